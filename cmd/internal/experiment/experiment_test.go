@@ -57,7 +57,7 @@ func TestAdult(t *testing.T) {
 	require.NoError(t, err)
 	for _, r := range measured(t, e) {
 		key := fmt.Sprintf("%s %v", r.Method, r.Value)
-		accuracy, ok := Detail(r, "accuracy")
+		accuracy, ok := detail(r, "accuracy")
 		require.True(t, ok)
 		t.Logf("%-14s excess risk %.5f (%.5f), accuracy %.4f", key, r.Mean, r.StdErr, accuracy)
 		require.LessOrEqual(t, r.Mean, before[key][0]+2*math.Hypot(r.StdErr, before[key][1]), key)
@@ -107,7 +107,7 @@ func TestRaceFiles(t *testing.T) {
 func lost(results []sweep.Result) map[float64]float64 {
 	sum, sets := map[float64]float64{}, map[float64]float64{}
 	for _, r := range results {
-		ols, _ := Detail(r, "ols")
+		ols, _ := detail(r, "ols")
 		sum[r.Value] += min(1, ols-r.Mean)
 		sets[r.Value]++
 	}
@@ -130,7 +130,7 @@ func TestLost(t *testing.T) {
 func TestCoverage(t *testing.T) {
 	results := measured(t, Coverage(400, 2000, 0.5))
 	for _, r := range results {
-		weak, _ := Detail(r, "weak")
+		weak, _ := detail(r, "weak")
 		t.Logf("%s: covered %.3f, weak %.3f", r.Method, r.Mean, weak)
 	}
 	require.InDelta(t, 0.95, mean(t, results, 0.5, Whole), 0.03)
@@ -150,8 +150,8 @@ func TestCovers(t *testing.T) {
 func TestLowBits(t *testing.T) {
 	const runs = 1000
 	for _, r := range measured(t, LowBits(runs, 1, 20)) {
-		right, _ := Detail(r, "right")
-		wrong, _ := Detail(r, "wrong")
+		right, _ := detail(r, "right")
+		wrong, _ := detail(r, "wrong")
 		require.InDelta(t, right-wrong, r.Mean, 1e-12)
 		if r.Method == Floats {
 			require.Zero(t, wrong)
@@ -174,7 +174,7 @@ func TestCalibrations(t *testing.T) {
 	}
 	require.Less(t, at("lop/ours"), at("lop/repaired"))
 	for _, r := range results {
-		proved, ok := Detail(r, "proved")
+		proved, ok := detail(r, "proved")
 		switch r.Method {
 		case "qop/published", "lop/published":
 			require.False(t, ok)
@@ -191,11 +191,11 @@ func TestCalibrations(t *testing.T) {
 // TestPasses: cells of two sizes and the slope through exact points.
 func TestPasses(t *testing.T) {
 	for _, r := range append(measured(t, Passes(2, 3, false, 100, 1000)), measured(t, Passes(2, 3, true, 100, 9000))...) {
-		s, ok := Detail(r, "least")
+		s, ok := detail(r, "least")
 		require.True(t, ok)
 		require.Positive(t, s)
 		require.LessOrEqual(t, s, r.Mean)
-		s, ok = Detail(r, "cpu")
+		s, ok = detail(r, "cpu")
 		require.True(t, ok)
 		require.GreaterOrEqual(t, s, 0.0)
 	}

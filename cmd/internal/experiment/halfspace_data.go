@@ -9,17 +9,16 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/objpert"
 )
 
-// part is one set of records as integers.
+// integers is a set of records as integers.
 type integers struct {
 	row   [][]int64
 	label []int
 }
 
-// accuracy is the share of the records whose label is the sign of ⟨x, w⟩, with
-// sgn(0) = −1. Scores of integer weights are exact: |x_j| < 2³¹ and |w_j| < 2¹⁵.
+// accuracy is the share of the records whose label is the sign of ⟨x, w⟩, with sgn(0) = −1. Scores of
+// integer weights are exact: |x_j| < 2³¹ and |w_j| < 2¹⁵.
 func (p integers) accuracy(w []float64) float64 {
 	right := 0
 	for i, x := range p.row {
@@ -50,7 +49,8 @@ func (c *halfspaceConfig) load() (*halfspaceData, error) {
 		}
 		train = adult.Balanced(train)
 		if len(train) < 2 {
-			return nil, sweep.Usagef("flag -data: %s has not both classes of income, so there is nothing to tell apart", c.data)
+			return nil, sweep.Usagef("flag -data: %s has not both classes of income, so there is nothing to tell apart",
+				c.data)
 		}
 		if c.test != "" {
 			if test, c.Test, err = sweep.ReadFile("test", c.test, adult.Read); err != nil {
@@ -60,31 +60,31 @@ func (c *halfspaceConfig) load() (*halfspaceData, error) {
 		}
 	}
 	if c.Split > 0 {
-		// Which records are held out does not depend on what is in them.
-		rand.New(noise.Reproducible(0, "halfspace", "split")).Shuffle(len(train), func(i, j int) { train[i], train[j] = train[j], train[i] })
+		// The choice of the records that are held out does not depend on their content.
+		src := rand.New(noise.Reproducible(0, "halfspace", "split"))
+		src.Shuffle(len(train), func(i, j int) { train[i], train[j] = train[j], train[i] })
 		held := int(math.Round(c.Split * float64(len(train))))
 		if held < 1 || held >= len(train) {
 			return nil, sweep.Usagef("flag -split = %v of %d records leaves none on one side", c.Split, len(train))
 		}
 		train, test = train[held:], train[:held]
 	}
-	d := &halfspaceData{c: c, problems: map[string]*objpert.Problem{}}
+	d := &halfspaceData{c: c}
 	d.train.row, d.train.label = features.Integers(train)
 	d.test.row, d.test.label = features.Integers(test)
-	d.denominator = float64(features.Denominator())
 	rows, labels := features.Floats(train)
 	// Features are in [0, 1]; one of each category is 1, the others are 0.
-	ones := map[int]bool{}
+	attributes := map[int]bool{}
 	for _, f := range features {
-		ones[f.Attribute] = true
+		attributes[f.Attribute] = true
 	}
-	d.smooth, err = erm.NewData(rows, labels, loss.Bounds{Row: math.Sqrt(float64(len(ones))), Label: 1})
+	d.smooth, err = erm.NewData(rows, labels, loss.Bounds{Row: math.Sqrt(float64(len(attributes))), Label: 1})
 	return d, err
 }
 
-// generate draws records like those of Adult: levels by a decaying law, capital
-// gain and loss mostly 0, working hours mostly 40, and a label that a score of a
-// few attributes decides with some doubt. Both labels are equally frequent.
+// people draws records like those of Adult: levels by a decaying law, capital gain and loss mostly 0,
+// working hours mostly 40, and a label that a score of a few attributes decides with some doubt. Both
+// labels are equally frequent.
 func people(n int, src *rand.Rand) []adult.Record {
 	records := make([]adult.Record, 0, n)
 	left := map[bool]int{false: n / 2, true: n - n/2}

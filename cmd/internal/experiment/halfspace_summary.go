@@ -12,8 +12,7 @@ import (
 // summary is the object "results" of summary.json.
 type halfspaceSummary struct {
 	Heldout  []heldout  `json:"heldout,omitempty"`
-	Seconds  *times     `json:"fit_seconds,omitempty"`
-	Composed *dp.Budget `json:"composed,omitempty"` // what all releases cost together
+	Composed *dp.Budget `json:"composed,omitempty"` // the cost of all releases together
 	Releases int        `json:"releases"`
 	Unproven int        `json:"unproven"`
 }
@@ -24,11 +23,6 @@ type heldout struct {
 	Mean    float64 `json:"mean"`
 	Std     float64 `json:"std"`
 	StdErr  float64 `json:"stderr"`
-}
-
-type times struct {
-	Median, Max float64
-	Fits        int
 }
 
 // held returns r with the held-out accuracy as its mean.
@@ -44,13 +38,7 @@ func held(r sweep.Result) (sweep.Result, bool) {
 var halfspaceColumns = []sweep.Column{
 	sweep.Number("heldout", func(r sweep.Result) (float64, bool) { h, ok := held(r); return h.Mean, ok }),
 	sweep.Number("heldout_std", func(r sweep.Result) (float64, bool) { h, ok := held(r); return h.Std, ok }),
-	sweep.Number("fit_seconds_median", func(r sweep.Result) (float64, bool) {
-		d, _ := sweep.DetailOf[halfspaceDetail](r)
-		if len(d.Seconds) == 0 {
-			return 0, false
-		}
-		return sweep.Median(d.Seconds), true
-	}),
+	secondsColumn,
 	sweep.Number("unproven", func(r sweep.Result) (float64, bool) {
 		d, ok := sweep.DetailOf[halfspaceDetail](r) // without it nothing is known
 		return float64(d.Unproven), ok
@@ -60,25 +48,32 @@ var halfspaceColumns = []sweep.Column{
 // figures are held-out accuracy and the histogram of run times.
 func (c *halfspaceConfig) figures(results []sweep.Result) (figures []sweep.Figure) {
 	var out []sweep.Result
-	var seconds []float64
 	for _, r := range results {
 		if h, ok := held(r); ok {
 			out = append(out, h)
-		}
-		if d, ok := sweep.DetailOf[halfspaceDetail](r); ok && c.method(r.Method).searches() {
-			seconds = append(seconds, d.Seconds...)
 		}
 	}
 	if len(out) > 0 {
 		figures = append(figures, sweep.Figure{Name: "heldout", Plot: c.plot("Held-out accuracy"), Results: out})
 	}
-	if len(seconds) > 0 {
+	if seconds := c.seconds(results); len(seconds) > 0 {
 		figures = append(figures, sweep.Figure{Name: "seconds", Values: seconds, Plot: sweep.Plot{
-			Title: fmt.Sprintf("Run times of %d fits over integer weights (n = %d, d = %d, oracle %s)", len(seconds), c.N, c.Features, c.Oracle),
-			X:     "seconds", Y: "fits",
+			Title: fmt.Sprintf("Run times of %d fits over integer weights (n = %d, d = %d, oracle %s)", len(seconds), c.N,
+				c.Features, c.Oracle),
+			X: "seconds", Y: "fits",
 		}})
 	}
 	return figures
+}
+
+// seconds returns the times of all fits by search.
+func (c *halfspaceConfig) seconds(results []sweep.Result) (seconds []float64) {
+	for _, r := range results {
+		if d, ok := sweep.DetailOf[halfspaceDetail](r); ok && c.method(r.Method).searches() {
+			seconds = append(seconds, d.Seconds...)
+		}
+	}
+	return seconds
 }
 
 // summarize words the end of the experiment.
@@ -86,8 +81,8 @@ func (c *halfspaceConfig) summarize(results []sweep.Result) (any, []string) {
 	sum := &halfspaceSummary{}
 	var lines []string
 	var certificates []dp.Certificate
-	var seconds []float64
 	var laps []Lap
+	table := map[string]string{} // held-out accuracies by method
 	seen := map[string]bool{}
 	for _, r := range results {
 		d, ok := sweep.DetailOf[halfspaceDetail](r)
@@ -96,51 +91,47 @@ func (c *halfspaceConfig) summarize(results []sweep.Result) (any, []string) {
 		}
 		if h, ok := held(r); ok {
 			sum.Heldout = append(sum.Heldout, heldout{r.Value, r.Method, h.Mean, h.Std, h.StdErr})
-		}
-		if c.method(r.Method).searches() {
-			seconds = append(seconds, d.Seconds...)
+			table[r.Method] += fmt.Sprintf("  %.4f (%.4f)", h.Mean, h.Std)
 		}
 		sum.Unproven += d.Unproven
 		laps = append(laps, d.Laps...)
 		if d.Certificate == nil {
 			continue
 		}
-		released := r.Runs - d.Unproven
-		sum.Releases += released
-		certificates = append(certificates, slices.Repeat([]dp.Certificate{*d.Certificate}, released)...)
+		sum.Releases += r.Runs - d.Unproven
+		certificates = append(certificates, releases(d.Certificate, r.Runs-d.Unproven)...)
 		if seen[r.Method] {
 			continue
 		}
 		seen[r.Method] = true
-		line := fmt.Sprintf("%s at eps = %v: %v, %v neighbors, by %s", r.Method, r.Value, d.Certificate.Budget, d.Certificate.Relation,
-			d.Certificate.Theorem)
+		words := promises(r.Method, fmt.Sprintf(" at eps = %v", r.Value), d.Certificate)
 		if d.Certificate.Epsilon > d.Claimed.Epsilon {
-			line += fmt.Sprintf("; the published claim is ε = %v, which is not proved", d.Claimed.Epsilon)
+			words[0] += fmt.Sprintf("; the published claim is ε = %v, which is not proved", d.Claimed.Epsilon)
 		}
-		lines = append(lines, line)
-		for _, a := range d.Certificate.Assumptions {
-			lines = append(lines, fmt.Sprintf("%s: assumes that %s", r.Method, a))
+		lines = append(lines, words...)
+	}
+	for _, m := range c.methods {
+		if line := table[m.name]; line != "" {
+			lines = append(lines, fmt.Sprintf("held out, %d records, mean and std at each eps: %s%s", c.Heldout, m.name, line))
 		}
 	}
-	lines = append(lines, c.heldoutTable(sum.Heldout)...)
-	if len(seconds) > 0 {
-		sum.Seconds = &times{sweep.Median(seconds), slices.Max(seconds), len(seconds)}
-		if len(laps) > 0 {
-			lines = append(lines, c.raced(laps))
-		} else {
-			lines = append(lines, fmt.Sprintf("%d searches: median %.3g s, longest %.3g s, every minimizer proven", len(seconds), sum.Seconds.Median,
-				sum.Seconds.Max))
-		}
+	seconds := c.seconds(results)
+	switch {
+	case len(laps) > 0:
+		lines = append(lines, c.raced(laps))
+	case len(seconds) > 0:
+		lines = append(lines, fmt.Sprintf("%d searches: median %.3g s, longest %.3g s, every minimizer proven", len(seconds),
+			sweep.Median(seconds), slices.Max(seconds)))
 	}
 	if c.data != "" && len(certificates) > 0 {
-		var cost string
-		sum.Composed, cost = sweep.Cost(certificates)
-		lines = append(lines, cost)
+		var total string
+		sum.Composed, total = cost(certificates)
+		lines = append(lines, total)
 	}
 	return sum, lines
 }
 
-// raced words what a command did beside the search of this module.
+// raced words the answers of a command beside the search of this module.
 func (c *halfspaceConfig) raced(laps []Lap) string {
 	var claims, wrong, none, open int
 	var command, search, excess []float64
@@ -162,32 +153,15 @@ func (c *halfspaceConfig) raced(laps []Lap) string {
 			excess = append(excess, l.Excess)
 		}
 	}
-	worst := "no point beside a proven minimum"
+	worst, proves := "no point beside a proven minimum", "all"
 	if len(excess) > 0 {
-		worst = fmt.Sprintf("excess over the proven minimum: median %.4g, largest %.4g", sweep.Median(excess), slices.Max(excess))
+		worst = fmt.Sprintf("excess over the proven minimum: median %.4g, largest %.4g", sweep.Median(excess),
+			slices.Max(excess))
 	}
-	proves := "all"
 	if open > 0 {
 		proves = strconv.Itoa(len(laps) - open)
 	}
-	return fmt.Sprintf("%d problems, %s: claims %d optima, of which %d are wrong, no point for %d, %s; median %.3g s. This search proves "+
-		"%s: median %.3g s, longest %.3g s",
-		len(laps), c.Oracle, claims, wrong, none, worst, sweep.Median(command),
-		proves, sweep.Median(search), slices.Max(search))
-}
-
-// heldoutTable words held-out accuracies, one line a method.
-func (c *halfspaceConfig) heldoutTable(all []heldout) (lines []string) {
-	for _, m := range c.methods {
-		line := ""
-		for _, h := range all {
-			if h.Method == m.name {
-				line += fmt.Sprintf("  %.4f (%.4f)", h.Mean, h.Std)
-			}
-		}
-		if line != "" {
-			lines = append(lines, fmt.Sprintf("held out, %d records, mean and std at each eps: %s%s", c.Heldout, m.name, line))
-		}
-	}
-	return lines
+	return fmt.Sprintf("%d problems, %s: claims %d optima, of which %d are wrong, no point for %d, %s; median %.3g s. "+
+		"This search proves %s: median %.3g s, longest %.3g s", len(laps), c.Oracle, claims, wrong, none, worst,
+		sweep.Median(command), proves, sweep.Median(search), slices.Max(search))
 }

@@ -131,8 +131,8 @@ func bigM(p *objpert.Problem, x []int64) float64 {
 	return 1 + math.Ceil(bound)
 }
 
-// WriteLP writes p in the LP format of CPLEX. The file holds the records and the noise of p.
-func WriteLP(w io.Writer, p *objpert.Problem) error {
+// writeLP writes p in the LP format of CPLEX. The file holds the records and the noise of p.
+func writeLP(w io.Writer, p *objpert.Problem) error {
 	m, err := newModel(p)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,142 +22,93 @@ import (
 	"github.com/privopt/privopt/objpert"
 )
 
-// Errors of an Oracle. Test with errors.Is.
+// Errors of a mipSolver. Test with errors.Is.
 var (
-	// ErrCommand reports a command that is unknown, absent or failed to run.
-	ErrCommand = errors.New("halfspace: no such solver")
-
-	// ErrNoPoint reports that the solver found no point of W.
-	ErrNoPoint = errors.New("halfspace: the solver found no point")
+	errCommand = errors.New("no such solver") // unknown, absent or failed to run
+	errNoPoint = errors.New("the solver found no point")
 )
 
-// Oracle hands problems to a solver of mixed-integer programs that is installed as a command.
+// mipSolver hands problems to a solver of mixed-integer programs that is installed as a command.
 //
 // Its answers are incumbents and never proofs: solvers work in float64 with tolerances, and have
 // reported points that were not optimal as optimal. Loss and objective are recomputed in integers,
 // Solution.Proven is always false, and the mechanisms of objpert withhold.
 //
 // The model holds the records and the noise. It lies in a new folder of mode 0700, in files of mode
-// 0600, which is removed when Solve returns for any reason but SIGKILL or a loss of power: point Dir
+// 0600, which is removed when Solve returns for any reason but SIGKILL or a loss of power: point dir
 // at a file system in memory. SIGINT, SIGTERM and SIGHUP end Solve with objpert.ErrInterrupted
 // instead of the process.
-type Oracle struct {
-	// Command is the name or the path of the solver. The base name says which one
-	// it is: cbc, glpsol, highs, scip or gurobi_cl, with any suffix.
-	Command string
-	// Limit is the time a solver gets; 0 means 60 s. It is killed 2 s later.
-	Limit time.Duration
-	// Dir is where the folder of the model is made; "" means os.TempDir.
-	Dir string
-	// Trace, if not nil, receives what the solver claimed. Not private.
-	Trace func(Claim)
+type mipSolver struct {
+	command string        // name or path; its base name begins with that of a solver
+	limit   time.Duration // the time a solver gets; 0 means 60 s. It is killed 2 s later.
+	dir     string        // where the folder of the model is made; "" means os.TempDir
+	trace   func(mipClaim)
 }
 
-var _ objpert.Oracle = (*Oracle)(nil)
+var _ objpert.Oracle = (*mipSolver)(nil)
 
-// Claim is what a solver said of its answer. Not private, and not to be trusted:
-// compare with the Solution.
-type Claim struct {
+// mipClaim is what a solver said of its answer. Not private, and not to be trusted: compare with the
+// Solution.
+type mipClaim struct {
 	Status  string // its own words
 	Runtime time.Duration
 }
 
-// solver is what is known of a program.
+// solver describes a program. In its arguments, which | separates, MODEL, ANSWER and OPTIONS stand for
+// files and TIME for the limit in seconds.
 type solver struct {
-	name    string
-	args    func(model, solution, options string, seconds int) []string
-	parse   func(r io.Reader, m *lpModel) (answer, error)
-	options string // content of the options file
+	name, args string
+	parse      func(r io.Reader, m *lpModel) (answer, error)
+	options    string // content of the options file
 }
 
 var solvers = []solver{
-	{
-		name: "cbc",
-		args: func(model, solution, _ string, seconds int) []string {
-			return []string{model, "-timeMode", "elapsed", "-seconds", strconv.Itoa(seconds), "-ratioGap", "0", "-solve", "-solution", solution}
-		},
-		parse: parseNamed,
-	},
-	{
-		name: "glpsol",
-		args: func(model, solution, _ string, seconds int) []string {
-			return []string{"--lp", model, "--tmlim", strconv.Itoa(seconds), "--cuts", "-w", solution}
-		},
-		parse: parseGLPK,
-	},
-	{
-		name: "highs",
-		args: func(model, solution, options string, seconds int) []string {
-			return []string{model, "--options_file", options, "--time_limit", strconv.Itoa(seconds), "--solution_file", solution}
-		},
-		parse:   parseNamed,
-		options: "mip_rel_gap = 0\nmip_abs_gap = 1e-9\n",
-	},
-	{
-		name: "scip",
-		args: func(model, solution, _ string, seconds int) []string {
-			return []string{"-q", "-c", fmt.Sprintf("read %s set limits time %d optimize write solution %s quit", model, seconds, solution)}
-		},
-		parse: parseNamed,
-	},
-	{
-		name: "gurobi_cl",
-		args: func(model, solution, _ string, seconds int) []string {
-			return []string{"TimeLimit=" + strconv.Itoa(seconds), "MIPGap=0", "LogFile=", "ResultFile=" + solution, model}
-		},
-		parse: parseNamed,
-	},
+	{"cbc", "MODEL|-timeMode|elapsed|-seconds|TIME|-ratioGap|0|-solve|-solution|ANSWER", parseNamed, ""},
+	{"glpsol", "--lp|MODEL|--tmlim|TIME|--cuts|-w|ANSWER", parseGLPK, ""},
+	{"highs", "MODEL|--options_file|OPTIONS|--time_limit|TIME|--solution_file|ANSWER", parseNamed,
+		"mip_rel_gap = 0\nmip_abs_gap = 1e-9\n"},
+	{"scip", "-q|-c|read MODEL set limits time TIME optimize write solution ANSWER quit", parseNamed, ""},
+	{"gurobi_cl", "TimeLimit=TIME|MIPGap=0|LogFile=|ResultFile=ANSWER|MODEL", parseNamed, ""},
 }
 
-// Commands are the base names that Oracle knows.
-func Commands() (names []string) {
+// solverNames are the base names of the commands that a mipSolver knows.
+func solverNames() (names []string) {
 	for _, s := range solvers {
 		names = append(names, s.name)
 	}
 	return names
 }
 
-// lookup returns the absolute path of the command and what is known of it.
-func (o *Oracle) lookup() (string, solver, error) {
-	base := filepath.Base(o.Command)
-	for _, s := range solvers {
-		if !strings.HasPrefix(base, s.name) {
-			continue
-		}
-		path, err := exec.LookPath(o.Command)
-		if err == nil {
-			path, err = filepath.Abs(path)
-		}
-		if err != nil {
-			return "", solver{}, fmt.Errorf("%w: %q is not installed: %w", ErrCommand, o.Command, err)
-		}
-		return path, s, nil
+// lookup returns the absolute path of the command and its description.
+func (o *mipSolver) lookup() (string, solver, error) {
+	base := filepath.Base(o.command)
+	i := slices.IndexFunc(solvers, func(s solver) bool { return strings.HasPrefix(base, s.name) })
+	if i < 0 {
+		return "", solver{}, fmt.Errorf("%w: %q, want one of %s", errCommand, o.command, strings.Join(solverNames(), ", "))
 	}
-	return "", solver{}, fmt.Errorf("%w: Command = %q, want one of %s", ErrCommand, o.Command, strings.Join(Commands(), ", "))
+	path, err := exec.LookPath(o.command)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return "", solver{}, fmt.Errorf("%w: %q is not installed: %w", errCommand, o.command, err)
+	}
+	return path, solvers[i], nil
 }
 
-// Find returns the point of Solve. It has the form of the Heuristic of objpert.SampleAndAggregate.
-func (o *Oracle) Find(ctx context.Context, p *objpert.Problem) ([]int, error) {
-	s, err := o.Solve(ctx, p)
-	if s == nil {
-		return nil, err
-	}
-	return s.W, err
-}
-
-// Solve implements objpert.Oracle: it writes the model, runs the solver and recomputes its answer
-// in integers. Proven is always false, and Lower -Inf: nothing is known.
+// Solve implements objpert.Oracle: it writes the model, runs the solver and recomputes its answer in
+// integers. Proven is always false, and Lower -Inf: nothing is known.
 //
-// The error wraps ErrCommand, ErrNoPoint, objpert.ErrProblem, objpert.ErrInterrupted if ctx ended
-// or a signal came, or a cause from the file system. It holds nothing that the solver printed.
-func (o *Oracle) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution, error) {
+// The error wraps errCommand, errNoPoint, objpert.ErrProblem, objpert.ErrInterrupted if ctx ended or a
+// signal came, or a cause from the file system. It holds nothing that the solver printed.
+func (o *mipSolver) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution, error) {
 	path, sv, err := o.lookup()
 	if err != nil {
 		return nil, err
 	}
-	limit := cmp.Or(o.Limit, time.Minute)
+	limit := cmp.Or(o.limit, time.Minute)
 	if limit < 0 {
-		return nil, fmt.Errorf("halfspace: Limit = %v, want a positive time, or 0 for one minute", o.Limit)
+		return nil, fmt.Errorf("limit = %v, want a positive time, or 0 for one minute", o.limit)
 	}
 	m, err := newModel(p)
 	if err != nil {
@@ -168,23 +121,23 @@ func (o *Oracle) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Soluti
 	if ctx.Err() != nil {
 		return nil, interruptedSearch(ctx)
 	}
-	dir, err := os.MkdirTemp(o.Dir, "privopt-mip-") // mode 0700
+	dir, err := os.MkdirTemp(o.dir, "privopt-mip-") // mode 0700
 	if err != nil {
-		return nil, fmt.Errorf("halfspace: %w", err)
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 
 	start := time.Now()
 	ans, err := runSolver(ctx, path, sv, m, dir, limit)
-	if o.Trace != nil {
-		o.Trace(Claim{Status: ans.status, Runtime: time.Since(start)})
+	if o.trace != nil {
+		o.trace(mipClaim{Status: ans.status, Runtime: time.Since(start)})
 	}
 	if err != nil {
 		return nil, err
 	}
 	w, ok := m.point(ans.value)
 	if !ok {
-		return nil, fmt.Errorf("%w of the space: its answer is outside", ErrNoPoint)
+		return nil, fmt.Errorf("%w of the space: its answer is outside", errNoPoint)
 	}
 	return &objpert.Solution{W: w, Loss: p.Loss(w), Objective: p.Objective(w), Lower: math.Inf(-1)}, nil
 }
@@ -195,21 +148,23 @@ type answer struct {
 	value  []float64 // of the columns; nil if there is no solution
 }
 
-var errUnreadable = fmt.Errorf("%w: its solution cannot be read", ErrNoPoint)
+var errUnreadable = fmt.Errorf("%w: its solution cannot be read", errNoPoint)
 
-func runSolver(ctx context.Context, path string, sv solver, m *lpModel, dir string, limit time.Duration) (ans answer, err error) {
+func runSolver(
+	ctx context.Context, path string, sv solver, m *lpModel, dir string, limit time.Duration,
+) (ans answer, err error) {
 	const file, solution, options = "model.lp", "solution.sol", "options.txt"
-	if err := create(filepath.Join(dir, file), m.writeLP); err != nil {
+	var lp bytes.Buffer
+	if err := cmp.Or(m.writeLP(&lp), os.WriteFile(filepath.Join(dir, file), lp.Bytes(), 0o600),
+		os.WriteFile(filepath.Join(dir, options), []byte(sv.options), 0o600)); err != nil {
 		return ans, err
 	}
-	if err := os.WriteFile(filepath.Join(dir, options), []byte(sv.options), 0o600); err != nil {
-		return ans, fmt.Errorf("halfspace: %w", err)
-	}
 	seconds := max(1, int(math.Ceil(limit.Seconds())))
+	words := strings.NewReplacer("MODEL", file, "ANSWER", solution, "OPTIONS", options, "TIME", strconv.Itoa(seconds))
 	const grace = 2 * time.Second
 	deadline, cancel := context.WithTimeout(ctx, min(limit, math.MaxInt64-grace)+grace)
 	defer cancel()
-	cmd := exec.CommandContext(deadline, path, sv.args(file, solution, options, seconds)...)
+	cmd := exec.CommandContext(deadline, path, strings.Split(words.Replace(sv.args), "|")...)
 	cmd.Dir = dir
 	cmd.WaitDelay = 2 * time.Second // for children that keep a pipe open
 	err = cmd.Run()                 // its output goes nowhere: it holds private values
@@ -218,31 +173,19 @@ func runSolver(ctx context.Context, path string, sv solver, m *lpModel, dir stri
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && deadline.Err() == nil {
-		return ans, fmt.Errorf("%w: %q did not start: %w", ErrCommand, path, err)
+		return ans, fmt.Errorf("%w: %q did not start: %w", errCommand, path, err)
 	}
 	// A solver may fail after it wrote a point, and end well without one.
 	f, err := os.Open(filepath.Join(dir, solution))
 	if err != nil {
-		return ans, fmt.Errorf("%w: it wrote no solution", ErrNoPoint)
+		return ans, fmt.Errorf("%w: it wrote no solution", errNoPoint)
 	}
 	defer f.Close()
 	ans, err = sv.parse(f, m)
 	if err == nil && ans.value == nil {
-		err = fmt.Errorf("%w within the limit", ErrNoPoint)
+		err = fmt.Errorf("%w within the limit", errNoPoint)
 	}
 	return ans, err
-}
-
-// create writes a file of mode 0600 that did not exist.
-func create(path string, write func(io.Writer) error) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("halfspace: %w", err)
-	}
-	if err := errors.Join(write(f), f.Close()); err != nil {
-		return fmt.Errorf("halfspace: %w", err)
-	}
-	return nil
 }
 
 func interruptedSearch(ctx context.Context) error {
@@ -321,4 +264,65 @@ func parseGLPK(r io.Reader, m *lpModel) (a answer, err error) {
 		return a, errUnreadable
 	}
 	return a, nil
+}
+
+// race lets a command and the search of this module minimize one problem. Its answer is the
+// command's. Not private.
+type race struct {
+	command *mipSolver
+	search  objpert.Oracle
+	bounded func(context.Context) (context.Context, context.CancelFunc)
+	lap     Lap
+}
+
+// Lap is one problem of a race.
+type Lap struct {
+	Status        string  `json:"status"`           // the words of the command
+	Seconds       float64 `json:"seconds"`          // of the command
+	Search        float64 `json:"search"`           // seconds of the search
+	Excess        float64 `json:"excess,omitempty"` // of the command's point over the proven minimum
+	Open          bool    `json:"open,omitempty"`   // -timeout ended the search, so that the minimum is not known
+	NoPoint       bool    `json:"no_point,omitempty"`
+	ClaimsOptimum bool    `json:"claims_optimum,omitempty"`
+}
+
+func (c *halfspaceConfig) race() *race {
+	r := &race{search: c.oracle(), bounded: c.bounded}
+	r.command = &mipSolver{
+		command: strings.TrimPrefix(c.Oracle, "cmd:"),
+		limit:   c.timeout(),
+		trace: func(claim mipClaim) {
+			r.lap.Status, r.lap.Seconds = claim.Status, claim.Runtime.Seconds()
+			r.lap.ClaimsOptimum = strings.HasPrefix(strings.ToLower(claim.Status), "optimal")
+		},
+	}
+	return r
+}
+
+// Solve implements objpert.Oracle.
+func (r *race) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution, error) {
+	r.lap = Lap{}
+	found, err := r.command.Solve(ctx, p)
+	if err != nil && !errors.Is(err, errNoPoint) {
+		return nil, err
+	}
+	start := time.Now()
+	bounded, cancel := r.bounded(ctx)
+	defer cancel()
+	best, e := r.search.Solve(bounded, p)
+	r.lap.Search = time.Since(start).Seconds()
+	switch {
+	case e != nil && (ctx.Err() != nil || !errors.Is(e, objpert.ErrInterrupted)):
+		return nil, e
+	case e != nil:
+		r.lap.Open = true
+	}
+	if err != nil {
+		r.lap.NoPoint = true
+		return nil, err
+	}
+	if !r.lap.Open {
+		r.lap.Excess = found.Objective - best.Objective
+	}
+	return found, nil
 }

@@ -90,7 +90,7 @@ func FuzzSolution(f *testing.F) {
 		for _, sv := range solvers {
 			a, err := sv.parse(strings.NewReader(text), m)
 			if err != nil {
-				require.ErrorIs(t, err, ErrNoPoint, sv.name)
+				require.ErrorIs(t, err, errNoPoint, sv.name)
 				continue
 			}
 			if a.value == nil {
@@ -117,7 +117,7 @@ func FuzzModel(f *testing.F) {
 			return
 		}
 		var lp bytes.Buffer
-		err := WriteLP(&lp, p)
+		err := writeLP(&lp, p)
 		if err != nil {
 			require.True(t, errors.Is(err, objpert.ErrProblem) || errors.Is(err, objpert.ErrLimit), "%v", err)
 			return
@@ -133,9 +133,9 @@ func FuzzModel(f *testing.F) {
 	})
 }
 
-// FuzzOracle: no field of an Oracle makes it panic or return a proof. Commands
+// FuzzMIPSolver: no field of a mipSolver makes it panic or return a proof. Commands
 // that exist are not run.
-func FuzzOracle(f *testing.F) {
+func FuzzMIPSolver(f *testing.F) {
 	f.Add("cbc", int64(1))
 	f.Add("", int64(-1))
 	f.Add("/nowhere/cbc", int64(1e18))
@@ -146,14 +146,11 @@ func FuzzOracle(f *testing.F) {
 		if _, err := exec.LookPath(command); err == nil {
 			return
 		}
-		o := &Oracle{Command: command, Limit: time.Duration(limit), Dir: t.TempDir()}
+		o := &mipSolver{command: command, limit: time.Duration(limit), dir: t.TempDir()}
 		s, err := o.Solve(t.Context(), p)
-		require.ErrorIs(t, err, ErrCommand)
+		require.ErrorIs(t, err, errCommand)
 		require.Nil(t, s)
-		w, err := o.Find(t.Context(), p)
-		require.ErrorIs(t, err, ErrCommand)
-		require.Nil(t, w)
-		left, err := os.ReadDir(o.Dir)
+		left, err := os.ReadDir(o.dir)
 		require.NoError(t, err)
 		require.Empty(t, left)
 	})

@@ -102,8 +102,8 @@ func TestRealSolvers(t *testing.T) {
 				p := madeProblem(t, seed, 25, 3, spaces()[seed%4])
 				want, err := objpert.Enumerate{}.Solve(bg, p)
 				require.NoError(t, err)
-				var claim Claim
-				o := &Oracle{Command: command, Dir: dir, Limit: 30 * time.Second, Trace: func(c Claim) { claim = c }}
+				var claim mipClaim
+				o := &mipSolver{command: command, dir: dir, limit: 30 * time.Second, trace: func(c mipClaim) { claim = c }}
 				got, err := o.Solve(bg, p)
 				require.NoError(t, err)
 				require.False(t, got.Proven)
@@ -122,14 +122,21 @@ func TestRealSolvers(t *testing.T) {
 func TestNeverReleased(t *testing.T) {
 	installed(t, "cbc")
 	p := madeRecords(t, rand.New(rand.NewPCG(1, 1)), 40, 3, spaces()[1])
-	o := &Oracle{Command: "cbc", Dir: t.TempDir()}
+	o := &mipSolver{command: "cbc", dir: t.TempDir()}
 	rel, err := (&objpert.Product{Oracle: o}).Fit(bg, p, dp.Budget{Epsilon: 1}, nil)
 	require.Nil(t, rel)
 	require.ErrorIs(t, err, dp.ErrWithheld)
-	rel, err = (&objpert.SampleAndAggregate{Blocks: 2, Heuristic: o.Find}).Fit(bg, p, dp.Budget{Epsilon: 1}, noise.Reproducible(1))
+	find := func(ctx context.Context, p *objpert.Problem) ([]int, error) {
+		s, err := o.Solve(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		return s.W, nil
+	}
+	rel, err = (&objpert.SampleAndAggregate{Blocks: 2, Heuristic: find}).Fit(bg, p, dp.Budget{Epsilon: 1}, noise.Reproducible(1))
 	require.NoError(t, err)
 	require.Equal(t, "objpert.aggregate/2", rel.Certificate.Theorem)
-	empty(t, o.Dir)
+	empty(t, o.dir)
 }
 
 // script writes a stand-in for a solver: what the tests of processes need is
@@ -149,8 +156,8 @@ func TestModes(t *testing.T) {
 	seen := filepath.Join(t.TempDir(), "modes")
 	fake := script(t, "cbc-spy", `ls -la > `+seen)
 	dir := t.TempDir()
-	_, err := (&Oracle{Command: fake, Dir: dir}).Solve(bg, madeProblem(t, 1, 5, 2, objpert.Lattice(2)))
-	require.ErrorIs(t, err, ErrNoPoint)
+	_, err := (&mipSolver{command: fake, dir: dir}).Solve(bg, madeProblem(t, 1, 5, 2, objpert.Lattice(2)))
+	require.ErrorIs(t, err, errNoPoint)
 	b, err := os.ReadFile(seen)
 	require.NoError(t, err)
 	lines := strings.Split(string(b), "\n")
@@ -168,17 +175,17 @@ func TestFolderIsRemoved(t *testing.T) {
 		body string
 		want error
 	}{
-		"no answer":     {"exit 0", ErrNoPoint},
-		"failure":       {"exit 3", ErrNoPoint},
-		"infeasible":    {"echo 'Infeasible - objective value 0' > solution.sol; echo '0 r0_0 1 0' >> solution.sol", ErrNoPoint},
-		"empty answer":  {": > solution.sol", ErrNoPoint},
-		"nonsense":      {"echo 'Optimal - objective value x' > solution.sol; echo '0 r0_0 what' >> solution.sol", ErrNoPoint},
+		"no answer":     {"exit 0", errNoPoint},
+		"failure":       {"exit 3", errNoPoint},
+		"infeasible":    {"echo 'Infeasible - objective value 0' > solution.sol; echo '0 r0_0 1 0' >> solution.sol", errNoPoint},
+		"empty answer":  {": > solution.sol", errNoPoint},
+		"nonsense":      {"echo 'Optimal - objective value x' > solution.sol; echo '0 r0_0 what' >> solution.sol", errNoPoint},
 		"outside":       {"printf 'Optimal - objective value 1\n0 r0_2 1 0\n1 r1_2 1 0\n' > solution.sol", nil},
-		"crash":         {"kill -9 $$", ErrNoPoint},
-		"litter inside": {"mkdir a; echo x > a/b; exit 1", ErrNoPoint},
+		"crash":         {"kill -9 $$", errNoPoint},
+		"litter inside": {"mkdir a; echo x > a/b; exit 1", errNoPoint},
 	} {
 		dir := t.TempDir()
-		sol, err := (&Oracle{Command: script(t, "cbc-"+strings.ReplaceAll(name, " ", "-"), c.body), Dir: dir}).Solve(bg, p)
+		sol, err := (&mipSolver{command: script(t, "cbc-"+strings.ReplaceAll(name, " ", "-"), c.body), dir: dir}).Solve(bg, p)
 		if c.want == nil { // (1, 1) is inside ‖w‖² ≤ 2
 			require.NoError(t, err, name)
 			require.Equal(t, []int{1, 1}, sol.W)
@@ -188,21 +195,21 @@ func TestFolderIsRemoved(t *testing.T) {
 		empty(t, dir)
 	}
 	// a limit without end
-	never := &Oracle{Command: script(t, "cbc-never", "sleep 0.1; printf 'Optimal - objective value 1\n0 r0_2 1 0\n1 r1_2 1 0\n' > "+
-		"solution.sol"), Dir: t.TempDir(), Limit: math.MaxInt64}
+	never := &mipSolver{command: script(t, "cbc-never", "sleep 0.1; printf 'Optimal - objective value 1\n0 r0_2 1 0\n1 r1_2 1 0\n' > "+
+		"solution.sol"), dir: t.TempDir(), limit: math.MaxInt64}
 	_, err := never.Solve(bg, p)
 	require.NoError(t, err)
-	empty(t, never.Dir)
+	empty(t, never.dir)
 
 	// a point outside the ball
 	q := madeProblem(t, 1, 5, 2, objpert.Space{Values: []int{-1, 0, 1}, NormSq: 1})
-	_, err = (&Oracle{Command: script(t, "scip-outside",
-		"printf 'solution status: optimal\nobjective value: 1\nr0_2 1\nr1_2 1\n' > solution.sol"), Dir: t.TempDir()}).Solve(bg, q)
-	require.ErrorIs(t, err, ErrNoPoint)
+	_, err = (&mipSolver{command: script(t, "scip-outside",
+		"printf 'solution status: optimal\nobjective value: 1\nr0_2 1\nr1_2 1\n' > solution.sol"), dir: t.TempDir()}).Solve(bg, q)
+	require.ErrorIs(t, err, errNoPoint)
 
 	// cancelled and expired contexts: were the solver not killed, the test would not end
 	dir := t.TempDir()
-	sleep := &Oracle{Command: script(t, "cbc-sleep", "exec sleep 3600"), Dir: dir}
+	sleep := &mipSolver{command: script(t, "cbc-sleep", "exec sleep 3600"), dir: dir}
 	ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
 	defer cancel()
 	_, err = sleep.Solve(ctx, p)
@@ -220,9 +227,9 @@ func TestLimit(t *testing.T) {
 		t.Skip("takes 3 seconds")
 	}
 	dir := t.TempDir()
-	o := &Oracle{Command: script(t, "gurobi_cl_hang",
+	o := &mipSolver{command: script(t, "gurobi_cl_hang",
 		"printf '# Objective value = 1\nr0_2 1\nr1_1 1\n' > solution.sol; exec sleep 3600"),
-		Dir: dir, Limit: time.Second}
+		dir: dir, limit: time.Second}
 	sol, err := o.Solve(bg, madeProblem(t, 1, 5, 2, objpert.Lattice(2)))
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 0}, sol.W)
@@ -233,7 +240,7 @@ func TestLimit(t *testing.T) {
 // a second process that runs this test.
 func TestSignal(t *testing.T) {
 	if dir := os.Getenv("MIP_TEST_SIGNAL_DIR"); dir != "" {
-		_, err := (&Oracle{Command: os.Getenv("MIP_TEST_SIGNAL_COMMAND"), Dir: dir}).Solve(bg, madeProblem(t, 1, 5, 2, objpert.Lattice(2)))
+		_, err := (&mipSolver{command: os.Getenv("MIP_TEST_SIGNAL_COMMAND"), dir: dir}).Solve(bg, madeProblem(t, 1, 5, 2, objpert.Lattice(2)))
 		if errors.Is(err, objpert.ErrInterrupted) {
 			fmt.Println("interrupted in order")
 		}
@@ -273,11 +280,11 @@ func TestFormatsOfOthers(t *testing.T) {
 		"gurobi_cl": {"# Solution for model obj", "# Solution for model obj\n# Objective value = 2.5\n" +
 			"r0_0 0\nr0_1 0\nr0_2 1\nr1_0 0\nr1_1 1\nr1_2 0\n"},
 	} {
-		var claim Claim
+		var claim mipClaim
 		text := filepath.Join(t.TempDir(), "answer")
 		require.NoError(t, os.WriteFile(text, []byte(c.body), 0o600))
-		o := &Oracle{Command: script(t, name, "cp "+text+" solution.sol"), Dir: t.TempDir(),
-			Trace: func(c Claim) { claim = c }}
+		o := &mipSolver{command: script(t, name, "cp "+text+" solution.sol"), dir: t.TempDir(),
+			trace: func(c mipClaim) { claim = c }}
 		sol, err := o.Solve(bg, p)
 		require.NoError(t, err, name)
 		require.Equal(t, []int{1, 0}, sol.W, name)
@@ -287,31 +294,29 @@ func TestFormatsOfOthers(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	p := madeProblem(t, 1, 5, 2, objpert.Lattice(2))
-	for _, o := range []*Oracle{{}, {Command: "cplex"}, {Command: "cbc-not-installed"}, {Command: "/nowhere/scip"}} {
+	for _, o := range []*mipSolver{{}, {command: "cplex"}, {command: "cbc-not-installed"}, {command: "/nowhere/scip"}} {
 		_, err := o.Solve(bg, p)
-		require.ErrorIs(t, err, ErrCommand)
-		_, err = o.Find(bg, p)
-		require.ErrorIs(t, err, ErrCommand)
+		require.ErrorIs(t, err, errCommand)
 	}
 	cbc := script(t, "cbc", "exit 1")
-	for _, o := range []*Oracle{
-		{Command: cbc, Limit: -1}, {Command: cbc, Dir: filepath.Join(t.TempDir(), "absent")},
+	for _, o := range []*mipSolver{
+		{command: cbc, limit: -1}, {command: cbc, dir: filepath.Join(t.TempDir(), "absent")},
 	} {
 		_, err := o.Solve(bg, p)
 		require.Error(t, err)
-		require.NotErrorIs(t, err, ErrNoPoint)
+		require.NotErrorIs(t, err, errNoPoint)
 	}
-	_, err := (&Oracle{Command: cbc}).Solve(bg, nil)
+	_, err := (&mipSolver{command: cbc}).Solve(bg, nil)
 	require.ErrorIs(t, err, objpert.ErrProblem)
-	require.ErrorIs(t, WriteLP(&bytes.Buffer{}, nil), objpert.ErrProblem)
-	require.Error(t, WriteLP(broken{}, p))
+	require.ErrorIs(t, writeLP(&bytes.Buffer{}, nil), objpert.ErrProblem)
+	require.Error(t, writeLP(broken{}, p))
 	junk := filepath.Join(t.TempDir(), "not-a-program")
 	require.NoError(t, os.Mkdir(junk, 0o700))
 	// An executable that the system cannot run.
 	bad := filepath.Join(t.TempDir(), "cbc")
 	require.NoError(t, os.WriteFile(bad, []byte{0, 1, 2}, 0o700))
-	_, err = (&Oracle{Command: bad, Dir: t.TempDir()}).Solve(bg, p)
-	require.ErrorIs(t, err, ErrCommand)
+	_, err = (&mipSolver{command: bad, dir: t.TempDir()}).Solve(bg, p)
+	require.ErrorIs(t, err, errCommand)
 	// glpsol files that cannot be read
 	for name, body := range map[string]string{
 		"column":  "s mip 1 1 o 1\nj 99999 1\n",
@@ -320,8 +325,8 @@ func TestRefusals(t *testing.T) {
 	} {
 		text := filepath.Join(t.TempDir(), "answer")
 		require.NoError(t, os.WriteFile(text, []byte(body), 0o600))
-		_, err := (&Oracle{Command: script(t, "glpsol", "cp "+text+" solution.sol"), Dir: t.TempDir()}).Solve(bg, p)
-		require.ErrorIs(t, err, ErrNoPoint, name)
+		_, err := (&mipSolver{command: script(t, "glpsol", "cp "+text+" solution.sol"), dir: t.TempDir()}).Solve(bg, p)
+		require.ErrorIs(t, err, errNoPoint, name)
 	}
 }
 
@@ -330,7 +335,7 @@ type broken struct{}
 func (broken) Write([]byte) (int, error) { return 0, errors.New("full") }
 
 // An LP file, as a reader sees it.
-func ExampleWriteLP() {
+func Example_writeLP() {
 	p, err := objpert.NewProblem([][]int64{{1, 1}, {1, 1}, {0, 1}}, []int{1, 1, -1}, nil, objpert.Lattice(1))
 	if err != nil {
 		fmt.Println(err)
@@ -340,7 +345,7 @@ func ExampleWriteLP() {
 		fmt.Println(err)
 		return
 	}
-	if err := WriteLP(os.Stdout, p); err != nil {
+	if err := writeLP(os.Stdout, p); err != nil {
 		fmt.Println(err)
 	}
 	// Output:

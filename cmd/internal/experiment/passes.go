@@ -148,7 +148,7 @@ func packed(n, d int, rnd *rand.Rand) (*erm.Data, error) {
 func Slope(results []sweep.Result, method string) float64 {
 	var x, y []float64
 	for _, r := range results {
-		if s, ok := Detail(r, "cpu"); ok && r.Method == method {
+		if s, ok := detail(r, "cpu"); ok && r.Method == method {
 			x, y = append(x, math.Log(r.Value)), append(y, math.Log(s))
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
+var families = []string{"linear", "absolute", "logistic"}
+
 // population is a law of records whose expected loss is known exactly.
 type population struct {
 	loss   loss.Loss

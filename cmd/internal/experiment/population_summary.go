@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gonum.org/v1/gonum/stat"
@@ -14,7 +13,7 @@ import (
 	"github.com/privopt/privopt/internal/noise"
 )
 
-// summary is the object "results" of summary.json.
+// populationSummary is the object "results" of summary.json.
 type populationSummary struct {
 	Slopes     map[string]slope `json:"slopes,omitempty"`
 	Violations []string         `json:"violations"` // means above their proved bound
@@ -28,27 +27,39 @@ type slope struct {
 	High  float64 `json:"high"`
 }
 
-var populationColumns = []sweep.Column{sweep.Number("evaluations", func(r sweep.Result) (float64, bool) {
-	d, _ := sweep.DetailOf[populationDetail](r)
-	return stat.Mean(d.Evaluations, nil), len(d.Evaluations) > 0
-})}
-
 // summarize fits slopes and compares means with bounds.
 func (c *populationConfig) summarize(results []sweep.Result) (any, []string) {
 	sum := &populationSummary{Slopes: map[string]slope{}, Violations: []string{}, Notes: []string{}}
 	var lines []string
+	bounds := map[string]map[float64]float64{}
+	for _, r := range results {
+		if m, ok := strings.CutSuffix(r.Method, boundSuffix); ok {
+			if bounds[m] == nil {
+				bounds[m] = map[float64]float64{}
+			}
+			bounds[m][r.Value] = r.Mean
+		}
+	}
 	for _, m := range c.methods {
 		var values []float64
 		var outcomes [][]float64
-		bounds := map[float64]float64{}
+		var evaluations []string
 		for _, r := range results {
-			switch r.Method {
-			case m + boundSuffix:
-				bounds[r.Value] = r.Mean
-			case m:
-				if d, _ := sweep.DetailOf[populationDetail](r); allPositive(d.Outcomes) {
-					values, outcomes = append(values, r.Value), append(outcomes, d.Outcomes)
-				}
+			if r.Method != m {
+				continue
+			}
+			d, _ := sweep.DetailOf[populationDetail](r)
+			if len(d.Outcomes) > 0 && slices.Min(d.Outcomes) > 0 {
+				values, outcomes = append(values, r.Value), append(outcomes, d.Outcomes)
+			}
+			if k, ok := d.evaluations(); ok {
+				evaluations = append(evaluations, fmt.Sprintf("%.3g", k))
+			}
+			// A mean of few runs may exceed the expectation that is bounded: by 5
+			// standard errors in one of a million cells.
+			if b, ok := bounds[m][r.Value]; ok && r.Mean-5*r.StdErr > b {
+				sum.Violations = append(sum.Violations, fmt.Sprintf("%s at %s = %v: mean excess %.4g (±%.2g) is above the "+
+					"proved bound %.4g", m, c.sweep, r.Value, r.Mean, r.StdErr, b))
 			}
 		}
 		line := m
@@ -56,21 +67,6 @@ func (c *populationConfig) summarize(results []sweep.Result) (any, []string) {
 			s := fitSlope(values, outcomes)
 			sum.Slopes[m] = s
 			line += fmt.Sprintf(": slope %.3f (%.3f to %.3f) in %s", s.Slope, s.Low, s.High, c.sweep)
-		}
-		var evaluations []string
-		for _, r := range results {
-			if r.Method != m {
-				continue
-			}
-			// A mean of few runs may exceed the expectation that is bounded: by 5
-			// standard errors in one of a million cells.
-			if b, ok := bounds[r.Value]; ok && r.Mean-5*r.StdErr > b {
-				sum.Violations = append(sum.Violations, fmt.Sprintf("%s at %s = %v: mean excess %.4g (±%.2g) is above the proved bound %.4g", m,
-					c.sweep, r.Value, r.Mean, r.StdErr, b))
-			}
-			if d, _ := sweep.DetailOf[populationDetail](r); len(d.Evaluations) > 0 {
-				evaluations = append(evaluations, strconv.FormatFloat(stat.Mean(d.Evaluations, nil), 'g', 3, 64))
-			}
 		}
 		if len(evaluations) > 0 {
 			line += "; gradient evaluations " + strings.Join(evaluations, ", ")
@@ -84,21 +80,16 @@ func (c *populationConfig) summarize(results []sweep.Result) (any, []string) {
 		lines = append(lines, "no mean is above its proved bound")
 	}
 	if c.Family == "linear" {
-		sum.Notes = append(sum.Notes, "the signal of the linear family shrinks with the rate: its slope is that of the worst case, by "+
-			"construction for any method whose accuracy keeps up with it")
+		sum.Notes = append(sum.Notes, "the signal of the linear family shrinks with the rate: its slope is that of the "+
+			"worst case, by construction for any method whose accuracy keeps up with it")
 	}
 	return sum, append(lines, sum.Notes...)
 }
 
-func allPositive(x []float64) bool {
-	return len(x) > 0 && !slices.ContainsFunc(x, func(v float64) bool { return !(v > 0) })
-}
-
-const resamples = 2000
-
-// fit returns the least-squares slope of the geometric means and the 2.5 % and
+// fitSlope returns the least-squares slope of the geometric means of the runs, and the 2.5 % and
 // 97.5 % quantiles of the same over resampled runs.
 func fitSlope(values []float64, outcomes [][]float64) slope {
+	const resamples = 2000
 	x, y := make([]float64, len(values)), make([]float64, len(values))
 	logs := make([][]float64, len(values))
 	for i, v := range values {

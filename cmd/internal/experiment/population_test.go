@@ -125,7 +125,7 @@ func TestPopulations(t *testing.T) {
 	src := rand.New(noise.Reproducible(1))
 	const d, n = 4, 200000
 	for _, family := range families {
-		p := populationParams{Family: family, N: 1000, D: d, Epsilon: 1, Delta: 1e-6, Signal: 1}
+		p := populationParams{Family: family, sizes: sizes{N: 1000, D: d, Epsilon: 1}, Delta: 1e-6, Signal: 1}
 		pop := p.population()
 		w, best := make([]float64, d), make([]float64, d)
 		noise.Normal(w, 0.3, src)

@@ -39,8 +39,8 @@ func TestUserData(t *testing.T) {
 	require.NotContains(t, stderr, "caller's random source", "nobody has to vouch for secure noise")
 	s := scalingResults(t, dir)
 	require.InDelta(t, 6, s.Composed.Epsilon, 1e-9)
-	require.Nil(t, s.AnchorError)
-	require.Equal(t, 1.0, s.Cells[2].Clip, "the largest gradient at zero")
+	require.Zero(t, s.AnchorError)
+	require.Equal(t, 1.0, s.Cells[2].constant("clip"), "the largest gradient at zero")
 	require.Equal(t, "kappa (not private)", readRows(t, filepath.Join(dir, "risk.csv"))["lop"][0].sweep)
 
 	code, _, stderr = callScaling(t, append(common, "-bound-row", "1", "-bound-label", "1", "-methods", "lop,nonprivate", "-sweep", "eps",

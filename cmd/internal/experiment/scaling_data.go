@@ -18,8 +18,8 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// records is one data set in both forms. in is nil unless the published
-// procedure needs it; anchor is nil if there is none.
+// dataSet is one data set in both forms. in is nil unless the published procedure needs it; anchor
+// is nil if there is none.
 type dataSet struct {
 	data   *erm.Data
 	in     *lasso.Instance
@@ -27,13 +27,26 @@ type dataSet struct {
 	error  float64 // ‖anchor − θ_true‖₂ where the truth is known
 }
 
-// source gives the data of a cell: one file, or generated data by size.
+// dataSource gives the data of a cell, one file or generated data by size, and what cells share.
 type dataSource struct {
-	c      *scalingConfig
-	file   *dataSet
-	made   memo[[2]int, *dataSet]
-	plans  memo[planKey, *qop.Plan]
-	minima memo[minimumKey, []float64]
+	c           *scalingConfig
+	file        *dataSet
+	made        memo[[2]int, *dataSet]
+	plans       memo[cellKey, *qop.Plan]
+	minima      memo[cellKey, []float64]
+	experiments memo[publishedKey, *lasso.Experiment]
+}
+
+// cellKey names what a calibration of qop, at x = ε, or the minimizer, at x = κ, depends on.
+type cellKey struct {
+	n, d int
+	x    float64
+}
+
+// publishedKey names what the published constants depend on.
+type publishedKey struct {
+	in      *lasso.Instance
+	epsilon float64
 }
 
 // memo computes once for every key what cells share.
@@ -44,10 +57,6 @@ func (m *memo[K, V]) get(k K, compute func() (V, error)) (V, error) {
 	return f.(func() (V, error))()
 }
 
-// unbounded stands for "no bound" where the published procedure reads a file:
-// it forces nothing into bounds, and claims nothing.
-const unbounded = 1e150
-
 // open prepares the data and completes the parameters that identify it.
 func (c *scalingConfig) open() (*dataSource, error) {
 	s := &dataSource{c: c}
@@ -56,6 +65,8 @@ func (c *scalingConfig) open() (*dataSource, error) {
 	}
 	bounds := loss.Bounds{Row: c.BoundRow, Label: c.BoundLabel}
 	if c.Mode == paper {
+		// The published procedure has no bounds: these force nothing inside, and claim nothing.
+		const unbounded = 1e150
 		if bounds.Row > 0 {
 			c.Xi = bounds.Row
 		} else {
@@ -87,8 +98,8 @@ func (c *scalingConfig) open() (*dataSource, error) {
 	return s, nil
 }
 
-// instance copies data into the form of the published procedure. Without an
-// anchor it gets zero, which only qop would use.
+// instance copies data into the form of the published procedure. Without an anchor it gets zero,
+// which only qop would use.
 func instance(data *erm.Data, anchor []float64, xi float64) *lasso.Instance {
 	n, d := data.Dims()
 	in := &lasso.Instance{X: mat.NewDense(n, d, nil), Y: make([]float64, n), Anchor: anchor, Xi: xi}
@@ -110,14 +121,13 @@ func (s *dataSource) at(p scalingParams) (*dataSet, error) {
 	return s.made.get([2]int{p.N, p.D}, func() (*dataSet, error) { return generated(p, s.c.Seed) })
 }
 
-// generate draws data of the published form. It is synthetic and needs no
-// secrecy: without a seed it is that of seed 0, so that a resumed run goes on
-// with it. The stream of the rows does not depend on n: a larger data set
-// continues a smaller one, with the same planted parameter and anchor.
+// generated draws data of the published form. They are synthetic and need no secrecy: without a seed
+// they are those of seed 0, with which a resumed run goes on. The stream of the rows does not depend
+// on n: a larger data set continues a smaller one, with the same planted parameter and anchor.
 //
 // An anchor with an error above S(√d+3), fewer than one in ten thousand, is drawn again, so that this
-// bound holds for all. Outside of -mode paper the planted parameter is a common minimizer of all records: a
-// row whose label would be above the declared bound 5ξ, and so be clamped, is shortened.
+// bound holds for all. Outside of -mode paper the planted parameter is a common minimizer of all
+// records: a row whose label would be clamped to the declared bound 5ξ is shortened.
 func generated(p scalingParams, seed *uint64) (*dataSet, error) {
 	var key uint64
 	if seed != nil {

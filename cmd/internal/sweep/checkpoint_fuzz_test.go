@@ -35,8 +35,8 @@ func FuzzResume(f *testing.F) {
 		if i := bytes.IndexByte(text, '\n'); i > 0 && bytes.HasPrefix(text, []byte("H")) { // mutations seldom hit the header's hash
 			text = append(append([]byte{}, head...), text[i:]...)
 		}
-		files := &files{e: &e.Experiment, o: o}
-		done, size, err := files.load(text, h)
+		files := &files{e: &e.Experiment, o: o, header: h}
+		done, size, err := files.load(text)
 		if err != nil {
 			require.ErrorIs(t, err, ErrUsage)
 			require.Equal(t, ExitUsage, ExitCode(err))

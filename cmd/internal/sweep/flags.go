@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -50,13 +51,9 @@ func (o *Options) Register(f *Flags, out string) {
 
 // check reports contradictions between options.
 func (o *Options) check() error {
-	switch {
-	case o.Out == "":
-		return Usagef(`invalid value "" for flag -out: want the name of a folder, for example scaling-out`)
-	case o.Force && o.Resume:
-		return Usagef("-force and -resume contradict each other: give one of them")
-	}
-	return nil
+	return cmp.Or(
+		Refuse(o.Out == "", `invalid value "" for flag -out: want the name of a folder, for example scaling-out`),
+		Refuse(o.Force && o.Resume, "-force and -resume contradict each other: give one of them"))
 }
 
 // Flags is a flag set whose values carry their range, so that every bad value
@@ -83,15 +80,21 @@ func (f *Flags) Given(name string) bool {
 	return found
 }
 
-// Pointless returns an error about the first of the named flags that the command line
-// sets; why, such as "with -data", says why it has no meaning.
-func (f *Flags) Pointless(why string, names ...string) error {
+// Pointless returns an error about the first of the named flags that the command line sets; why, such
+// as "with -data", says why it has no meaning.
+func (f *Flags) Pointless(why string, names ...string) (err error) {
 	for _, name := range names {
-		if f.Given(name) {
-			return Usagef("flag -%s has no meaning %s: leave it out", name, why)
-		}
+		err = cmp.Or(err, Refuse(f.Given(name), "flag -%s has no meaning %s: leave it out", name, why))
 	}
-	return nil
+	return err
+}
+
+// PointlessIf is Pointless where when is true, else nil.
+func (f *Flags) PointlessIf(when bool, why string, names ...string) error {
+	if !when {
+		return nil
+	}
+	return f.Pointless(why, names...)
 }
 
 // RunExperiment is Run of a program whose body is the experiment that describe returns.
@@ -265,15 +268,6 @@ func ParseValues(name, text string, r Range, integer bool) ([]float64, error) {
 		values = append(values, x)
 	}
 	return values, nil
-}
-
-// Swept are the ranges of the quantities that experiments sweep, and whether they are whole numbers.
-var Swept = map[string]struct {
-	Range
-	Whole bool
-}{
-	"kappa": {Range: Positive(1e9)}, "eps": {Range: Positive(1e5)},
-	"n": {Between(1, 1e7), true}, "d": {Between(1, 5000), true},
 }
 
 // CheckBudgets returns an error that names the flags unless every ε is a budget with δ.

@@ -28,6 +28,14 @@ func (e usageError) Unwrap() error      { return e.error }
 // Usagef returns an error with the formatted text that wraps ErrUsage.
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
+// Refuse is Usagef where bad is true, else nil.
+func Refuse(bad bool, format string, args ...any) error {
+	if !bad {
+		return nil
+	}
+	return Usagef(format, args...)
+}
+
 // Exit codes of the programs of this module.
 const (
 	ExitOK          = 0

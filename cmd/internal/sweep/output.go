@@ -77,9 +77,9 @@ func (e *Experiment) summarize(h header, results []Result) Summary {
 }
 
 // write puts the result files into the folder and returns the closing lines.
-func (f *files) write(h header, results []Result, start time.Time) ([]string, error) {
-	var mu sync.Mutex
+func (f *files) write(results []Result, start time.Time) ([]string, error) {
 	var wg sync.WaitGroup
+	var mu sync.Mutex
 	var failed error
 	save := func(name string, render func() ([]byte, error)) {
 		wg.Go(func() { // rendering one plot is as long as hundreds of cells
@@ -92,21 +92,19 @@ func (f *files) write(h header, results []Result, start time.Time) ([]string, er
 			mu.Unlock()
 		})
 	}
-	var figures []Figure
+	figures := []Figure{{Name: f.base(), Plot: f.e.Plot, Results: results}}
 	if f.e.Figures != nil {
-		figures = f.e.Figures(results)
+		figures = append(figures, f.e.Figures(results)...)
 	}
 	for _, format := range f.o.Formats {
-		if format == "json" {
-			continue
-		}
-		if format == "csv" {
-			save(f.base()+".csv", func() ([]byte, error) { return writeCSV(h, f.e.Columns, results) })
-			continue
-		}
-		save(f.base()+"."+format, func() ([]byte, error) { return f.e.Plot.render(format, f.e, h.NotPrivate, results) })
-		for _, fig := range figures {
-			save(fig.Name+"."+format, func() ([]byte, error) { return fig.render(format, f.e, h.NotPrivate) })
+		switch format {
+		case "json":
+		case "csv":
+			save(f.base()+".csv", func() ([]byte, error) { return writeCSV(f.header, f.e.Columns, results) })
+		default:
+			for _, fig := range figures {
+				save(fig.Name+"."+format, func() ([]byte, error) { return fig.render(format, f.e, f.header.NotPrivate) })
+			}
 		}
 	}
 	wg.Wait()
@@ -115,7 +113,7 @@ func (f *files) write(h header, results []Result, start time.Time) ([]string, er
 	}
 
 	var lines []string
-	s := f.e.summarize(h, results)
+	s := f.e.summarize(f.header, results)
 	if f.e.Summarize != nil {
 		s.Results, lines = f.e.Summarize(results)
 	}
@@ -133,8 +131,8 @@ func (f *files) write(h header, results []Result, start time.Time) ([]string, er
 	for _, t := range s.Methods {
 		runs += t.Runs
 	}
-	return append(lines, fmt.Sprintf("%d runs in %d cells, %.3g s of work, %.3g s in all; files in %s", runs, len(results), s.Seconds.Cells,
-		s.Seconds.Wall, f.o.Out)), nil
+	return append(lines, fmt.Sprintf("%d runs in %d cells, %.3g s of work, %.3g s in all; files in %s", runs, len(results),
+		s.Seconds.Cells, s.Seconds.Wall, f.o.Out)), nil
 }
 
 var csvHeader = []string{"sweep", "value", "method", "runs", "mean", "std", "stderr", "seconds"}

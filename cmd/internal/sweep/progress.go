@@ -35,7 +35,8 @@ func newProgress(w io.Writer, o *Options, name string, total, done int) *progres
 	}
 	now := time.Now()
 	p := &progress{w: w, name: name, total: total, first: done, done: done, start: now, last: now, every: 2 * time.Second}
-	if tty && !dumb() {
+	// The bar moves the cursor: some users ask for plain text.
+	if tty && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" {
 		p.bar = progressbar.NewOptions(total,
 			progressbar.OptionSetWriter(w),
 			progressbar.OptionSetDescription(name),
@@ -68,9 +69,6 @@ func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
-
-// dumb reports whether the user asked for plain text: the bar moves the cursor.
-func dumb() bool { return os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" }
 
 // add counts one finished cell.
 func (p *progress) add() {

@@ -353,7 +353,7 @@ func TestJSONSchema(t *testing.T) {
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
 	require.Len(t, lines, 12)
-	shape := regexp.MustCompile(`^\{"schema_version":1,"sweep":"x","value":[^,]+,"method":"[a-z]+",` +
+	shape := regexp.MustCompile(`^\{"schema_version":2,"sweep":"x","value":[^,]+,"method":"[a-z]+",` +
 		`"runs":5,"mean":[^,]+,"std":[^,]+,"stderr":[^,]+,"seconds":[^,]+,"not_private":"[^"]+","detail":\{[^}]*\}\}$`)
 	for i, line := range lines {
 		require.Regexp(t, shape, line)

@@ -3,8 +3,6 @@ package experiment
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"strings"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
@@ -12,7 +10,7 @@ import (
 	"github.com/privopt/privopt/qop"
 )
 
-// kinds are the constants that Figure 1 compares, least sharp first.
+// boundKinds are the constants that Figure 1 compares, least sharp first.
 var boundKinds = []struct {
 	name, legend string
 	calibration  qop.Calibration
@@ -27,30 +25,23 @@ var boundKinds = []struct {
 // deltas are the curves of the published figure.
 var deltas = []float64{1e-5, 1e-4, 1e-3, 1e-2}
 
-// figure is Figure 1 of [CC26]: the bound on the excess risk of qop, minimized
-// over the free parameters, against ε, with n = 10, d = 12, D = ρ = G = L = 1.
-// A positive -eta gives the branch for inexact solves, τ = η.
-func (c *scalingConfig) figure() *sweep.Experiment {
-	type curve struct {
-		kind  int
-		delta float64
+// boundExperiment is Figure 1 of [CC26]: the bound on the excess risk of qop, minimized over the free
+// parameters, against ε, with n = 10, d = 12, D = ρ = G = L = 1. A positive -eta gives the branch for
+// inexact solves, τ = η.
+func (c *scalingConfig) boundExperiment() *sweep.Experiment {
+	exact := "exact anchor and solve"
+	if c.Eta > 0 {
+		exact = fmt.Sprintf("tau = eta = %v", c.Eta)
 	}
-	curves := map[string]curve{}
 	e := &sweep.Experiment{
-		Name:   "scaling",
-		Files:  "bound",
-		Sweep:  "eps",
-		Values: c.values,
+		Name: "scaling", Files: "bound", Sweep: "eps", Values: c.values,
 		Params: map[string]any{"figure": c.Figure, "eta": c.Eta},
 		Plot: sweep.Plot{
-			Title: "Bound on the excess risk of quadratic perturbation (n = 10, d = 12, D = rho = G = L = 1, exact anchor and solve)",
+			Title: "Bound on the excess risk of quadratic perturbation (n = 10, d = 12, D = rho = G = L = 1, " + exact + ")",
 			X:     "epsilon",
 			Y:     "bound on the expected excess risk",
 			Style: map[string]sweep.Style{},
 		},
-	}
-	if c.Eta > 0 {
-		e.Plot.Title = strings.Replace(e.Plot.Title, "exact anchor and solve", fmt.Sprintf("tau = eta = %v", c.Eta), 1)
 	}
 	for _, delta := range deltas {
 		e.Plot.Dashes = append(e.Plot.Dashes, fmt.Sprintf("delta = %g", delta))
@@ -59,39 +50,39 @@ func (c *scalingConfig) figure() *sweep.Experiment {
 		e.Plot.Colors = append(e.Plot.Colors, k.legend)
 		for j, delta := range deltas {
 			name := fmt.Sprintf("%s/%g", k.name, delta)
-			curves[name] = curve{i, delta}
 			e.Methods = append(e.Methods, name)
 			e.Plot.Style[name] = sweep.Style{Color: i, Dash: j}
 		}
 	}
 	e.Prepare = func(_ context.Context, cell sweep.Cell) (sweep.Task, error) {
-		k := boundKinds[curves[cell.Method].kind]
+		style := e.Plot.Style[cell.Method]
+		k := boundKinds[style.Color]
 		u := qop.Utility{
 			Records: 10, Dim: 12, Radius: 1, RegLipschitz: 1,
 			Constants: loss.Constants{Smoothness: 1, Rank: 1, Structure: k.structure},
 			Tau:       c.Eta, Eta: c.Eta, Calibration: k.calibration,
 		}
-		budget := dp.Budget{Epsilon: cell.Value, Delta: curves[cell.Method].delta}
-		return sweep.Task{Runs: 1, Run: func(ctx context.Context, _ rand.Source) (float64, error) {
+		budget := dp.Budget{Epsilon: cell.Value, Delta: deltas[style.Dash]}
+		return once(func(ctx context.Context) (float64, error) {
 			return interruptible(ctx, func() (float64, error) { return u.Bound(budget) })
-		}}, nil
+		}), nil
 	}
 	return e
 }
 
-// interruptible returns what f returns, or the context's error as soon as it is cancelled: a bound
-// takes up to half a minute and knows no context. f then ends unheard.
+// interruptible returns the result of f, or the error of the context as soon as it is cancelled: a
+// bound takes up to half a minute and knows no context. Then nobody reads the result of f.
 func interruptible(ctx context.Context, f func() (float64, error)) (float64, error) {
 	done := make(chan struct{})
-	var y float64
 	var failure error
+	var value float64
 	go func() {
 		defer close(done)
-		y, failure = f()
+		value, failure = f()
 	}()
 	select {
 	case <-done:
-		return y, failure
+		return value, failure
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
