@@ -91,7 +91,11 @@ func TestResults(t *testing.T) {
 
 	again := []string{"-small", "-out", second}
 	if !testkit.Deep() {
-		again = append(again, "-jobs", testkit.Of("", "diameter,sweep-n,calibrations,")+"sweep-d,sweep-eps,lowbits,population")
+		again = append(
+			again,
+			"-jobs",
+			testkit.Of("", "diameter,sweep-n,calibrations,")+"sweep-d,sweep-eps,lowbits,population",
+		)
 	}
 	code, _, stderr = made(t, again...)
 	require.Zero(t, code, stderr)

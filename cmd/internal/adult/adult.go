@@ -1,12 +1,12 @@
-// Package adult reads the Adult (Census Income) data set as a table and encodes it for the experiments: as
-// integers for halfspaces over a lattice, or as numbers in [0, 1].
+// Package adult reads the Adult (Census Income) data set as a table and encodes it for the
+// experiments: as integers for halfspaces over a lattice, or as numbers in [0, 1].
 //
 //	records, err := adult.Read(file)
 //	features, err := adult.Experiment(23)
 //	rows, labels := features.Integers(adult.Balanced(records))
 //
-// Attributes, levels and ranges stand in fields.schema.json. They come from the published description of the
-// file; nothing is measured on the records.
+// Attributes, levels and ranges stand in fields.schema.json. They come from the published
+// description of the file; nothing is measured on the records.
 //
 // # References
 //
@@ -30,8 +30,9 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// Schema is the schema of the file for models: public bins, round numbers within the published ranges, were
-// written by hand. Education is there as its number of years; fnlwgt, a weight of the census, is ignored.
+// Schema is the schema of the file for models: public bins, round numbers within the published
+// ranges, were written by hand. Education is there as its number of years; fnlwgt, a weight of the
+// census, is ignored.
 //
 //go:embed adult.schema.json
 var Schema string
@@ -41,8 +42,8 @@ var Schema string
 //go:embed fields.schema.json
 var fields string
 
-// Attributes lists the fields of the file in order, without the label: categories with all their levels, of
-// which the missing value "?" is the last, and numbers in [0, Max].
+// Attributes lists the fields of the file in order, without the label: categories with all their
+// levels, of which the missing value "?" is the last, and numbers in [0, Max].
 var Attributes, encoder = read(fields)
 
 func read(schema string) ([]table.Column, *table.Encoder) {
@@ -72,8 +73,8 @@ type Record struct {
 	Positive bool // income above 50K
 }
 
-// Read reads adult.data or adult.test. Numbers outside [0, Max] are clamped. Errors wrap table.ErrTable and name
-// the line, but show none of its content.
+// Read reads adult.data or adult.test. Numbers outside [0, Max] are clamped. Errors wrap
+// table.ErrTable and name the line, but show none of its content.
 func Read(r io.Reader) ([]Record, error) {
 	rows, err := encoder.Rows(r, table.Options{Skip: true})
 	if err != nil {
@@ -108,8 +109,8 @@ func Read(r io.Reader) ([]Record, error) {
 	return records, nil
 }
 
-// Balanced returns all positive records and the first negative ones, as many, in their order. Not private: which
-// records these are depends on the number of positive ones.
+// Balanced returns all positive records and the first negative ones, as many, in their order. Not
+// private: which records these are depends on the number of positive ones.
 func Balanced(records []Record) []Record {
 	negative := 0 // still to take
 	for _, r := range records {
@@ -125,7 +126,8 @@ func Balanced(records []Record) []Record {
 	})
 }
 
-// Feature is a coordinate of a record: an indicator of a level, or a number, of Level -1, over its maximum.
+// Feature is a coordinate of a record: an indicator of a level, or a number, of Level -1, over its
+// maximum.
 type Feature struct{ Attribute, Level int }
 
 // Features is a list of features, all of them in [0, 1].
@@ -144,7 +146,8 @@ var sets = map[int]string{
 // Sizes lists the numbers of features that Experiment knows.
 func Sizes() []int { return slices.Sorted(maps.Keys(sets)) }
 
-// Experiment returns a feature set of the experiments. That of 104 has no feature for a missing value.
+// Experiment returns a feature set of the experiments. That of 104 has no feature for a missing
+// value.
 func Experiment(size int) (Features, error) {
 	names, ok := sets[size]
 	if !ok {
@@ -191,8 +194,8 @@ func (f Features) Floats(records []Record) (rows [][]float64, labels []float64) 
 	return encode[float64, float64](f, records, 1, func(v, most int64) float64 { return float64(v) / float64(most) })
 }
 
-// encode returns rows with one where a category has the level of the feature, and share(v, most) for a number v
-// of at most most.
+// encode returns rows with one where a category has the level of the feature, and share(v, most)
+// for a number v of at most most.
 func encode[T int64 | float64, L int | float64](f Features, records []Record, one T, share func(v, most int64) T) (
 	rows [][]T, labels []L,
 ) {
@@ -220,7 +223,8 @@ type Sample struct {
 	Labels []float64
 }
 
-// OneHot reads the records of adult.data or adult.test without a missing value, as the 104 features of Experiment.
+// OneHot reads the records of adult.data or adult.test without a missing value, as the 104 features
+// of Experiment.
 func OneHot(r io.Reader) (s Sample, err error) {
 	records, err := Read(r)
 	if err != nil {

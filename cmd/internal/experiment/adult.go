@@ -21,7 +21,8 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// incomes are the complete records of Adult with rows within norm 1, each longer one scaled by itself.
+// incomes are the complete records of Adult with rows within norm 1, each longer one scaled by
+// itself.
 type incomes struct {
 	data  *erm.Data
 	n     int

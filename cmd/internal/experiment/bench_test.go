@@ -234,7 +234,9 @@ func BenchmarkLassoBox(b *testing.B) {
 		b.Fatalf("%d nonzero, %d at the bound", nonzero, bound)
 	}
 	solve := func() {
-		res := must(splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Tolerance: -1, Gap: 1e-6 * best}, m))
+		res := must(
+			splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Tolerance: -1, Gap: 1e-6 * best}, m),
+		)
 		if res.Status != splitting.Converged {
 			b.Fatal(res.Status)
 		}
@@ -294,7 +296,14 @@ func BenchmarkLogistic(b *testing.B) {
 		_, d := data.Dims()
 		run := func(tol float64) (float64, int) {
 			f := erm.NewUnperturbed(p)
-			res := must(splitting.Minimize(background, splitting.Problem{F: f, G: g}, make([]float64, d), &splitting.Settings{Tolerance: tol}))
+			res := must(
+				splitting.Minimize(
+					background,
+					splitting.Problem{F: f, G: g},
+					make([]float64, d),
+					&splitting.Settings{Tolerance: tol},
+				),
+			)
 			return f.Func(res.X) + g.Func(res.X), res.Iterations
 		}
 		best, _ := run(-1)
@@ -311,7 +320,12 @@ func BenchmarkLogistic(b *testing.B) {
 		})
 	}
 	rows, labels := zeroOne()
-	solve("data=zeroone/g=l2", must(erm.NewData(rows, labels, loss.Bounds{Row: 5, Label: 1})), prox.SquaredL2{Weight: 1}, 1e-6)
+	solve(
+		"data=zeroone/g=l2",
+		must(erm.NewData(rows, labels, loss.Bounds{Row: 5, Label: 1})),
+		prox.SquaredL2{Weight: 1},
+		1e-6,
+	)
 	rows, labels, ok := people(b)
 	if !ok {
 		return

@@ -72,8 +72,8 @@ func Coverage(runs, n int, epsilons ...float64) *sweep.Experiment {
 	}
 }
 
-// covers reports whether the interval middle ± half holds theta. One that is unidentified is the whole line,
-// whatever the numbers in its place.
+// covers reports whether the interval middle ± half holds theta. One that is unidentified is the
+// whole line, whatever the numbers in its place.
 func covers(unidentified bool, middle, half, theta float64) bool {
 	return unidentified || math.Abs(theta-middle) <= half
 }

@@ -41,7 +41,8 @@ import (
 	"github.com/privopt/privopt/dp"
 )
 
-// folder returns the folder that an environment variable names, or an error that says what is missing.
+// folder returns the folder that an environment variable names, or an error that says what is
+// missing.
 func folder(variable, holds string) (string, error) {
 	dir := os.Getenv(variable)
 	return dir, sweep.Refuse(dir == "", "%s is not set: it names the folder that holds %s", variable, holds)
@@ -105,7 +106,8 @@ type fitted struct {
 	Seconds     []float64       `json:"seconds,omitempty"` // of each fit
 }
 
-// fit returns a released parameter. Without a seed the noise is secure, and no caller vouches for it.
+// fit returns a released parameter. Without a seed the noise is secure, and no caller vouches for
+// it.
 func (d *fitted) fit(ctx context.Context, o *sweep.Options, src rand.Source, fit fitter) ([]float64, error) {
 	if o.Seed == nil {
 		src = nil
@@ -134,7 +136,8 @@ func releases(c *dp.Certificate, n int) []dp.Certificate {
 	return slices.Repeat([]dp.Certificate{*c}, n)
 }
 
-// cost returns what all releases cost together, nil if their sum is no budget, and a line that says it.
+// cost returns what all releases cost together, nil if their sum is no budget, and a line that says
+// it.
 func cost(certificates []dp.Certificate) (*dp.Budget, string) {
 	n := len(certificates)
 	all, err := dp.Basic(certificates...)

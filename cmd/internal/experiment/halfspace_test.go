@@ -30,7 +30,9 @@ func callHalfspace(t *testing.T, args ...string) (code int, stdout, stderr strin
 
 // small is a sweep that ends in a second.
 func smallHalfspace(dir string, more ...string) []string {
-	return append([]string{"-n", "300", "-q", "2,4", "-eps", "0.5,1", "-runs", "3", "-seed", "1", "-out", dir, "-force"}, more...)
+	return append(
+		[]string{"-n", "300", "-q", "2,4", "-eps", "0.5,1", "-runs", "3", "-seed", "1", "-out", dir, "-force"},
+		more...)
 }
 
 // results reads summary.json.
@@ -159,8 +161,27 @@ func TestCommand(t *testing.T) {
 			continue
 		}
 		dir := t.TempDir()
-		code, _, errs := callHalfspace(t, "-n", "60", "-q", "2", "-eps", "1", "-runs", "2", "-seed", "1", "-out", dir, "-methods", "opdisc,logistic",
-			"-timeout", "10", "-oracle", "cmd:"+name)
+		code, _, errs := callHalfspace(
+			t,
+			"-n",
+			"60",
+			"-q",
+			"2",
+			"-eps",
+			"1",
+			"-runs",
+			"2",
+			"-seed",
+			"1",
+			"-out",
+			dir,
+			"-methods",
+			"opdisc,logistic",
+			"-timeout",
+			"10",
+			"-oracle",
+			"cmd:"+name,
+		)
 		require.Zero(t, code, errs)
 		require.Contains(t, errs, "2 problems, cmd:"+name)
 		s := halfspaceResults(t, dir)
@@ -173,8 +194,11 @@ func TestCommand(t *testing.T) {
 func TestRaced(t *testing.T) {
 	c := &halfspaceConfig{}
 	c.Oracle = "cmd:x"
-	require.Contains(t, c.raced([]Lap{{ClaimsOptimum: true, Excess: 2}, {Excess: 5}, {NoPoint: true}}),
-		"3 problems, cmd:x: claims 1 optima, of which 1 are wrong, no point for 1, excess over the proven minimum: median 2, largest 5")
+	require.Contains(
+		t,
+		c.raced([]Lap{{ClaimsOptimum: true, Excess: 2}, {Excess: 5}, {NoPoint: true}}),
+		"3 problems, cmd:x: claims 1 optima, of which 1 are wrong, no point for 1, excess over the proven minimum: median 2, largest 5",
+	)
 	require.Contains(t, c.raced([]Lap{{NoPoint: true}}), "no point beside a proven minimum")
 	require.Contains(t, c.raced([]Lap{{ClaimsOptimum: true, Excess: 2}, {ClaimsOptimum: true, Open: true}}),
 		"claims 2 optima, of which 1 are wrong, no point for 0, excess over the proven minimum: median 2, largest 2")
@@ -193,8 +217,25 @@ func TestSplit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "adult.data")
 	require.NoError(t, os.WriteFile(path, adultFile(400), 0o600))
 	dir := t.TempDir()
-	args := []string{"-data", path, "-split", "0.25", "-q", "2", "-eps", "1", "-runs", "2", "-seed", "3", "-methods", "opdisc", "-out", dir,
-		"-force"}
+	args := []string{
+		"-data",
+		path,
+		"-split",
+		"0.25",
+		"-q",
+		"2",
+		"-eps",
+		"1",
+		"-runs",
+		"2",
+		"-seed",
+		"3",
+		"-methods",
+		"opdisc",
+		"-out",
+		dir,
+		"-force",
+	}
 	code, _, errs := callHalfspace(t, args...)
 	require.Zero(t, code, errs)
 	require.Contains(t, errs, "held out, 100 records")
@@ -269,9 +310,25 @@ func TestAdultTable(t *testing.T) {
 		t.Skip("300 searches over all records")
 	}
 	out := t.TempDir()
-	code, _, errs := callHalfspace(t, "-data", filepath.Join(dir, "adult", "adult.data"), "-test", filepath.Join(dir, "adult", "adult.test"),
-		"-methods", "opdisc,gaussian,paper,product,cube,rspm,rspm-paper", "-q", "2,4,9,23", "-eps", "0.1,1", "-runs", "15", "-seed", "1", "-out",
-		out)
+	code, _, errs := callHalfspace(
+		t,
+		"-data",
+		filepath.Join(dir, "adult", "adult.data"),
+		"-test",
+		filepath.Join(dir, "adult", "adult.test"),
+		"-methods",
+		"opdisc,gaussian,paper,product,cube,rspm,rspm-paper",
+		"-q",
+		"2,4,9,23",
+		"-eps",
+		"0.1,1",
+		"-runs",
+		"15",
+		"-seed",
+		"1",
+		"-out",
+		out,
+	)
 	require.Zero(t, code, errs)
 	require.Contains(t, errs, "every minimizer proven")
 	mean := map[string][2]float64{}
@@ -288,7 +345,16 @@ func TestAdultTable(t *testing.T) {
 		// freedom that occurs; 0.0005 is the rounding of the table.
 		se := math.Sqrt((p.std*p.std+got[1]*got[1])/15 + 0.0005*0.0005)
 		z := (got[0] - p.mean) / se
-		t.Logf("%-12s eps %-4v %.4f (%.4f), published %.3f (%.3f), z = %+.2f", p.method, p.eps, got[0], got[1], p.mean, p.std, z)
+		t.Logf(
+			"%-12s eps %-4v %.4f (%.4f), published %.3f (%.3f), z = %+.2f",
+			p.method,
+			p.eps,
+			got[0],
+			got[1],
+			p.mean,
+			p.std,
+			z,
+		)
 		require.Less(t, math.Abs(z), 6.0, "%s at eps = %v", p.method, p.eps)
 	}
 	require.NotEmpty(t, halfspaceResults(t, out).Results.Heldout)

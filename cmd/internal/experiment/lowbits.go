@@ -79,7 +79,8 @@ func LowBits(runs int, dims ...float64) *sweep.Experiment {
 						}
 						release = rel.Theta
 					}
-					right, other := testkit.Reaches(minimizer[own], release, testkit.Sums), testkit.Reaches(minimizer[1-own], release, testkit.Sums)
+					right := testkit.Reaches(minimizer[own], release, testkit.Sums)
+					other := testkit.Reaches(minimizer[1-own], release, testkit.Sums)
 					switch {
 					case right && !other:
 						named++

@@ -2,11 +2,22 @@ package experiment
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
+	"syscall"
+	"time"
 
 	"github.com/privopt/privopt/objpert"
 )
@@ -40,7 +51,8 @@ type lpRow struct {
 //	     ⟨x_g, w⟩ + M_g e_g ≥ 1  if Pos_g > Neg_g,   ⟨x_g, w⟩ − M_g e_g ≤ 0  if Pos_g < Neg_g
 //	     r, n, e ∈ {0, 1}
 //
-// with M_g of bigM, and Σ_g min(Pos_g, Neg_g) left out. Rows are integers: a positive score is at least 1.
+// with M_g of bigM, and Σ_g min(Pos_g, Neg_g) left out. Rows are integers: a positive score is at
+// least 1.
 type lpModel struct {
 	cols    []lpVariable
 	rows    []lpRow
@@ -216,4 +228,309 @@ func reals(p *objpert.Problem) (table [][]float64, norm []float64) {
 		norm = row(z)
 	}
 	return table, norm
+}
+
+// Errors of a mipSolver. Test with errors.Is.
+var (
+	errCommand = errors.New("no such solver") // unknown, absent or failed to run
+	errNoPoint = errors.New("the solver found no point")
+)
+
+// mipSolver hands problems to a solver of mixed-integer programs that is installed as a command.
+//
+// Its answers are incumbents and never proofs: solvers work in float64 with tolerances, and have
+// reported points that were not optimal as optimal. Loss and objective are recomputed in integers,
+// Solution.Proven is always false, and the mechanisms of objpert withhold.
+//
+// The model holds the records and the noise. It lies in a new folder of mode 0700, in files of mode
+// 0600, which is removed when Solve returns for any reason but SIGKILL or a loss of power: point
+// dir at a file system in memory. SIGINT, SIGTERM and SIGHUP end Solve with objpert.ErrInterrupted
+// instead of the process.
+type mipSolver struct {
+	command string        // name or path; its base name begins with that of a solver
+	limit   time.Duration // the time a solver gets; 0 means 60 s. It is killed 2 s later.
+	dir     string        // where the folder of the model is made; "" means os.TempDir
+	trace   func(mipClaim)
+}
+
+var _ objpert.Oracle = (*mipSolver)(nil)
+
+// mipClaim is what a solver said of its answer. Not private, and not to be trusted: compare with
+// the Solution.
+type mipClaim struct {
+	Status  string // its own words
+	Runtime time.Duration
+}
+
+// solver describes a program. In its arguments, which | separates, MODEL, ANSWER and OPTIONS stand
+// for files and TIME for the limit in seconds.
+type solver struct {
+	name, args string
+	parse      func(r io.Reader, m *lpModel) (answer, error)
+	options    string // content of the options file
+}
+
+var solvers = []solver{
+	{"cbc", "MODEL|-timeMode|elapsed|-seconds|TIME|-ratioGap|0|-solve|-solution|ANSWER", parseNamed, ""},
+	{"glpsol", "--lp|MODEL|--tmlim|TIME|--cuts|-w|ANSWER", parseGLPK, ""},
+	{"highs", "MODEL|--options_file|OPTIONS|--time_limit|TIME|--solution_file|ANSWER", parseNamed,
+		"mip_rel_gap = 0\nmip_abs_gap = 1e-9\n"},
+	{"scip", "-q|-c|read MODEL set limits time TIME optimize write solution ANSWER quit", parseNamed, ""},
+	{"gurobi_cl", "TimeLimit=TIME|MIPGap=0|LogFile=|ResultFile=ANSWER|MODEL", parseNamed, ""},
+}
+
+// solverNames are the base names of the commands that a mipSolver knows.
+func solverNames() (names []string) {
+	for _, s := range solvers {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// lookup returns the absolute path of the command and its description.
+func (o *mipSolver) lookup() (string, solver, error) {
+	base := filepath.Base(o.command)
+	i := slices.IndexFunc(solvers, func(s solver) bool { return strings.HasPrefix(base, s.name) })
+	if i < 0 {
+		return "", solver{}, fmt.Errorf("%w: %q, want one of %s", errCommand, o.command, strings.Join(solverNames(), ", "))
+	}
+	path, err := exec.LookPath(o.command)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return "", solver{}, fmt.Errorf("%w: %q is not installed: %w", errCommand, o.command, err)
+	}
+	return path, solvers[i], nil
+}
+
+// Solve implements objpert.Oracle: it writes the model, runs the solver and recomputes its answer
+// in integers. Proven is always false, and Lower -Inf: nothing is known.
+//
+// The error wraps errCommand, errNoPoint, objpert.ErrProblem, objpert.ErrInterrupted if ctx ended
+// or a signal came, or a cause from the file system. It holds nothing that the solver printed.
+func (o *mipSolver) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution, error) {
+	path, sv, err := o.lookup()
+	if err != nil {
+		return nil, err
+	}
+	limit := cmp.Or(o.limit, time.Minute)
+	if limit < 0 {
+		return nil, fmt.Errorf("limit = %v, want a positive time, or 0 for one minute", o.limit)
+	}
+	m, err := newModel(p)
+	if err != nil {
+		return nil, err
+	}
+
+	// From here on nothing but SIGKILL leaves the folder behind.
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if ctx.Err() != nil {
+		return nil, interruptedSearch(ctx)
+	}
+	dir, err := os.MkdirTemp(o.dir, "privopt-mip-") // mode 0700
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+
+	start := time.Now()
+	ans, err := runSolver(ctx, path, sv, m, dir, limit)
+	if o.trace != nil {
+		o.trace(mipClaim{Status: ans.status, Runtime: time.Since(start)})
+	}
+	if err != nil {
+		return nil, err
+	}
+	w, ok := m.point(ans.value)
+	if !ok {
+		return nil, fmt.Errorf("%w of the space: its answer is outside", errNoPoint)
+	}
+	return &objpert.Solution{W: w, Loss: p.Loss(w), Objective: p.Objective(w), Lower: math.Inf(-1)}, nil
+}
+
+// answer is what a solution file says.
+type answer struct {
+	status string
+	value  []float64 // of the columns; nil if there is no solution
+}
+
+var errUnreadable = fmt.Errorf("%w: its solution cannot be read", errNoPoint)
+
+func runSolver(
+	ctx context.Context, path string, sv solver, m *lpModel, dir string, limit time.Duration,
+) (ans answer, err error) {
+	const file, solution, options = "model.lp", "solution.sol", "options.txt"
+	var lp bytes.Buffer
+	if err := cmp.Or(m.writeLP(&lp), os.WriteFile(filepath.Join(dir, file), lp.Bytes(), 0o600),
+		os.WriteFile(filepath.Join(dir, options), []byte(sv.options), 0o600)); err != nil {
+		return ans, err
+	}
+	seconds := max(1, int(math.Ceil(limit.Seconds())))
+	words := strings.NewReplacer("MODEL", file, "ANSWER", solution, "OPTIONS", options, "TIME", strconv.Itoa(seconds))
+	const grace = 2 * time.Second
+	deadline, cancel := context.WithTimeout(ctx, min(limit, math.MaxInt64-grace)+grace)
+	defer cancel()
+	cmd := exec.CommandContext(deadline, path, strings.Split(words.Replace(sv.args), "|")...)
+	cmd.Dir = dir
+	cmd.WaitDelay = 2 * time.Second // for children that keep a pipe open
+	err = cmd.Run()                 // its output goes nowhere: it holds private values
+	if ctx.Err() != nil {
+		return ans, interruptedSearch(ctx)
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) && deadline.Err() == nil {
+		return ans, fmt.Errorf("%w: %q did not start: %w", errCommand, path, err)
+	}
+	// A solver may fail after it wrote a point, and end well without one.
+	f, err := os.Open(filepath.Join(dir, solution))
+	if err != nil {
+		return ans, fmt.Errorf("%w: it wrote no solution", errNoPoint)
+	}
+	defer f.Close()
+	ans, err = sv.parse(f, m)
+	if err == nil && ans.value == nil {
+		err = fmt.Errorf("%w within the limit", errNoPoint)
+	}
+	return ans, err
+}
+
+func interruptedSearch(ctx context.Context) error {
+	return fmt.Errorf("%w: %w", objpert.ErrInterrupted, context.Cause(ctx))
+}
+
+// parseNamed reads lines that hold the name of a column followed by its value, as
+// CBC, HiGHS, SCIP and Gurobi write them; columns that are not named are 0. The
+// first line, or the one after "Model status", is the status.
+func parseNamed(r io.Reader, m *lpModel) (a answer, err error) {
+	index := make(map[string]int, len(m.cols))
+	for i, c := range m.cols {
+		index[c.name] = i
+	}
+	s := bufio.NewScanner(r)
+	for s.Scan() {
+		line := s.Text()
+		fields := strings.Fields(line)
+		for i, f := range fields {
+			col, ok := index[f]
+			if !ok || i+1 >= len(fields) {
+				continue
+			}
+			v, err := strconv.ParseFloat(fields[i+1], 64)
+			if err != nil || math.IsNaN(v) {
+				continue
+			}
+			if a.value == nil {
+				a.value = make([]float64, len(m.cols))
+			}
+			a.value[col] = v
+			break
+		}
+		if a.value == nil && a.status == "" && len(fields) > 0 && !strings.EqualFold(line, "model status") {
+			a.status = line
+		}
+		if strings.HasPrefix(line, "# Dual") {
+			break // what follows in a HiGHS file are prices
+		}
+	}
+	if s.Err() != nil {
+		return a, errUnreadable
+	}
+	if strings.Contains(strings.ToLower(a.status), "infeasible") {
+		a.value = nil
+	}
+	return a, nil
+}
+
+// parseGLPK reads the file of glpsol -w, which numbers the columns in the order of the model:
+//
+//	s mip ROWS COLS STATUS OBJECTIVE
+//	j COLUMN VALUE
+func parseGLPK(r io.Reader, m *lpModel) (a answer, err error) {
+	value := make([]float64, len(m.cols))
+	s := bufio.NewScanner(r)
+	for s.Scan() {
+		f := strings.Fields(s.Text())
+		switch {
+		case len(f) == 6 && f[0] == "s" && f[1] == "mip":
+			words := map[string]string{"o": "optimal", "f": "feasible", "n": "no feasible point", "u": "undefined"}
+			a.status = words[f[4]]
+			if f[4] == "o" || f[4] == "f" {
+				a.value = value
+			}
+		case len(f) == 3 && f[0] == "j":
+			j, err := strconv.Atoi(f[1])
+			v, err2 := strconv.ParseFloat(f[2], 64)
+			if err != nil || err2 != nil || j < 1 || j > len(value) || math.IsNaN(v) {
+				return a, errUnreadable
+			}
+			value[j-1] = v
+		}
+	}
+	if s.Err() != nil {
+		return a, errUnreadable
+	}
+	return a, nil
+}
+
+// race lets a command and the search of this module minimize one problem. Its answer is the
+// command's. Not private.
+type race struct {
+	command *mipSolver
+	search  objpert.Oracle
+	bounded func(context.Context) (context.Context, context.CancelFunc)
+	lap     Lap
+}
+
+// Lap is one problem of a race.
+type Lap struct {
+	Status        string  `json:"status"`           // the words of the command
+	Seconds       float64 `json:"seconds"`          // of the command
+	Search        float64 `json:"search"`           // seconds of the search
+	Excess        float64 `json:"excess,omitempty"` // of the command's point over the proven minimum
+	Open          bool    `json:"open,omitempty"`   // -timeout ended the search, so that the minimum is not known
+	NoPoint       bool    `json:"no_point,omitempty"`
+	ClaimsOptimum bool    `json:"claims_optimum,omitempty"`
+}
+
+func (c *halfspaceConfig) race() *race {
+	r := &race{search: c.oracle(), bounded: c.bounded}
+	r.command = &mipSolver{
+		command: strings.TrimPrefix(c.Oracle, "cmd:"),
+		limit:   c.timeout(),
+		trace: func(claim mipClaim) {
+			r.lap.Status, r.lap.Seconds = claim.Status, claim.Runtime.Seconds()
+			r.lap.ClaimsOptimum = strings.HasPrefix(strings.ToLower(claim.Status), "optimal")
+		},
+	}
+	return r
+}
+
+// Solve implements objpert.Oracle.
+func (r *race) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution, error) {
+	r.lap = Lap{}
+	found, err := r.command.Solve(ctx, p)
+	if err != nil && !errors.Is(err, errNoPoint) {
+		return nil, err
+	}
+	start := time.Now()
+	bounded, cancel := r.bounded(ctx)
+	defer cancel()
+	best, e := r.search.Solve(bounded, p)
+	r.lap.Search = time.Since(start).Seconds()
+	switch {
+	case e != nil && (ctx.Err() != nil || !errors.Is(e, objpert.ErrInterrupted)):
+		return nil, e
+	case e != nil:
+		r.lap.Open = true
+	}
+	if err != nil {
+		r.lap.NoPoint = true
+		return nil, err
+	}
+	if !r.lap.Open {
+		r.lap.Excess = found.Objective - best.Objective
+	}
+	return found, nil
 }

@@ -26,10 +26,10 @@ const (
 	certificateOf = "certificate"
 )
 
-// Passes measures the seconds of a gradient with its Hessian, and of a certificate, of the logistic loss over n records of d
-// uniform numbers, in memory or in a file. The column cpu is the least processor time over the runs, added
-// over the threads: it bears a machine that others use too. Run it with one worker,
-// or cells disturb one another.
+// Passes measures the seconds of a gradient with its Hessian, and of a certificate, of the logistic
+// loss over n records of d uniform numbers, in memory or in a file. The column cpu is the least
+// processor time over the runs, added over the threads: it bears a machine that others use too. Run
+// it with one worker, or cells disturb one another.
 func Passes(runs, d int, file bool, sizes ...float64) *sweep.Experiment {
 	where := ", in memory"
 	if file {
@@ -110,7 +110,8 @@ func dense(n, d int, rnd *rand.Rand) (*erm.Data, error) {
 	return erm.NewDataDense(x, y, inside(d))
 }
 
-// packed returns n records in a file that has no name any more, where the system allows that, and goes away with the process.
+// packed returns n records in a file that has no name any more, where the system allows that, and
+// goes away with the process.
 func packed(n, d int, rnd *rand.Rand) (*erm.Data, error) {
 	dir, err := os.MkdirTemp("", "passes")
 	if err != nil {

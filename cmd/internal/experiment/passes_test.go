@@ -40,10 +40,11 @@ type outOfCore struct {
 
 const childFile = "PRIVOPT_OUT_OF_CORE_FILE"
 
-// TestOutOfCore fits logistic regression to a file of PRIVOPT_ROWS records of 12 features: if that is not set, 2·10⁶,
-// or with PRIVOPT_LONG 10⁷, which is 1.04 GB. A process of its own has no more than 100 MB of memory for up to 10⁷
-// records, 1 GB for more, and makes at most six passes to its certificate: without one, a fit goes on for thousands.
-// It prints how fast the passes are beside reading alone, from the disk:
+// TestOutOfCore fits logistic regression to a file of PRIVOPT_ROWS records of 12 features: if that
+// is not set, 2·10⁶, or with PRIVOPT_LONG 10⁷, which is 1.04 GB. A process of its own has no more
+// than 100 MB of memory for up to 10⁷ records, 1 GB for more, and makes at most six passes to its
+// certificate: without one, a fit goes on for thousands. It prints how fast the passes are beside
+// reading alone, from the disk:
 //
 //	PRIVOPT_ROWS=100000000 go test ./cmd/internal/experiment -run TestOutOfCore -v -timeout 1h
 func TestOutOfCore(t *testing.T) {
@@ -79,7 +80,14 @@ func TestOutOfCore(t *testing.T) {
 	for k, s := range r.Passes {
 		rate := float64(r.Bytes) / s
 		ratios = append(ratios, rate/r.Reads[k])
-		t.Logf("pass %d: %6.2f s, %.2f GB/s, %.0f %% of %.2f GB/s of reading alone", k+1, s, rate/1e9, 100*ratios[k], r.Reads[k]/1e9)
+		t.Logf(
+			"pass %d: %6.2f s, %.2f GB/s, %.0f %% of %.2f GB/s of reading alone",
+			k+1,
+			s,
+			rate/1e9,
+			100*ratios[k],
+			r.Reads[k]/1e9,
+		)
 	}
 	slices.Sort(ratios)
 	t.Logf("median %.0f %%", 100*ratios[len(ratios)/2])
@@ -91,7 +99,8 @@ func TestOutOfCore(t *testing.T) {
 	require.LessOrEqual(t, float64(rss), most)
 }
 
-// generate writes n records of 12 features with rows of norm about 1 and labels of a logistic model.
+// generate writes n records of 12 features with rows of norm about 1 and labels of a logistic
+// model.
 func generate(t *testing.T, path string, n int) {
 	const d = 12
 	columns := make([]string, d+1)
@@ -138,7 +147,12 @@ func TestOutOfCoreFit(t *testing.T) {
 	r := outOfCore{Records: n, Bytes: int64(n) * int64(d+1) * 8}
 	m := lop.Mechanism{Radius: 10, Relation: dp.AddRemove}
 	start := time.Now()
-	_, err = m.Fit(context.Background(), &erm.Problem{Data: data, Loss: loss.Logistic{}, Records: n}, dp.Budget{Epsilon: 1, Delta: 1e-9}, nil)
+	_, err = m.Fit(
+		context.Background(),
+		&erm.Problem{Data: data, Loss: loss.Logistic{}, Records: n},
+		dp.Budget{Epsilon: 1, Delta: 1e-9},
+		nil,
+	)
 	require.NoError(t, err)
 	src.end()
 	r.Seconds = (time.Since(start) - src.aside).Seconds()

@@ -46,7 +46,23 @@ func populationResults(t *testing.T, dir string) (s struct {
 func TestFamilies(t *testing.T) {
 	for _, family := range families {
 		dir := t.TempDir()
-		code, out, errs := callPopulation(t, "-family", family, "-d", "4", "-values", "200,400", "-eps", "1", "-runs", "3", "-seed", "1", "-out", dir)
+		code, out, errs := callPopulation(
+			t,
+			"-family",
+			family,
+			"-d",
+			"4",
+			"-values",
+			"200,400",
+			"-eps",
+			"1",
+			"-runs",
+			"3",
+			"-seed",
+			"1",
+			"-out",
+			dir,
+		)
 		require.Zero(t, code, errs)
 		require.Contains(t, out, "onepass-bound")
 		require.Contains(t, errs, "slope")
@@ -56,8 +72,25 @@ func TestFamilies(t *testing.T) {
 		require.Contains(t, strings.SplitN(string(text), "\n", 2)[0], "evaluations")
 		require.FileExists(t, filepath.Join(dir, "excess.png"))
 	}
-	code, _, errs := callPopulation(t, "-family", "logistic", "-d", "4", "-values", "300", "-eps", "2", "-runs", "2", "-seed", "1", "-methods",
-		"svrg,prox,zero", "-out", t.TempDir())
+	code, _, errs := callPopulation(
+		t,
+		"-family",
+		"logistic",
+		"-d",
+		"4",
+		"-values",
+		"300",
+		"-eps",
+		"2",
+		"-runs",
+		"2",
+		"-seed",
+		"1",
+		"-methods",
+		"svrg,prox,zero",
+		"-out",
+		t.TempDir(),
+	)
 	require.Zero(t, code, errs)
 }
 
@@ -224,7 +257,21 @@ func TestPopulationBadUse(t *testing.T) {
 func TestPopulationSameNumbers(t *testing.T) {
 	table := func(workers string) string {
 		dir := t.TempDir()
-		code, out, errs := callPopulation(t, "-d", "3", "-values", "100,200,400", "-runs", "3", "-seed", "4", "-workers", workers, "-out", dir)
+		code, out, errs := callPopulation(
+			t,
+			"-d",
+			"3",
+			"-values",
+			"100,200,400",
+			"-runs",
+			"3",
+			"-seed",
+			"4",
+			"-workers",
+			workers,
+			"-out",
+			dir,
+		)
 		require.Zero(t, code, errs)
 		return out
 	}
@@ -249,8 +296,23 @@ func TestPopulationAdult(t *testing.T) {
 		t.Skip("120 fits to 30162 records")
 	}
 	out := t.TempDir()
-	code, _, errs := callPopulation(t, "-data", filepath.Join(dir, "adult", "adult.data"), "-test", filepath.Join(dir, "adult", "adult.test"),
-		"-methods", "lop", "-values", "0.1,1", "-runs", "30", "-seed", "1", "-out", out)
+	code, _, errs := callPopulation(
+		t,
+		"-data",
+		filepath.Join(dir, "adult", "adult.data"),
+		"-test",
+		filepath.Join(dir, "adult", "adult.test"),
+		"-methods",
+		"lop",
+		"-values",
+		"0.1,1",
+		"-runs",
+		"30",
+		"-seed",
+		"1",
+		"-out",
+		out,
+	)
 	require.Zero(t, code, errs)
 	text, err := os.ReadFile(filepath.Join(out, "accuracy.csv"))
 	require.NoError(t, err)
@@ -288,8 +350,23 @@ func TestAdultMethods(t *testing.T) {
 		return path
 	}
 	dir := t.TempDir()
-	code, out, errs := callPopulation(t, "-data", write(500), "-test", write(200), "-values", "2", "-delta", "1e-5", "-runs", "2", "-seed", "1", "-out",
-		dir)
+	code, out, errs := callPopulation(
+		t,
+		"-data",
+		write(500),
+		"-test",
+		write(200),
+		"-values",
+		"2",
+		"-delta",
+		"1e-5",
+		"-runs",
+		"2",
+		"-seed",
+		"1",
+		"-out",
+		dir,
+	)
 	require.Zero(t, code, errs)
 	for _, m := range adultMethods {
 		require.Contains(t, out, m+"-addremove")

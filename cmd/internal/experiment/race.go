@@ -25,8 +25,8 @@ import (
 
 // RaceSets are the regression sets of the race.
 var RaceSets = []string{
-	"syn-1e3-5", "syn-1e4-5", "syn-1e4-20", "syn-1e5-20", "syn-1e4-100", "syn-1e5-100", "syn-1e4-20-skew", "syn-1e5-20-skew",
-	"adult-hours", "adult-age", "adult-hours-small", "diabetes", "digits",
+	"syn-1e3-5", "syn-1e4-5", "syn-1e4-20", "syn-1e5-20", "syn-1e4-100", "syn-1e5-100", "syn-1e4-20-skew",
+	"syn-1e5-20-skew", "adult-hours", "adult-age", "adult-hours-small", "diabetes", "digits",
 }
 
 // Race fits least squares with all defaults of model.Fit, relation add-remove, δ = 1/n²,
@@ -145,7 +145,8 @@ func readSplit(base string) (*mat.Dense, []float64, error) {
 	return mat.NewDense(n, d, x), y, nil
 }
 
-// leastSquares returns the solution of least norm, singular values below 1e-6 of the largest cut off.
+// leastSquares returns the solution of least norm, singular values below 1e-6 of the largest cut
+// off.
 func leastSquares(x *mat.Dense, y []float64) ([]float64, error) {
 	var gram mat.SymDense
 	_, d := x.Dims()

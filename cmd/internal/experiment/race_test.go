@@ -85,8 +85,8 @@ func TestLogisticRace(t *testing.T) {
 	}
 }
 
-// startPeer starts bench/testdata/logistic_sklearn.py on the records, and returns a function that lets
-// it fit once: wall time and processor time in seconds, and the coefficients.
+// startPeer starts bench/testdata/logistic_sklearn.py on the records, and returns a function that
+// lets it fit once: wall time and processor time in seconds, and the coefficients.
 func startPeer(t *testing.T, x, y []float64, d int) func() (wall, spent float64, theta []float64) {
 	python := os.Getenv("PYTHON")
 	if python == "" {

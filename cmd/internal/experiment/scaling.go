@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/erm"
@@ -121,10 +122,10 @@ func newScaling() (*scalingConfig, *sweep.Flags) {
 	f.ListVar(&c.methods, "methods", scalingMethods, scalingMethods, "methods to compare, `LIST`")
 	f.ChoiceVar(&c.Mode, "mode", certified, []string{certified, paper},
 		"certified, or paper: the published procedure, NOT PRIVATE")
-	f.ChoiceVar(&c.Calibration, "calibration", sharp, []string{sharp, paper}, "constants of -mode certified: sharp, or paper: "+
-		"the published ones as far as they can be proved")
-	f.ChoiceVar(&c.Figure, "figure", "risk", []string{"risk", "bound"}, "risk, or bound: the utility bound of qop against "+
-		"eps, published and sharp; with -eta for tau = eta > 0")
+	f.ChoiceVar(&c.Calibration, "calibration", sharp, []string{sharp, paper},
+		"constants of -mode certified: sharp, or paper: the published ones as far as they can be proved")
+	f.ChoiceVar(&c.Figure, "figure", "risk", []string{"risk", "bound"},
+		"risk, or bound: the utility bound of qop against eps, published and sharp; with -eta for tau = eta > 0")
 	f.ChoiceVar(&c.sweep, "sweep", "kappa", []string{"kappa", "n", "d", "eps"}, "what grows: kappa, n, d or eps")
 	f.StringVar(&c.list, "values", "", "swept values `LIST` instead of the default grid")
 	f.StringVar(&c.data, "data", "", "CSV `FILE` with a header instead of generated data")
@@ -146,9 +147,8 @@ func (c *scalingConfig) check(f *sweep.Flags) error {
 	}
 	kappas := []string{"kappa-min", "kappa-max", "kappas"}
 	err := cmp.Or(
-		f.PointlessIf(bound, "with -figure bound", "n", "d", "xi", "lambda", "eps", "delta", "mode", "data", "anchor", "sweep",
-			"methods", "calibration", "anchor-noise", "clip", "rho", "runs", "iters", "kappa", "kappa-min", "kappa-max",
-			"kappas", "seed"),
+		f.PointlessIf(bound, "with -figure bound", strings.Fields("n d xi lambda eps delta mode data anchor sweep methods "+
+			"calibration anchor-noise clip rho runs iters kappa kappa-min kappa-max kappas seed")...),
 		f.PointlessIf(published, "with -mode paper, which has the published constants", "calibration", "eta"),
 		sweep.Refuse(published && c.Clip != 0 && c.Clip != 10000,
 			"flag -clip = %v with -mode paper: the published procedure has 10000, use that, 0 or -mode certified", c.Clip),

@@ -121,13 +121,14 @@ func (s *dataSource) at(p scalingParams) (*dataSet, error) {
 	return s.made.get([2]int{p.N, p.D}, func() (*dataSet, error) { return generated(p, s.c.Seed) })
 }
 
-// generated draws data of the published form. They are synthetic and need no secrecy: without a seed
-// they are those of seed 0, with which a resumed run goes on. The stream of the rows does not depend
-// on n: a larger data set continues a smaller one, with the same planted parameter and anchor.
+// generated draws data of the published form. They are synthetic and need no secrecy: without a
+// seed they are those of seed 0, with which a resumed run goes on. The stream of the rows does not
+// depend on n: a larger data set continues a smaller one, with the same planted parameter and
+// anchor.
 //
-// An anchor with an error above S(√d+3), fewer than one in ten thousand, is drawn again, so that this
-// bound holds for all. Outside of -mode paper the planted parameter is a common minimizer of all
-// records: a row whose label would be clamped to the declared bound 5ξ is shortened.
+// An anchor with an error above S(√d+3), fewer than one in ten thousand, is drawn again, so that
+// this bound holds for all. Outside of -mode paper the planted parameter is a common minimizer of
+// all records: a row whose label would be clamped to the declared bound 5ξ is shortened.
 func generated(p scalingParams, seed *uint64) (*dataSet, error) {
 	var key uint64
 	if seed != nil {
@@ -163,8 +164,8 @@ func generated(p scalingParams, seed *uint64) (*dataSet, error) {
 	return &dataSet{data: data, in: in, anchor: in.Anchor, error: floats.Distance(in.Anchor, in.Truth, 2)}, nil
 }
 
-// shorten scales a row, and returns its label with it, so that the label is within the bound and the
-// same parameter still predicts it.
+// shorten scales a row, and returns its label with it, so that the label is within the bound and
+// the same parameter still predicts it.
 func shorten(row []float64, label, bound float64) float64 {
 	if size := math.Abs(label); size > bound {
 		floats.Scale(bound/size, row)

@@ -17,10 +17,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // scaling runs the program.
@@ -36,7 +40,9 @@ func callScaling(t *testing.T, args ...string) (code int, stdout, stderr string)
 func solvedScaling(t *testing.T, args ...string) (dir string, rows map[string][]csvRow) {
 	t.Helper()
 	dir = t.TempDir()
-	code, _, stderr := callScaling(t, append([]string{"-seed", "1", "-quiet", "-formats", "csv,json", "-out", dir}, args...)...)
+	code, _, stderr := callScaling(
+		t,
+		append([]string{"-seed", "1", "-quiet", "-formats", "csv,json", "-out", dir}, args...)...)
 	require.Zero(t, code, stderr)
 	return dir, readRows(t, filepath.Join(dir, "risk.csv"))
 }
@@ -117,8 +123,8 @@ func TestCertifiedShape(t *testing.T) {
 	}
 }
 
-// Without -eta the certificate of qop rests on a bound that is true, and pays for it: the risk is far above the
-// anchor's, and still does not grow with a large box.
+// Without -eta the certificate of qop rests on a bound that is true, and pays for it: the risk is
+// far above the anchor's, and still does not grow with a large box.
 func TestDefaultClaimIsTrue(t *testing.T) {
 	dir, rows := solvedScaling(t, "-values", "100,1000", "-runs", "5", "-methods", "qop,anchor")
 	s := scalingResults(t, dir)
@@ -136,7 +142,8 @@ func TestDefaultClaimIsTrue(t *testing.T) {
 	require.Contains(t, fmt.Sprint(s.Cells[0].Certificate.Assumptions), "vanishes at the anchor")
 }
 
-// The planted parameter is a common minimizer of all records, those included whose labels would be clamped.
+// The planted parameter is a common minimizer of all records, those included whose labels would be
+// clamped.
 func TestPlantedParameterInterpolates(t *testing.T) {
 	seed := uint64(3)
 	rec, err := generated(scalingParams{sizes: sizes{N: 3000, D: 4}, Xi: 5, AnchorNoise: 0.1, Mode: certified}, &seed)
@@ -242,7 +249,9 @@ func TestOtherSweeps(t *testing.T) {
 // more.
 func TestClosingLinesOfSweeps(t *testing.T) {
 	lines := func(args ...string) string {
-		code, _, stderr := callScaling(t, append([]string{"-seed", "1", "-d", "2", "-runs", "1", "-formats", "csv", "-out", t.TempDir()}, args...)...)
+		code, _, stderr := callScaling(
+			t,
+			append([]string{"-seed", "1", "-d", "2", "-runs", "1", "-formats", "csv", "-out", t.TempDir()}, args...)...)
 		require.Zero(t, code, stderr)
 		return stderr
 	}
@@ -252,12 +261,30 @@ func TestClosingLinesOfSweeps(t *testing.T) {
 	require.NotContains(t, one, "below anchor")
 	require.Contains(t, lines("-sweep", "n", "-values", "12345", "-kappa", "30", "-methods", "qop,lop", "-eta", "0"),
 		"qop stays below lop from n = 12345 on")
-	require.Contains(t, lines("-sweep", "eps", "-n", "9", "-values", "0.25,2", "-methods", "lop"), "lop at eps = 0.25: (ε = 0.25, δ = 0.01)")
+	require.Contains(
+		t,
+		lines("-sweep", "eps", "-n", "9", "-values", "0.25,2", "-methods", "lop"),
+		"lop at eps = 0.25: (ε = 0.25, δ = 0.01)",
+	)
 }
 
 // An inexact anchor that is declared costs output noise and is certified.
 func TestDeclaredAnchorError(t *testing.T) {
-	dir, _ := solvedScaling(t, "-n", "30", "-d", "2", "-eta", "2", "-values", "1,10", "-runs", "2", "-methods", "qop,anchor")
+	dir, _ := solvedScaling(
+		t,
+		"-n",
+		"30",
+		"-d",
+		"2",
+		"-eta",
+		"2",
+		"-values",
+		"1,10",
+		"-runs",
+		"2",
+		"-methods",
+		"qop,anchor",
+	)
 	s := scalingResults(t, dir)
 	require.False(t, s.AnchorClaimFalse)
 	for _, c := range s.Cells {
@@ -285,8 +312,23 @@ func TestPaperReference(t *testing.T) {
 	for _, i := range indices {
 		values = append(values, reference[1+i][0])
 	}
-	_, rows := solvedScaling(t, "-mode", "paper", "-runs", "100", "-values", strings.Join(values, ","), "-methods", "lop,lop-clip,qop",
-		"-data", filepath.Join(fig, "problem.csv"), "-label", "y", "-anchor", filepath.Join(fig, "anchor.csv"))
+	_, rows := solvedScaling(
+		t,
+		"-mode",
+		"paper",
+		"-runs",
+		"100",
+		"-values",
+		strings.Join(values, ","),
+		"-methods",
+		"lop,lop-clip,qop",
+		"-data",
+		filepath.Join(fig, "problem.csv"),
+		"-label",
+		"y",
+		"-anchor",
+		filepath.Join(fig, "anchor.csv"),
+	)
 	for column, m := range []string{"lop", "lop-clip", "qop"} {
 		for k, i := range indices {
 			want, err := strconv.ParseFloat(reference[1+i][1+column], 64)
@@ -355,8 +397,23 @@ func TestInterruptible(t *testing.T) {
 }
 
 func TestJSONIsAllThereIs(t *testing.T) {
-	code, stdout, stderr := callScaling(t, "-json", "-n", "20", "-d", "3", "-kappas", "3", "-runs", "2", "-out", t.TempDir(), "-formats", "csv",
-		"-progress")
+	code, stdout, stderr := callScaling(
+		t,
+		"-json",
+		"-n",
+		"20",
+		"-d",
+		"3",
+		"-kappas",
+		"3",
+		"-runs",
+		"2",
+		"-out",
+		t.TempDir(),
+		"-formats",
+		"csv",
+		"-progress",
+	)
 	require.Zero(t, code)
 	require.Contains(t, stderr, "15/15 cells")
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
@@ -397,8 +454,221 @@ func TestExitCodesOfMechanisms(t *testing.T) {
 		var o sweep.Options
 		f := sweep.NewFlags("scaling", "")
 		o.Register(f, "out")
-		require.Equal(t, code, f.RunExperiment(t.Context(), nil, io.Discard, io.Discard, &o, scalingErrors, func() (*sweep.Experiment, error) {
-			return nil, fmt.Errorf("cell: %w", err)
-		}))
+		require.Equal(
+			t,
+			code,
+			f.RunExperiment(t.Context(), nil, io.Discard, io.Discard, &o, scalingErrors, func() (*sweep.Experiment, error) {
+				return nil, fmt.Errorf("cell: %w", err)
+			}),
+		)
+	}
+}
+
+// TestNoNoiseInOutput: a run with progress, JSON and every file prints no value
+// of the noise of its fits, nor does one of a file with private records.
+func TestNoNoiseInOutput(t *testing.T) {
+	var s testkit.Spy
+	dir := t.TempDir()
+	var out bytes.Buffer
+	args := []string{"-n", "30", "-d", "5", "-runs", "3", "-values", "0.1,1,10", "-progress", "-out", dir}
+	for _, more := range [][]string{{"-seed", "5"}, {"-seed", "6", "-json", "-force"}, {"-force"}} {
+		ctx := fault.With(t.Context(), release.Drawn, func(q erm.Perturbation) erm.Perturbation {
+			s.See(q.Linear...)
+			if w, ok := q.Quad.(*mat.SymDense); ok {
+				s.See(w.RawSymmetric().Data...)
+			}
+			return q
+		})
+		code := Scaling(fault.With(ctx, release.OutputNoise, s.Integers), append(args, more...), &out, &out)
+		require.Zero(t, code, out.String())
+	}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(entries), 6)
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		require.NoError(t, err)
+		if filepath.Ext(e.Name()) == ".png" || filepath.Ext(e.Name()) == ".pdf" { // compressed
+			continue
+		}
+		out.Write(text)
+	}
+	require.Greater(t, s.Len(), 500)
+	value, form, found := s.Find(out.String())
+	require.False(t, found, "noise value %v is printed as %q", value, form)
+}
+
+// writeData makes a small CSV whose label is not the last column, and an anchor.
+func writeData(t *testing.T) (data, anchor string) {
+	t.Helper()
+	dir := t.TempDir()
+	var b strings.Builder
+	b.WriteString("a,y,b\n")
+	for i := range 30 {
+		fmt.Fprintf(&b, "%v,%v,%v\n", float64(i%5)/5, float64(i%7)/7-0.3, float64(i%3)/3)
+	}
+	data, anchor = filepath.Join(dir, "data.csv"), filepath.Join(dir, "anchor.csv")
+	require.NoError(t, os.WriteFile(data, []byte(b.String()), 0o600))
+	require.NoError(t, os.WriteFile(anchor, []byte("theta\n0.5\n-0.25\n"), 0o600))
+	return data, anchor
+}
+
+func TestUserData(t *testing.T) {
+	data, anchor := writeData(t)
+	common := []string{"-data", data, "-label", "y", "-kappas", "2", "-runs", "2", "-formats", "csv,json"}
+	dir := t.TempDir()
+	code, stdout, stderr := callScaling(
+		t,
+		append(common, "-bound-row", "1", "-bound-label", "1", "-anchor", anchor, "-out", dir)...)
+	require.Zero(t, code, stderr)
+	const label = "NOT PRIVATE: risks are measured on the records of -data"
+	require.True(t, strings.HasPrefix(stdout, label))
+	require.Contains(t, stderr, "publishing all 12 releases, or the best of them, would cost (ε = 6, δ = 0.12) together")
+	require.NotContains(t, stderr, "caller's random source", "nobody has to vouch for secure noise")
+	s := scalingResults(t, dir)
+	require.InDelta(t, 6, s.Composed.Epsilon, 1e-9)
+	require.Zero(t, s.AnchorError)
+	require.Equal(t, 1.0, s.Cells[2].constant("clip"), "the largest gradient at zero")
+	require.Equal(t, "kappa (not private)", readRows(t, filepath.Join(dir, "risk.csv"))["lop"][0].sweep)
+
+	code, _, stderr = callScaling(
+		t,
+		append(common, "-bound-row", "1", "-bound-label", "1", "-methods", "lop,nonprivate", "-sweep", "eps",
+			"-values", "1,2", "-out", t.TempDir())...)
+	require.Equal(t, sweep.ExitUsage, code, "-kappas has no meaning there")
+	require.Contains(t, stderr, "-kappas")
+	code, _, stderr = callScaling(
+		t,
+		"-data",
+		data,
+		"-label",
+		"y",
+		"-bound-row",
+		"1",
+		"-bound-label",
+		"1",
+		"-methods",
+		"lop,nonprivate",
+		"-sweep",
+		"eps",
+		"-values",
+		"1,2",
+		"-runs",
+		"2",
+		"-out",
+		t.TempDir(),
+	)
+	require.Zero(t, code, stderr)
+	code, _, stderr = callScaling(
+		t,
+		append(common, "-mode", "paper", "-methods", "lop,lop-clip,nonprivate", "-iters", "5", "-out",
+			t.TempDir())...)
+	require.Zero(t, code, stderr)
+	code, _, stderr = callScaling(
+		t,
+		append(common, "-mode", "paper", "-bound-row", "1", "-bound-label", "1", "-anchor", anchor, "-iters", "5",
+			"-out", t.TempDir())...)
+	require.Zero(t, code, stderr)
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	code, stdout, stderr := callScaling(t, "-h")
+	require.Zero(t, code)
+	require.Empty(t, stderr)
+	for _, name := range strings.Fields("n d xi lambda eps delta rho runs iters kappa-min kappa-max kappas anchor-noise clip eta kappa " +
+		"methods mode sweep values seed workers out force formats data label bound-row bound-label anchor resume quiet progress json version " +
+		"calibration figure") {
+		require.Contains(t, stdout, "\n  -"+name, name)
+	}
+	code, stdout, _ = callScaling(t, "-version")
+	require.Zero(t, code)
+	require.Contains(t, stdout, "scaling")
+}
+
+// Every bad flag, file or budget: one line that names it, exit code 2, nothing
+// on standard output and no folder made.
+func TestBadFlags(t *testing.T) {
+	data, anchor := writeData(t)
+	bounds := "-label y -bound-row 1 -bound-label 1 "
+	broken := filepath.Join(t.TempDir(), "broken.csv")
+	require.NoError(t, os.WriteFile(broken, []byte("a,y,b\n1,2,3\n1,secret7,3\n"), 0o600))
+	short := filepath.Join(t.TempDir(), "short.csv")
+	require.NoError(t, os.WriteFile(short, []byte("theta\n0.5\n"), 0o600))
+	cases := map[string][]string{
+		"-kappa-min 10 -kappa-max 1":               {"-kappa-min", "10", "-kappa-max"},
+		"-kappa-min 1 -kappa-max 1":                {"-kappas"},
+		"-methods lop,magic":                       {"-methods", "lop,magic", "lop-clip"},
+		"-methods lop,lop":                         {"-methods", "repetition"},
+		"-mode private":                            {"-mode", "private", "certified"},
+		"-calibration loose":                       {"-calibration", "loose", "sharp"},
+		"-sweep lambda":                            {"-sweep", "lambda", "kappa, n, d, eps"},
+		"-figure 3":                                {"-figure", "bound"},
+		"-formats gif":                             {"-formats", "png"},
+		"-values 1,two":                            {"-values", "two"},
+		"-values 1,1":                              {"-values", "twice"},
+		"-values 0":                                {"-values", "(0,"},
+		"-values 1 -kappas 3":                      {"-kappas", "-values"},
+		"-sweep n -values 2.5":                     {"-values", "2.5", "whole number"},
+		"-sweep n -kappas 3":                       {"-kappas", "-sweep n"},
+		"-sweep d -values 9999":                    {"-values", "9999", "5000"},
+		"-n 10000000 -d 5000":                      {"-n", "-d", "2e+08"},
+		"-label y":                                 {"-label", "-data"},
+		"-anchor " + anchor:                        {"-anchor", "-data"},
+		"-bound-row 1":                             {"-bound-row", "-data"},
+		"-data " + data:                            {"-label"},
+		"-data " + data + " -label y":              {"-bound-row"},
+		"-data " + data + " -label y -bound-row 1": {"-bound-label"},
+		"-data " + data + " " + bounds:             {"qop", "-anchor"},
+		"-data " + data + " " + bounds + "-n 5":    {"-n", "-data"},
+		"-data " + data + " " + bounds + "-xi 5":   {"-xi", "-bound-row"},
+		"-data " + data + " " + bounds + "-sweep n -methods lop":               {"-sweep", "kappa or eps"},
+		"-data /no/such/file " + bounds + "-methods lop":                       {"-data", "/no/such/file"},
+		"-data /tmp " + bounds + "-methods lop":                                {"-data", "folder"},
+		"-data " + broken + " " + bounds + "-methods lop":                      {"-data", "line 3"},
+		"-data " + data + " -label z -bound-row 1 -bound-label 1 -methods lop": {"-data", "z"},
+		"-data " + data + " " + bounds + "-anchor " + short:                    {"-anchor", "2"},
+		"-data " + data + " " + bounds + "-anchor /no/such/file":               {"-anchor", "/no/such/file"},
+		"-mode paper -eta 1":                                       {"-eta", "paper"},
+		"-mode paper -calibration sharp":                           {"-calibration", "paper"},
+		"-mode paper -clip 100":                                    {"-clip", "100", "10000"},
+		"-mode paper -delta 0":                                     {"-delta", "(0, 1)"},
+		"-calibration paper -eta 1":                                {"-eta", "sharp"},
+		"-figure bound -n 5":                                       {"-n", "bound"},
+		"-figure bound -eps 3":                                     {"-eps", "bound"},
+		"-mode paper -eps 1e-303 -n 3 -d 1 -kappas 1 -methods lop": {"Epsilon", "1e-303"},
+		"-delta 0 -kappas 2 -methods qop":                          {"Delta"},
+		"-eps 1e-300 -kappas 2":                                    {"Epsilon", "1e-300"},
+		"-delta 1e-310 -kappas 2":                                  {"Delta"},
+		"-resume -force":                                           {"-resume", "-force"},
+		"-seed x":                                                  {"-seed"},
+		"-label":                                                   {"-label"},
+		"kappa":                                                    {`"kappa"`},
+	}
+	for name, upper := range map[string]string{"n": "x", "d": "5001", "xi": "1e7", "lambda": "1e10", "eps": "1e6", "delta": "1", "rho": "1e7",
+		"runs": "1e9", "iters": "1e10",
+		"kappa-min": "1e10", "kappa-max": "1e10", "kappas": "1e6", "anchor-noise": "1e7", "clip": "1e13", "eta": "1e7", "kappa": "1e10",
+		"workers": "1e6", "bound-row": "1e10", "bound-label": "1e10"} {
+		for _, v := range []string{"NaN", "Inf", "-Inf", "-1", "1,5", "abc", upper} {
+			cases["-"+name+" "+v] = []string{"-" + name, v, "want a ", "for example"}
+		}
+	}
+	for _, name := range []string{"n", "d", "xi", "eps", "runs", "iters", "kappa-min", "kappa-max", "kappas", "kappa", "bound-row",
+		"bound-label"} {
+		cases["-"+name+" 0"] = []string{"-" + name, "0", "want a "}
+	}
+	for _, name := range []string{"n", "d", "runs", "iters", "kappas", "workers"} {
+		cases["-"+name+" 2.5"] = []string{"-" + name, "2.5", "whole number"}
+	}
+	for args, want := range cases {
+		out := filepath.Join(t.TempDir(), "out")
+		code, stdout, stderr := callScaling(t, append([]string{"-out", out, "-quiet"}, strings.Fields(args)...)...)
+		require.Equal(t, sweep.ExitUsage, code, "%s: %s", args, stderr)
+		require.Empty(t, stdout, args)
+		require.Equal(t, 1, strings.Count(stderr, "\n"), "%s: %s", args, stderr)
+		require.True(t, strings.HasPrefix(stderr, "scaling: "), stderr)
+		require.NotContains(t, stderr, "secret7", "a field of the data is never shown")
+		for _, w := range want {
+			require.Contains(t, stderr, w, args)
+		}
 	}
 }

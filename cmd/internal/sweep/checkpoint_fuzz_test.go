@@ -32,7 +32,8 @@ func FuzzResume(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if i := bytes.IndexByte(text, '\n'); i > 0 && bytes.HasPrefix(text, []byte("H")) { // mutations seldom hit the header's hash
+		if i := bytes.IndexByte(text, '\n'); i > 0 &&
+			bytes.HasPrefix(text, []byte("H")) { // mutations seldom hit the header's hash
 			text = append(append([]byte{}, head...), text[i:]...)
 		}
 		files := &files{e: &e.Experiment, o: o, header: h}

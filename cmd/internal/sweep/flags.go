@@ -9,11 +9,13 @@ import (
 	"io"
 	"math"
 	"os"
+	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/privopt/privopt/dp"
@@ -80,8 +82,8 @@ func (f *Flags) Given(name string) bool {
 	return found
 }
 
-// Pointless returns an error about the first of the named flags that the command line sets; why, such
-// as "with -data", says why it has no meaning.
+// Pointless returns an error about the first of the named flags that the command line sets; why,
+// such as "with -data", says why it has no meaning.
 func (f *Flags) Pointless(why string, names ...string) (err error) {
 	for _, name := range names {
 		err = cmp.Or(err, Refuse(f.Given(name), "flag -%s has no meaning %s: leave it out", name, why))
@@ -100,7 +102,8 @@ func (f *Flags) PointlessIf(when bool, why string, names ...string) error {
 // RunExperiment is Run of a program whose body is the experiment that describe returns.
 // Errors of the kinds in public can be repaired by a flag or a file.
 func (f *Flags) RunExperiment(
-	ctx context.Context, args []string, stdout, stderr io.Writer, o *Options, public []error, describe func() (*Experiment, error),
+	ctx context.Context, args []string, stdout, stderr io.Writer, o *Options, public []error,
+	describe func() (*Experiment, error),
 ) int {
 	return f.Run(args, stdout, stderr, o, func() error {
 		e, err := describe()
@@ -134,8 +137,8 @@ func (f *Flags) parse(args []string, stdout io.Writer, o *Options) error {
 		f.SetOutput(stdout)
 		f.PrintDefaults()
 		f.SetOutput(io.Discard)
-		fmt.Fprintf(stdout, "\nExit codes: 0 done, 1 failure, 2 bad flag, file or budget value, 3 privacy condition unmet, 4 release withheld, "+
-			"130 interrupted.\n")
+		fmt.Fprint(stdout, "\nExit codes: 0 done, 1 failure, 2 bad flag, file or budget value, 3 privacy condition unmet, "+
+			"4 release withheld, 130 interrupted.\n")
 		return err
 	case err != nil:
 		return Usagef("%w; %s -h lists the flags", err, f.Name())
@@ -171,7 +174,8 @@ func Between(lo, hi float64) Range { return Range{Min: lo, Max: hi, Example: max
 // Positive is the interval (0, hi].
 func Positive(hi float64) Range { return Range{Max: hi, Open: true, Example: min(hi, 1)} }
 
-// parse returns the number in text, a whole one if integer is set, or an error that names the range.
+// parse returns the number in text, a whole one if integer is set, or an error that names the
+// range.
 func (r Range) parse(text string, integer bool) (float64, error) {
 	x, err := strconv.ParseFloat(text, 64)
 	inside := x >= r.Min && x <= r.Max && !(r.Open && x == r.Min) // false for NaN
@@ -185,7 +189,8 @@ func (r Range) parse(text string, integer bool) (float64, error) {
 	if r.Open {
 		left = "("
 	}
-	return 0, fmt.Errorf("want a %s in %s%s, %s], for example %s", kind, left, format(r.Min), format(r.Max), format(r.Example))
+	return 0, fmt.Errorf("want a %s in %s%s, %s], for example %s", kind, left, format(r.Min), format(r.Max),
+		format(r.Example))
 }
 
 // value is a flag.Value of two functions.
@@ -316,4 +321,78 @@ func (f *Flags) SeedVar(set func(seed uint64), usage string) {
 		set(n)
 		return nil
 	})
+}
+
+// ErrUsage reports a flag, file or value that the caller of the program has to
+// change. Test with errors.Is.
+var ErrUsage = errors.New("usage")
+
+// usageError is a message without the sentinel's own text.
+type usageError struct{ error }
+
+func (usageError) Is(target error) bool { return target == ErrUsage }
+func (e usageError) Unwrap() error      { return e.error }
+
+// Usagef returns an error with the formatted text that wraps ErrUsage.
+func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// Refuse is Usagef where bad is true, else nil.
+func Refuse(bad bool, format string, args ...any) error {
+	if !bad {
+		return nil
+	}
+	return Usagef(format, args...)
+}
+
+// Exit codes of the programs of this module.
+const (
+	ExitOK          = 0
+	ExitFailure     = 1   // a file, a pipe, an overflow
+	ExitUsage       = 2   // bad flag, file or budget value
+	ExitCondition   = 3   // a privacy condition of a theorem is unmet
+	ExitWithheld    = 4   // a release was withheld
+	ExitInterrupted = 130 // Ctrl-C or SIGTERM
+)
+
+// ExitCode maps err to the exit code of the program.
+func ExitCode(err error) int {
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+		return ExitOK
+	case errors.Is(err, context.Canceled):
+		return ExitInterrupted
+	case errors.Is(err, ErrUsage) || errors.Is(err, dp.ErrBudget):
+		return ExitUsage
+	case errors.Is(err, dp.ErrCondition):
+		return ExitCondition
+	case errors.Is(err, dp.ErrWithheld):
+		return ExitWithheld
+	}
+	return ExitFailure
+}
+
+// Main runs a program that ends in order on SIGINT and SIGTERM: the first one
+// cancels the context, a second one ends the process at once. Writes to a
+// closed pipe return syscall.EPIPE instead of killing the process.
+func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer) int) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// report writes err as the one line that a program ends with. A reader that
+// closed the pipe wants to hear nothing.
+func report(stderr io.Writer, name string, err error) {
+	if err != nil && !errors.Is(err, flag.ErrHelp) && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, io.ErrClosedPipe) {
+		fmt.Fprintf(stderr, "%s: %s\n", name, strings.Join(strings.Fields(err.Error()), " "))
+	}
+}
+
+// Version is the version of the module that holds the program, as the go command recorded it.
+func Version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
 }

@@ -58,8 +58,9 @@ func (e *Experiment) summarize(h header, results []Result) Summary {
 		Experiment:    e.Name,
 		NotPrivate:    h.NotPrivate,
 		Params:        h.Params,
-		Environment:   Environment{Version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, runtime.GOMAXPROCS(0), h.Seed},
-		Seconds:       Seconds{Methods: map[string]float64{}},
+		Environment: Environment{Version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
+			runtime.GOMAXPROCS(0), h.Seed},
+		Seconds: Seconds{Methods: map[string]float64{}},
 	}
 	for _, m := range e.Methods {
 		t := Total{Method: m}
@@ -168,7 +169,8 @@ func writeCSV(h header, columns []Column, results []Result) ([]byte, error) {
 		if h.NotPrivate != "" {
 			name += " (not private)"
 		}
-		row := []string{name, format(r.Value), r.Method, strconv.Itoa(r.Runs), format(r.Mean), format(r.Std), format(r.StdErr), format(r.Seconds)}
+		row := []string{name, format(r.Value), r.Method, strconv.Itoa(r.Runs), format(r.Mean), format(r.Std),
+			format(r.StdErr), format(r.Seconds)}
 		for _, c := range columns {
 			row = append(row, c.Text(r))
 		}

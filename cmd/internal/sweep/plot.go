@@ -169,7 +169,10 @@ func (RoundTicks) Ticks(lo, hi float64) []plot.Tick {
 	digits := max(0, -int(math.Floor(math.Log10(step)+slack)))
 	var ticks []plot.Tick
 	for k := math.Ceil(lo/step - slack); k*step <= hi+slack*step; k++ {
-		ticks = append(ticks, plot.Tick{Value: max(lo, min(hi, k*step)), Label: strconv.FormatFloat(k*step+0, 'f', digits, 64)})
+		ticks = append(
+			ticks,
+			plot.Tick{Value: max(lo, min(hi, k*step)), Label: strconv.FormatFloat(k*step+0, 'f', digits, 64)},
+		)
 	}
 	return ticks
 }
@@ -320,8 +323,8 @@ func paint(format string, pl *plot.Plot, legend plot.Legend) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// oneSize writes text of every size as scaled text of one: the PDF library compresses a font once for
-// each size, which takes longer than all the rest.
+// oneSize writes text of every size as scaled text of one: the PDF library compresses a font once
+// for each size, which takes longer than all the rest.
 type oneSize struct{ *vgpdf.Canvas }
 
 // FillString implements vg.Canvas.
@@ -426,8 +429,8 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 	return nil
 }
 
-// legend returns the legend, without entries for single curves, for the corner that hides the fewest
-// points, with more room on the vertical axis if no corner is free.
+// legend returns the legend, without entries for single curves, for the corner that hides the
+// fewest points, with more room on the vertical axis if no corner is free.
 func (p Plot) legend(pl *plot.Plot, list []curve) plot.Legend {
 	l := plot.NewLegend()
 	l.TextStyle.Font = sans(13)

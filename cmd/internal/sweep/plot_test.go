@@ -130,7 +130,12 @@ func TestColumnsAndFigures(t *testing.T) {
 	times, _ := os.ReadFile(filepath.Join(o.Out, "times.svg"))
 	none, _ := os.ReadFile(filepath.Join(o.Out, "none.svg"))
 	require.NotEqual(t, string(again), string(times))
-	require.Greater(t, strings.Count(string(times), "<path"), strings.Count(string(none), "<path"), "bars of the histogram")
+	require.Greater(
+		t,
+		strings.Count(string(times), "<path"),
+		strings.Count(string(none), "<path"),
+		"bars of the histogram",
+	)
 }
 
 func TestRoomy(t *testing.T) {

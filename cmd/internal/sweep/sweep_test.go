@@ -58,7 +58,11 @@ func newToy() *toy {
 
 func seeded(dir string) *Options {
 	seed := uint64(7)
-	return &Options{Seed: &seed, Out: dir, Formats: []string{"csv", "json", "svg"}} // png and pdf take most of a second under -race
+	return &Options{
+		Seed:    &seed,
+		Out:     dir,
+		Formats: []string{"csv", "json", "svg"},
+	} // png and pdf take most of a second under -race
 }
 
 // runToy carries t out and returns what it wrote to the two streams.
@@ -210,7 +214,10 @@ func TestResumeRepairsATruncatedLine(t *testing.T) {
 		require.Equal(t, want, contents(t, dir), name)
 	}
 
-	require.NoError(t, os.WriteFile(path, bytes.Join([][]byte{lines[0], lines[1], []byte("{\"sweep\n"), lines[2]}, nil), 0o644))
+	require.NoError(
+		t,
+		os.WriteFile(path, bytes.Join([][]byte{lines[0], lines[1], []byte("{\"sweep\n"), lines[2]}, nil), 0o644),
+	)
 	_, _, err = runToy(t.Context(), newToy(), o)
 	require.ErrorIs(t, err, ErrUsage)
 	require.Contains(t, err.Error(), "line 3")

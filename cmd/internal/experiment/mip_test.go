@@ -133,7 +133,12 @@ func TestNeverReleased(t *testing.T) {
 		}
 		return s.W, nil
 	}
-	rel, err = (&objpert.SampleAndAggregate{Blocks: 2, Heuristic: find}).Fit(bg, p, dp.Budget{Epsilon: 1}, noise.Reproducible(1))
+	rel, err = (&objpert.SampleAndAggregate{Blocks: 2, Heuristic: find}).Fit(
+		bg,
+		p,
+		dp.Budget{Epsilon: 1},
+		noise.Reproducible(1),
+	)
 	require.NoError(t, err)
 	require.Equal(t, "objpert.aggregate/2", rel.Certificate.Theorem)
 	empty(t, o.dir)
@@ -195,8 +200,12 @@ func TestFolderIsRemoved(t *testing.T) {
 		empty(t, dir)
 	}
 	// a limit without end
-	never := &mipSolver{command: script(t, "cbc-never", "sleep 0.1; printf 'Optimal - objective value 1\n0 r0_2 1 0\n1 r1_2 1 0\n' > "+
-		"solution.sol"), dir: t.TempDir(), limit: math.MaxInt64}
+	never := &mipSolver{
+		command: script(t, "cbc-never", "sleep 0.1; printf 'Optimal - objective value 1\n0 r0_2 1 0\n1 r1_2 1 0\n' > "+
+			"solution.sol"),
+		dir:   t.TempDir(),
+		limit: math.MaxInt64,
+	}
 	_, err := never.Solve(bg, p)
 	require.NoError(t, err)
 	empty(t, never.dir)
@@ -221,7 +230,8 @@ func TestFolderIsRemoved(t *testing.T) {
 	empty(t, dir)
 }
 
-// A solver that ignores its limit is killed, else the test would not end, and what it wrote before counts.
+// A solver that ignores its limit is killed, else the test would not end, and what it wrote before
+// counts.
 func TestLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 3 seconds")
@@ -240,7 +250,10 @@ func TestLimit(t *testing.T) {
 // a second process that runs this test.
 func TestSignal(t *testing.T) {
 	if dir := os.Getenv("MIP_TEST_SIGNAL_DIR"); dir != "" {
-		_, err := (&mipSolver{command: os.Getenv("MIP_TEST_SIGNAL_COMMAND"), dir: dir}).Solve(bg, madeProblem(t, 1, 5, 2, objpert.Lattice(2)))
+		_, err := (&mipSolver{command: os.Getenv("MIP_TEST_SIGNAL_COMMAND"), dir: dir}).Solve(
+			bg,
+			madeProblem(t, 1, 5, 2, objpert.Lattice(2)),
+		)
 		if errors.Is(err, objpert.ErrInterrupted) {
 			fmt.Println("interrupted in order")
 		}
