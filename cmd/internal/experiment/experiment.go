@@ -31,11 +31,14 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
 	"time"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
@@ -160,3 +163,16 @@ func promises(method, at string, c *dp.Certificate) []string {
 
 // digits writes four digits of x.
 func digits(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+
+// logSlope is the least-squares slope of log y against log x.
+func logSlope(x, y []float64) float64 {
+	logs := func(x []float64) []float64 {
+		l := make([]float64, len(x))
+		for i, v := range x {
+			l[i] = math.Log(v)
+		}
+		return l
+	}
+	_, slope := stat.LinearRegression(logs(x), logs(y), nil, false)
+	return slope
+}

@@ -133,9 +133,9 @@ func TestCoverage(t *testing.T) {
 		weak, _ := detail(r, "weak")
 		t.Logf("%s: covered %.3f, weak %.3f", r.Method, r.Mean, weak)
 	}
-	require.InDelta(t, 0.95, mean(t, results, 0.5, Whole), 0.03)
-	require.Less(t, mean(t, results, 0.5, NoNoise), 0.92)
-	require.Less(t, mean(t, results, 0.5, NoDebiased), 0.92)
+	require.InDelta(t, 0.95, mean(t, results, 0.5, wholeInterval), 0.03)
+	require.Less(t, mean(t, results, 0.5, noNoise), 0.92)
+	require.Less(t, mean(t, results, 0.5, noDebiased), 0.92)
 }
 
 // TestCovers: an interval that is the whole line holds every number.
@@ -153,7 +153,7 @@ func TestLowBits(t *testing.T) {
 		right, _ := detail(r, "right")
 		wrong, _ := detail(r, "wrong")
 		require.InDelta(t, right-wrong, r.Mean, 1e-12)
-		if r.Method == Floats {
+		if r.Method == floatNoise {
 			require.Zero(t, wrong)
 			require.Greater(t, right, map[float64]float64{1: 0.05, 20: 0.5}[r.Value])
 			continue
@@ -204,7 +204,7 @@ func TestPasses(t *testing.T) {
 	for i := range x {
 		exact = append(exact, sweep.Result{Value: x[i], Method: "m", Detail: []byte(fmt.Sprintf(`{"cpu": %v}`, y[i]))})
 	}
-	require.InDelta(t, 2, Slope(exact, "m"), 1e-12)
+	require.InDelta(t, 2, secondsSlope(exact, "m"), 1e-12)
 }
 
 // Without data an experiment says which variable is missing.

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -120,27 +119,18 @@ func readSplit(base string) (*mat.Dense, []float64, error) {
 	if _, err := fmt.Sscan(string(text), &n, &d); err != nil {
 		return nil, nil, fmt.Errorf("%s.shape: %w", base, err)
 	}
-	numbers := func(file string, want int) ([]float64, error) {
-		raw, err := os.ReadFile(file)
+	x, y := make([]float64, n*d), make([]float64, n)
+	for ext, dst := range map[string][]float64{".X": x, ".y": y} {
+		raw, err := os.ReadFile(base + ext)
+		if err == nil && len(raw) != 8*len(dst) {
+			err = fmt.Errorf("%s holds %d bytes, want %d", base+ext, len(raw), 8*len(dst))
+		}
+		if err == nil {
+			_, err = binary.Decode(raw, binary.LittleEndian, dst)
+		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if len(raw) != 8*want {
-			return nil, fmt.Errorf("%s holds %d bytes, want %d", file, len(raw), 8*want)
-		}
-		out := make([]float64, want)
-		for i := range out {
-			out[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
-		}
-		return out, nil
-	}
-	x, err := numbers(base+".X", n*d)
-	if err != nil {
-		return nil, nil, err
-	}
-	y, err := numbers(base+".y", n)
-	if err != nil {
-		return nil, nil, err
 	}
 	return mat.NewDense(n, d, x), y, nil
 }

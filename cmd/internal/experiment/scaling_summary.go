@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"gonum.org/v1/gonum/stat"
-
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
 )
@@ -62,11 +60,11 @@ func (c *scalingConfig) summarize(s *dataSource, results []sweep.Result) (any, [
 				}
 			}
 			if c.sweep == "kappa" && r.Value >= slopeFrom && r.Mean > 0 {
-				x, y = append(x, math.Log(r.Value)), append(y, math.Log(r.Mean))
+				x, y = append(x, r.Value), append(y, r.Mean)
 			}
 		}
 		if len(x) > 1 {
-			_, sum.Slopes[m] = stat.LinearRegression(x, y, nil, false)
+			sum.Slopes[m] = logSlope(x, y)
 			slopes = append(slopes, fmt.Sprintf("%s %.3f", m, sum.Slopes[m]))
 		}
 		if cells := sum.Cells[first:]; len(cells) > 0 {

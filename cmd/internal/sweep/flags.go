@@ -34,8 +34,8 @@ type Options struct {
 	JSON     bool
 }
 
-// Formats lists what Options.Formats may hold.
-var Formats = []string{"csv", "json", "png", "svg", "pdf"}
+// allFormats are the files that Options.Formats may name.
+var allFormats = []string{"csv", "json", "png", "svg", "pdf"}
 
 // Register adds the flags of o to f, with out as the default folder.
 func (o *Options) Register(f *Flags, out string) {
@@ -45,7 +45,7 @@ func (o *Options) Register(f *Flags, out string) {
 	f.StringVar(&o.Out, "out", out, "folder `DIR` of the results")
 	f.BoolVar(&o.Force, "force", false, "overwrite results of another run in -out")
 	f.BoolVar(&o.Resume, "resume", false, "continue the run in -out; without -seed the remaining cells draw new noise")
-	f.ListVar(&o.Formats, "formats", Formats, Formats, "files to write, `LIST` of csv, json (summary.json), png, svg, pdf")
+	f.ListVar(&o.Formats, "formats", allFormats, allFormats, "files to write, `LIST` of csv, json (summary.json), png, svg, pdf")
 	f.BoolVar(&o.Quiet, "quiet", false, "no notes and no progress on standard error")
 	f.BoolVar(&o.Progress, "progress", false, "progress on standard error also without a terminal")
 	f.BoolVar(&o.JSON, "json", false, "one JSON object a cell on standard output instead of the table")
@@ -151,10 +151,8 @@ func (f *Flags) parse(args []string, stdout io.Writer, o *Options) error {
 				}
 			}
 		}
-		if _, err := fmt.Fprintln(stdout, v); err != nil {
-			return err
-		}
-		return flag.ErrHelp
+		_, err := fmt.Fprintln(stdout, v)
+		return cmp.Or(err, flag.ErrHelp)
 	case f.NArg() > 0:
 		return Usagef("unexpected argument %q: everything is a flag; %s -h lists them", f.Arg(0), f.Name())
 	}
@@ -193,69 +191,80 @@ func (r Range) parse(text string, integer bool) (float64, error) {
 		format(r.Example))
 }
 
-// value is a flag.Value of two functions.
-type value struct {
-	get func() string
-	set func(text string) error
+// value is a flag.Value that keeps what parse returns in p. Package flag also asks the zero value for
+// its text.
+type value[T any] struct {
+	p     *T
+	show  func(T) string
+	parse func(text string) (T, error)
 }
 
-// String implements flag.Value. Package flag also asks the zero value.
-func (v value) String() string {
-	if v.get == nil {
+// String implements flag.Value.
+func (v value[T]) String() string {
+	if v.p == nil {
 		return ""
 	}
-	return v.get()
+	return v.show(*v.p)
 }
 
 // Set implements flag.Value.
-func (v value) Set(text string) error { return v.set(text) }
+func (v value[T]) Set(text string) (err error) {
+	*v.p, err = v.parse(text)
+	return err
+}
 
 // FloatVar defines a flag that takes a number of the range.
 func (f *Flags) FloatVar(p *float64, name string, initial float64, r Range, usage string) {
 	*p = initial
-	f.Var(value{func() string { return format(*p) }, func(text string) (err error) {
-		*p, err = r.parse(text, false)
-		return err
-	}}, name, usage)
+	f.Var(value[float64]{p, format, func(text string) (float64, error) { return r.parse(text, false) }}, name, usage)
 }
 
 // IntVar defines a flag that takes an integer of the range.
 func (f *Flags) IntVar(p *int, name string, initial int, r Range, usage string) {
 	*p = initial
-	f.Var(value{func() string { return strconv.Itoa(*p) }, func(text string) error {
+	f.Var(value[int]{p, strconv.Itoa, func(text string) (int, error) {
 		x, err := r.parse(text, true)
-		*p = int(x)
-		return err
+		return int(x), err
 	}}, name, usage)
 }
 
 // ChoiceVar defines a flag that takes one of the choices.
 func (f *Flags) ChoiceVar(p *string, name, initial string, choices []string, usage string) {
 	*p = initial
-	f.Var(value{func() string { return *p }, func(text string) error {
+	f.Var(value[string]{p, strings.Clone, func(text string) (string, error) {
 		if !slices.Contains(choices, text) {
-			return fmt.Errorf("want one of %s", strings.Join(choices, ", "))
+			return "", fmt.Errorf("want one of %s", strings.Join(choices, ", "))
 		}
-		*p = text
-		return nil
+		return text, nil
 	}}, name, usage)
 }
 
 // ListVar defines a flag that takes a comma-separated list of choices, none twice.
 func (f *Flags) ListVar(p *[]string, name string, initial, choices []string, usage string) {
 	*p = slices.Clone(initial)
-	f.Var(value{func() string { return strings.Join(*p, ",") }, func(text string) error {
-		var list []string
+	show := func(list []string) string { return strings.Join(list, ",") }
+	f.Var(value[[]string]{p, show, func(text string) (list []string, err error) {
 		for item := range strings.SplitSeq(text, ",") {
 			item = strings.TrimSpace(item)
 			if !slices.Contains(choices, item) || slices.Contains(list, item) {
-				return fmt.Errorf("want a list, without repetition, of %s", strings.Join(choices, ","))
+				return nil, fmt.Errorf("want a list, without repetition, of %s", show(choices))
 			}
 			list = append(list, item)
 		}
-		*p = list
-		return nil
+		return list, nil
 	}}, name, usage)
+}
+
+// SeedVar defines a flag that takes a seed and passes it to set.
+func (f *Flags) SeedVar(set func(seed uint64), usage string) {
+	f.Func("seed", usage, func(text string) error {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return errors.New("want a whole number in [0, 18446744073709551615], for example 1")
+		}
+		set(n)
+		return nil
+	})
 }
 
 // ParseValues reads a comma-separated list of distinct numbers of the range,
@@ -276,13 +285,12 @@ func ParseValues(name, text string, r Range, integer bool) ([]float64, error) {
 }
 
 // CheckBudgets returns an error that names the flags unless every ε is a budget with δ.
-func CheckBudgets(flags string, delta float64, epsilons ...float64) error {
+func CheckBudgets(flags string, delta float64, epsilons ...float64) (err error) {
 	for _, eps := range epsilons {
-		if err := (dp.Budget{Epsilon: eps, Delta: delta}).Check(); err != nil {
-			return Usagef("flags %s: %w", flags, err)
-		}
+		bad := dp.Budget{Epsilon: eps, Delta: delta}.Check()
+		err = cmp.Or(err, Refuse(bad != nil, "flags %s: %w", flags, bad))
 	}
-	return nil
+	return err
 }
 
 // File identifies a file without a function of what is in it.
@@ -299,28 +307,16 @@ func ReadFile[T any](name, path string, parse func(r io.Reader) (T, error)) (con
 	}
 	defer file.Close()
 	info, err := file.Stat()
-	switch {
-	case err != nil:
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a folder, want a file", path)
+	}
+	if err != nil {
 		return content, nil, Usagef("flag -%s: %w", name, err)
-	case info.IsDir():
-		return content, nil, Usagef("flag -%s: %s is a folder, want a file", name, path)
 	}
 	if content, err = parse(file); err != nil {
 		err = fmt.Errorf("flag -%s: %w", name, err)
 	}
 	return content, &File{path, info.ModTime().UTC().Format(time.RFC3339)}, err
-}
-
-// SeedVar defines a flag that takes a seed and passes it to set.
-func (f *Flags) SeedVar(set func(seed uint64), usage string) {
-	f.Func("seed", usage, func(text string) error {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return errors.New("want a whole number in [0, 18446744073709551615], for example 1")
-		}
-		set(n)
-		return nil
-	})
 }
 
 // ErrUsage reports a flag, file or value that the caller of the program has to

@@ -43,7 +43,7 @@ func TestFlags(t *testing.T) {
 	p, code, stdout, stderr := run()
 	require.Zero(t, code)
 	require.Empty(t, stdout+stderr)
-	require.Equal(t, parsed{Options{Out: "toy-out", Formats: Formats}, 300, 0.5, "fast"}, p)
+	require.Equal(t, parsed{Options{Out: "toy-out", Formats: allFormats}, 300, 0.5, "fast"}, p)
 
 	p, code, stdout, stderr = run(
 		"-n",

@@ -16,20 +16,20 @@ import (
 	"time"
 )
 
-// Summary is the content of summary.json.
-type Summary struct {
+// summary is the content of summary.json.
+type summary struct {
 	SchemaVersion int             `json:"schema_version"`
 	Experiment    string          `json:"experiment"`
 	NotPrivate    string          `json:"not_private,omitempty"`
 	Params        json.RawMessage `json:"params"`
-	Environment   Environment     `json:"environment"`
-	Methods       []Total         `json:"methods"`
+	Environment   environment     `json:"environment"`
+	Methods       []methodTotal   `json:"methods"`
 	Results       any             `json:"results,omitempty"`
-	Seconds       Seconds         `json:"seconds"`
+	Seconds       seconds         `json:"seconds"`
 }
 
-// Environment says where the numbers come from.
-type Environment struct {
+// environment is the origin of the numbers.
+type environment struct {
 	Version    string  `json:"version"` // of the module
 	Go         string  `json:"go"`
 	Platform   string  `json:"platform"`
@@ -37,33 +37,33 @@ type Environment struct {
 	Seed       *uint64 `json:"seed"` // null: secure noise
 }
 
-// Total counts the work of one method.
-type Total struct {
+// methodTotal counts the work of one method.
+type methodTotal struct {
 	Method string `json:"method"`
 	Cells  int    `json:"cells"`
 	Runs   int    `json:"runs"`
 }
 
-// Seconds are the only numbers that differ between two runs with one seed.
-type Seconds struct {
+// seconds are the only numbers that differ between two runs with one seed.
+type seconds struct {
 	Wall    float64            `json:"wall"`    // of the last sitting
 	Cells   float64            `json:"cells"`   // added over all cells
 	Methods map[string]float64 `json:"methods"` // the same for each method
 }
 
 // summarize fills everything but Results and the wall time.
-func (e *Experiment) summarize(h header, results []Result) Summary {
-	s := Summary{
+func (e *Experiment) summarize(h header, results []Result) summary {
+	s := summary{
 		SchemaVersion: SchemaVersion,
 		Experiment:    e.Name,
 		NotPrivate:    h.NotPrivate,
 		Params:        h.Params,
-		Environment: Environment{Version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
+		Environment: environment{Version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
 			runtime.GOMAXPROCS(0), h.Seed},
-		Seconds: Seconds{Methods: map[string]float64{}},
+		Seconds: seconds{Methods: map[string]float64{}},
 	}
 	for _, m := range e.Methods {
-		t := Total{Method: m}
+		t := methodTotal{Method: m}
 		for _, r := range results {
 			if r.Method == m {
 				t.Cells++
@@ -180,8 +180,8 @@ func writeCSV(h header, columns []Column, results []Result) ([]byte, error) {
 	return b.Bytes(), w.Error()
 }
 
-// writeTable writes one line a value and, for each method, a column with the
-// mean and, where it has several runs, one with the standard error.
+// writeTable writes one line a value and, for each method, a column with the mean and, where it has
+// several runs, one with the standard error.
 func writeTable(out io.Writer, e *Experiment, notPrivate string, results []Result) error {
 	var b bytes.Buffer
 	if notPrivate != "" {
@@ -199,13 +199,9 @@ func writeTable(out io.Writer, e *Experiment, notPrivate string, results []Resul
 			fmt.Fprint(w, "±se\t")
 		}
 	}
-	fmt.Fprintln(w)
 	for i, r := range results {
 		if i%len(e.Methods) == 0 {
-			if i > 0 {
-				fmt.Fprintln(w)
-			}
-			fmt.Fprintf(w, "%s\t", strconv.FormatFloat(r.Value, 'g', 5, 64))
+			fmt.Fprintf(w, "\n%.5g\t", r.Value)
 		}
 		mean, err := short(r)
 		fmt.Fprintf(w, "%s\t", mean)
@@ -214,22 +210,20 @@ func writeTable(out io.Writer, e *Experiment, notPrivate string, results []Resul
 		}
 	}
 	fmt.Fprintln(w)
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	w.Flush() // a Buffer does not fail
 	_, err := out.Write(b.Bytes())
 	return err
 }
 
-// short writes the mean to the digits that its standard error supports, at
-// least four, and the error to two.
+// short writes the mean to the digits that its standard error supports, at least four, and the error
+// to two.
 func short(r Result) (mean, stderr string) {
 	digits := 4
 	if r.StdErr > 0 && r.Mean != 0 {
 		digits = min(8, max(4, 2+int(math.Ceil(math.Log10(math.Abs(r.Mean)/r.StdErr)))))
 	}
 	if r.Runs > 1 {
-		stderr = strconv.FormatFloat(r.StdErr, 'g', 2, 64)
+		stderr = fmt.Sprintf("%.2g", r.StdErr)
 	}
-	return strconv.FormatFloat(r.Mean, 'g', digits, 64), stderr
+	return fmt.Sprintf("%.*g", digits, r.Mean), stderr
 }
