@@ -16,12 +16,11 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-const sample = `|1x3 Cross validator
-39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, United-States, <=50K
-95, ?, 1, HS-grad, 9, Divorced, ?, Husband, Black, Female, 200000, 4356, -1, ?, >50K.
-50, Private, 1, HS-grad, 9, Divorced, Sales, Wife, Other, Female, 0, 0, 99, France, <=50K.
-
-`
+const sample = "|1x3 Cross validator\n" +
+	"39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, " +
+	"United-States, <=50K\n" +
+	"95, ?, 1, HS-grad, 9, Divorced, ?, Husband, Black, Female, 200000, 4356, -1, ?, >50K.\n" +
+	"50, Private, 1, HS-grad, 9, Divorced, Sales, Wife, Other, Female, 0, 0, 99, France, <=50K.\n\n"
 
 func TestRead(t *testing.T) {
 	records, err := adult.Read(strings.NewReader(sample))

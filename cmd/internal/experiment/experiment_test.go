@@ -1,16 +1,23 @@
 package experiment
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // measured runs an experiment with seed 1.
@@ -216,4 +223,38 @@ func TestNoData(t *testing.T) {
 	t.Setenv("PRIVOPT_DATA", t.TempDir())
 	_, err = Adult(1, 1)
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// TestNoNoiseInOutput: a run with progress, JSON and every file prints no value
+// of the noise of its fits, nor does one of a file with private records.
+func TestNoNoiseInOutput(t *testing.T) {
+	var s testkit.Spy
+	dir := t.TempDir()
+	var out bytes.Buffer
+	args := []string{"-n", "30", "-d", "5", "-runs", "3", "-values", "0.1,1,10", "-progress", "-out", dir}
+	for _, more := range [][]string{{"-seed", "5"}, {"-seed", "6", "-json", "-force"}, {"-force"}} {
+		ctx := fault.With(t.Context(), release.Drawn, func(q erm.Perturbation) erm.Perturbation {
+			s.See(q.Linear...)
+			if w, ok := q.Quad.(*mat.SymDense); ok {
+				s.See(w.RawSymmetric().Data...)
+			}
+			return q
+		})
+		code := Scaling(fault.With(ctx, release.OutputNoise, s.Integers), append(args, more...), &out, &out)
+		require.Zero(t, code, out.String())
+	}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(entries), 6)
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		require.NoError(t, err)
+		if filepath.Ext(e.Name()) == ".png" || filepath.Ext(e.Name()) == ".pdf" { // compressed
+			continue
+		}
+		out.Write(text)
+	}
+	require.Greater(t, s.Len(), 500)
+	value, form, found := s.Find(out.String())
+	require.False(t, found, "noise value %v is printed as %q", value, form)
 }

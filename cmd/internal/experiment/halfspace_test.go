@@ -51,7 +51,8 @@ func TestGeneratedRecords(t *testing.T) {
 	dir := t.TempDir()
 	code, out, errs := callHalfspace(t, smallHalfspace(dir, "-methods", strings.Join(halfspaceKinds, ","))...)
 	require.Zero(t, code, errs)
-	for _, name := range []string{"opdisc-q2", "opdisc-q4", "gaussian-q2", "paper", "product", "cube", "rspm", "rspm-paper", "logistic",
+	for _, name := range []string{"opdisc-q2", "opdisc-q4", "gaussian-q2", "paper", "product", "cube", "rspm",
+		"rspm-paper", "logistic",
 		"nonprivate"} {
 		require.Contains(t, out, name)
 	}
@@ -197,7 +198,8 @@ func TestRaced(t *testing.T) {
 	require.Contains(
 		t,
 		c.raced([]Lap{{ClaimsOptimum: true, Excess: 2}, {Excess: 5}, {NoPoint: true}}),
-		"3 problems, cmd:x: claims 1 optima, of which 1 are wrong, no point for 1, excess over the proven minimum: median 2, largest 5",
+		"3 problems, cmd:x: claims 1 optima, of which 1 are wrong, no point for 1, excess over the proven minimum: "+
+			"median 2, largest 5",
 	)
 	require.Contains(t, c.raced([]Lap{{NoPoint: true}}), "no point beside a proven minimum")
 	require.Contains(t, c.raced([]Lap{{ClaimsOptimum: true, Excess: 2}, {ClaimsOptimum: true, Open: true}}),

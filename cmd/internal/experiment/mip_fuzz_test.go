@@ -68,7 +68,8 @@ func fuzzProblem(in []byte) *objpert.Problem {
 func FuzzSolution(f *testing.F) {
 	for _, text := range []string{
 		"Optimal - objective value -3.25\n      0 r0_0  1  0\n      1 r0_2 -1 0\n",
-		"Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective -3\n# Columns 2\nr0_0 1\nr0_2 NaN\n# Dual\nr0_0 9\n",
+		"Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective -3\n# Columns 2\nr0_0 1\nr0_2 NaN\n" +
+			"# Dual\nr0_0 9\n",
 		"solution status: infeasible\nobjective value: 1e400\n",
 		"# Objective value = -12\nr0_0 1e300\nr0_2 -Inf\nr1_1 1e-300\n",
 		"c Problem:\ns mip 3 5 o -4\nj 1 1\nj 2 0\nj 3 1e18\ne o f\n",

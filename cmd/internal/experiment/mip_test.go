@@ -180,11 +180,13 @@ func TestFolderIsRemoved(t *testing.T) {
 		body string
 		want error
 	}{
-		"no answer":     {"exit 0", errNoPoint},
-		"failure":       {"exit 3", errNoPoint},
-		"infeasible":    {"echo 'Infeasible - objective value 0' > solution.sol; echo '0 r0_0 1 0' >> solution.sol", errNoPoint},
-		"empty answer":  {": > solution.sol", errNoPoint},
-		"nonsense":      {"echo 'Optimal - objective value x' > solution.sol; echo '0 r0_0 what' >> solution.sol", errNoPoint},
+		"no answer": {"exit 0", errNoPoint},
+		"failure":   {"exit 3", errNoPoint},
+		"infeasible": {"echo 'Infeasible - objective value 0' > solution.sol; echo '0 r0_0 1 0' >> solution.sol",
+			errNoPoint},
+		"empty answer": {": > solution.sol", errNoPoint},
+		"nonsense": {"echo 'Optimal - objective value x' > solution.sol; echo '0 r0_0 what' >> solution.sol",
+			errNoPoint},
 		"outside":       {"printf 'Optimal - objective value 1\n0 r0_2 1 0\n1 r1_2 1 0\n' > solution.sol", nil},
 		"crash":         {"kill -9 $$", errNoPoint},
 		"litter inside": {"mkdir a; echo x > a/b; exit 1", errNoPoint},
@@ -213,7 +215,8 @@ func TestFolderIsRemoved(t *testing.T) {
 	// a point outside the ball
 	q := madeProblem(t, 1, 5, 2, objpert.Space{Values: []int{-1, 0, 1}, NormSq: 1})
 	_, err = (&mipSolver{command: script(t, "scip-outside",
-		"printf 'solution status: optimal\nobjective value: 1\nr0_2 1\nr1_2 1\n' > solution.sol"), dir: t.TempDir()}).Solve(bg, q)
+		"printf 'solution status: optimal\nobjective value: 1\nr0_2 1\nr1_2 1\n' > solution.sol"),
+		dir: t.TempDir()}).Solve(bg, q)
 	require.ErrorIs(t, err, errNoPoint)
 
 	// cancelled and expired contexts: were the solver not killed, the test would not end
@@ -288,8 +291,9 @@ func TestFormatsOfOthers(t *testing.T) {
 		"highs": {"Optimal", "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 2.5\n# Columns 9\n" +
 			"r0_0 0\nr0_1 0\nr0_2 1\nw0 1\nr1_0 0\nr1_1 1.0000000001\nr1_2 -0\nw1 0\ne0 1\n# Rows 4\nc0 1\n\n" +
 			"# Dual solution values\nFeasible\n# Columns 9\nr0_0 5\nr0_1 7\nr0_2 -3\n"},
-		"scip": {"solution status: optimal solution found", "solution status: optimal solution found\nobjective value:        2.5\n" +
-			"r0_2                                 1 \t(obj:-1.5)\nr1_1                                 1 \t(obj:0)\n"},
+		"scip": {"solution status: optimal solution found",
+			"solution status: optimal solution found\nobjective value:        2.5\n" +
+				"r0_2                                 1 \t(obj:-1.5)\nr1_1                                 1 \t(obj:0)\n"},
 		"gurobi_cl": {"# Solution for model obj", "# Solution for model obj\n# Objective value = 2.5\n" +
 			"r0_0 0\nr0_1 0\nr0_2 1\nr1_0 0\nr1_1 1\nr1_2 0\n"},
 	} {

@@ -79,7 +79,8 @@ func TestLogisticRace(t *testing.T) {
 	}
 	median := func(v []float64) float64 { slices.Sort(v); return v[len(v)/2] }
 	t.Logf("medians of %d: ours %.2f s (%.2f s of processors), scikit-learn %.2f s (%.2f s), ratio %.2f; "+
-		"largest difference of coefficients %.2g", rounds, median(wall), median(spent), median(peerWall), median(peerSpent), median(ratios), diff)
+		"largest difference of coefficients %.2g", rounds, median(wall), median(spent), median(peerWall), median(peerSpent),
+		median(ratios), diff)
 	if diff > 0.1 { // the noise is 0.01, and θ up to 3
 		t.Errorf("the released coefficients are %v from those of scikit-learn", diff)
 	}

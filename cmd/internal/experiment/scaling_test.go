@@ -17,14 +17,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/internal/testkit"
 )
 
 // scaling runs the program.
@@ -40,9 +36,8 @@ func callScaling(t *testing.T, args ...string) (code int, stdout, stderr string)
 func solvedScaling(t *testing.T, args ...string) (dir string, rows map[string][]csvRow) {
 	t.Helper()
 	dir = t.TempDir()
-	code, _, stderr := callScaling(
-		t,
-		append([]string{"-seed", "1", "-quiet", "-formats", "csv,json", "-out", dir}, args...)...)
+	code, _, stderr := callScaling(t, append([]string{"-seed", "1", "-quiet", "-formats", "csv,json", "-out", dir},
+		args...)...)
 	require.Zero(t, code, stderr)
 	return dir, readRows(t, filepath.Join(dir, "risk.csv"))
 }
@@ -249,9 +244,8 @@ func TestOtherSweeps(t *testing.T) {
 // more.
 func TestClosingLinesOfSweeps(t *testing.T) {
 	lines := func(args ...string) string {
-		code, _, stderr := callScaling(
-			t,
-			append([]string{"-seed", "1", "-d", "2", "-runs", "1", "-formats", "csv", "-out", t.TempDir()}, args...)...)
+		code, _, stderr := callScaling(t, append([]string{"-seed", "1", "-d", "2", "-runs", "1", "-formats", "csv", "-out",
+			t.TempDir()}, args...)...)
 		require.Zero(t, code, stderr)
 		return stderr
 	}
@@ -261,30 +255,14 @@ func TestClosingLinesOfSweeps(t *testing.T) {
 	require.NotContains(t, one, "below anchor")
 	require.Contains(t, lines("-sweep", "n", "-values", "12345", "-kappa", "30", "-methods", "qop,lop", "-eta", "0"),
 		"qop stays below lop from n = 12345 on")
-	require.Contains(
-		t,
-		lines("-sweep", "eps", "-n", "9", "-values", "0.25,2", "-methods", "lop"),
-		"lop at eps = 0.25: (ε = 0.25, δ = 0.01)",
-	)
+	require.Contains(t, lines("-sweep", "eps", "-n", "9", "-values", "0.25,2", "-methods", "lop"),
+		"lop at eps = 0.25: (ε = 0.25, δ = 0.01)")
 }
 
 // An inexact anchor that is declared costs output noise and is certified.
 func TestDeclaredAnchorError(t *testing.T) {
-	dir, _ := solvedScaling(
-		t,
-		"-n",
-		"30",
-		"-d",
-		"2",
-		"-eta",
-		"2",
-		"-values",
-		"1,10",
-		"-runs",
-		"2",
-		"-methods",
-		"qop,anchor",
-	)
+	dir, _ := solvedScaling(t, "-n", "30", "-d", "2", "-eta", "2", "-values", "1,10", "-runs", "2", "-methods",
+		"qop,anchor")
 	s := scalingResults(t, dir)
 	require.False(t, s.AnchorClaimFalse)
 	for _, c := range s.Cells {
@@ -312,23 +290,9 @@ func TestPaperReference(t *testing.T) {
 	for _, i := range indices {
 		values = append(values, reference[1+i][0])
 	}
-	_, rows := solvedScaling(
-		t,
-		"-mode",
-		"paper",
-		"-runs",
-		"100",
-		"-values",
-		strings.Join(values, ","),
-		"-methods",
+	_, rows := solvedScaling(t, "-mode", "paper", "-runs", "100", "-values", strings.Join(values, ","), "-methods",
 		"lop,lop-clip,qop",
-		"-data",
-		filepath.Join(fig, "problem.csv"),
-		"-label",
-		"y",
-		"-anchor",
-		filepath.Join(fig, "anchor.csv"),
-	)
+		"-data", filepath.Join(fig, "problem.csv"), "-label", "y", "-anchor", filepath.Join(fig, "anchor.csv"))
 	for column, m := range []string{"lop", "lop-clip", "qop"} {
 		for k, i := range indices {
 			want, err := strconv.ParseFloat(reference[1+i][1+column], 64)
@@ -397,23 +361,9 @@ func TestInterruptible(t *testing.T) {
 }
 
 func TestJSONIsAllThereIs(t *testing.T) {
-	code, stdout, stderr := callScaling(
-		t,
-		"-json",
-		"-n",
-		"20",
-		"-d",
-		"3",
-		"-kappas",
-		"3",
-		"-runs",
-		"2",
-		"-out",
-		t.TempDir(),
-		"-formats",
-		"csv",
-		"-progress",
-	)
+	code, stdout, stderr := callScaling(t, "-json", "-n", "20", "-d", "3", "-kappas", "3", "-runs", "2", "-out",
+		t.TempDir(), "-formats", "csv",
+		"-progress")
 	require.Zero(t, code)
 	require.Contains(t, stderr, "15/15 cells")
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
@@ -454,48 +404,11 @@ func TestExitCodesOfMechanisms(t *testing.T) {
 		var o sweep.Options
 		f := sweep.NewFlags("scaling", "")
 		o.Register(f, "out")
-		require.Equal(
-			t,
-			code,
-			f.RunExperiment(t.Context(), nil, io.Discard, io.Discard, &o, scalingErrors, func() (*sweep.Experiment, error) {
+		require.Equal(t, code, f.RunExperiment(t.Context(), nil, io.Discard, io.Discard, &o, scalingErrors,
+			func() (*sweep.Experiment, error) {
 				return nil, fmt.Errorf("cell: %w", err)
-			}),
-		)
+			}))
 	}
-}
-
-// TestNoNoiseInOutput: a run with progress, JSON and every file prints no value
-// of the noise of its fits, nor does one of a file with private records.
-func TestNoNoiseInOutput(t *testing.T) {
-	var s testkit.Spy
-	dir := t.TempDir()
-	var out bytes.Buffer
-	args := []string{"-n", "30", "-d", "5", "-runs", "3", "-values", "0.1,1,10", "-progress", "-out", dir}
-	for _, more := range [][]string{{"-seed", "5"}, {"-seed", "6", "-json", "-force"}, {"-force"}} {
-		ctx := fault.With(t.Context(), release.Drawn, func(q erm.Perturbation) erm.Perturbation {
-			s.See(q.Linear...)
-			if w, ok := q.Quad.(*mat.SymDense); ok {
-				s.See(w.RawSymmetric().Data...)
-			}
-			return q
-		})
-		code := Scaling(fault.With(ctx, release.OutputNoise, s.Integers), append(args, more...), &out, &out)
-		require.Zero(t, code, out.String())
-	}
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(entries), 6)
-	for _, e := range entries {
-		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		require.NoError(t, err)
-		if filepath.Ext(e.Name()) == ".png" || filepath.Ext(e.Name()) == ".pdf" { // compressed
-			continue
-		}
-		out.Write(text)
-	}
-	require.Greater(t, s.Len(), 500)
-	value, form, found := s.Find(out.String())
-	require.False(t, found, "noise value %v is printed as %q", value, form)
 }
 
 // writeData makes a small CSV whose label is not the last column, and an anchor.
@@ -517,9 +430,8 @@ func TestUserData(t *testing.T) {
 	data, anchor := writeData(t)
 	common := []string{"-data", data, "-label", "y", "-kappas", "2", "-runs", "2", "-formats", "csv,json"}
 	dir := t.TempDir()
-	code, stdout, stderr := callScaling(
-		t,
-		append(common, "-bound-row", "1", "-bound-label", "1", "-anchor", anchor, "-out", dir)...)
+	code, stdout, stderr := callScaling(t, append(common, "-bound-row", "1", "-bound-label", "1", "-anchor", anchor,
+		"-out", dir)...)
 	require.Zero(t, code, stderr)
 	const label = "NOT PRIVATE: risks are measured on the records of -data"
 	require.True(t, strings.HasPrefix(stdout, label))
@@ -531,43 +443,22 @@ func TestUserData(t *testing.T) {
 	require.Equal(t, 1.0, s.Cells[2].constant("clip"), "the largest gradient at zero")
 	require.Equal(t, "kappa (not private)", readRows(t, filepath.Join(dir, "risk.csv"))["lop"][0].sweep)
 
-	code, _, stderr = callScaling(
-		t,
-		append(common, "-bound-row", "1", "-bound-label", "1", "-methods", "lop,nonprivate", "-sweep", "eps",
-			"-values", "1,2", "-out", t.TempDir())...)
+	code, _, stderr = callScaling(t, append(common, "-bound-row", "1", "-bound-label", "1", "-methods", "lop,nonprivate",
+		"-sweep", "eps",
+		"-values", "1,2", "-out", t.TempDir())...)
 	require.Equal(t, sweep.ExitUsage, code, "-kappas has no meaning there")
 	require.Contains(t, stderr, "-kappas")
-	code, _, stderr = callScaling(
-		t,
-		"-data",
-		data,
-		"-label",
-		"y",
-		"-bound-row",
-		"1",
-		"-bound-label",
-		"1",
-		"-methods",
-		"lop,nonprivate",
-		"-sweep",
-		"eps",
-		"-values",
-		"1,2",
-		"-runs",
-		"2",
-		"-out",
-		t.TempDir(),
-	)
+	code, _, stderr = callScaling(t, "-data", data, "-label", "y", "-bound-row", "1", "-bound-label", "1", "-methods",
+		"lop,nonprivate", "-sweep",
+		"eps", "-values", "1,2", "-runs", "2", "-out", t.TempDir())
 	require.Zero(t, code, stderr)
-	code, _, stderr = callScaling(
-		t,
-		append(common, "-mode", "paper", "-methods", "lop,lop-clip,nonprivate", "-iters", "5", "-out",
-			t.TempDir())...)
+	code, _, stderr = callScaling(t, append(common, "-mode", "paper", "-methods", "lop,lop-clip,nonprivate", "-iters",
+		"5", "-out",
+		t.TempDir())...)
 	require.Zero(t, code, stderr)
-	code, _, stderr = callScaling(
-		t,
-		append(common, "-mode", "paper", "-bound-row", "1", "-bound-label", "1", "-anchor", anchor, "-iters", "5",
-			"-out", t.TempDir())...)
+	code, _, stderr = callScaling(t, append(common, "-mode", "paper", "-bound-row", "1", "-bound-label", "1", "-anchor",
+		anchor, "-iters", "5",
+		"-out", t.TempDir())...)
 	require.Zero(t, code, stderr)
 }
 
@@ -575,9 +466,9 @@ func TestHelpAndVersion(t *testing.T) {
 	code, stdout, stderr := callScaling(t, "-h")
 	require.Zero(t, code)
 	require.Empty(t, stderr)
-	for _, name := range strings.Fields("n d xi lambda eps delta rho runs iters kappa-min kappa-max kappas anchor-noise clip eta kappa " +
-		"methods mode sweep values seed workers out force formats data label bound-row bound-label anchor resume quiet progress json version " +
-		"calibration figure") {
+	for _, name := range strings.Fields("n d xi lambda eps delta rho runs iters kappa-min kappa-max kappas anchor-noise " +
+		"clip eta kappa methods mode sweep values seed workers out force formats data label bound-row bound-label anchor " +
+		"resume quiet progress json version calibration figure") {
 		require.Contains(t, stdout, "\n  -"+name, name)
 	}
 	code, stdout, _ = callScaling(t, "-version")
@@ -644,15 +535,18 @@ func TestBadFlags(t *testing.T) {
 		"-label":                                                   {"-label"},
 		"kappa":                                                    {`"kappa"`},
 	}
-	for name, upper := range map[string]string{"n": "x", "d": "5001", "xi": "1e7", "lambda": "1e10", "eps": "1e6", "delta": "1", "rho": "1e7",
+	for name, upper := range map[string]string{"n": "x", "d": "5001", "xi": "1e7", "lambda": "1e10", "eps": "1e6",
+		"delta": "1", "rho": "1e7",
 		"runs": "1e9", "iters": "1e10",
-		"kappa-min": "1e10", "kappa-max": "1e10", "kappas": "1e6", "anchor-noise": "1e7", "clip": "1e13", "eta": "1e7", "kappa": "1e10",
+		"kappa-min": "1e10", "kappa-max": "1e10", "kappas": "1e6", "anchor-noise": "1e7", "clip": "1e13", "eta": "1e7",
+		"kappa":   "1e10",
 		"workers": "1e6", "bound-row": "1e10", "bound-label": "1e10"} {
 		for _, v := range []string{"NaN", "Inf", "-Inf", "-1", "1,5", "abc", upper} {
 			cases["-"+name+" "+v] = []string{"-" + name, v, "want a ", "for example"}
 		}
 	}
-	for _, name := range []string{"n", "d", "xi", "eps", "runs", "iters", "kappa-min", "kappa-max", "kappas", "kappa", "bound-row",
+	for _, name := range []string{"n", "d", "xi", "eps", "runs", "iters", "kappa-min", "kappa-max", "kappas", "kappa",
+		"bound-row",
 		"bound-label"} {
 		cases["-"+name+" 0"] = []string{"-" + name, "0", "want a "}
 	}

@@ -69,7 +69,8 @@ func TestAxes(t *testing.T) {
 }
 
 func TestTickLabels(t *testing.T) {
-	for want, fk := range map[string][2]int{"0.001": {1, -3}, "2e-4": {2, -4}, "0.5": {5, -1}, "1": {1, 0}, "20000": {2, 4}, "100000": {1, 5},
+	for want, fk := range map[string][2]int{"0.001": {1, -3}, "2e-4": {2, -4}, "0.5": {5, -1}, "1": {1, 0}, "20000": {2,
+		4}, "100000": {1, 5},
 		"1e6": {1, 6}, "5e12": {5, 12}} {
 		require.Equal(t, want, tickLabel(fk[0], fk[1]))
 	}
@@ -77,7 +78,8 @@ func TestTickLabels(t *testing.T) {
 
 // Linear axes have three to ten labels of different texts.
 func TestRoundTicks(t *testing.T) {
-	for _, r := range [][2]float64{{0, 1}, {-0.05, 1.05}, {0.78, 0.845}, {0, 1.98}, {-3e4, 7e4}, {0, 17}, {0.9367, 0.9533}, {1e-9, 9e-9}} {
+	for _, r := range [][2]float64{{0, 1}, {-0.05, 1.05}, {0.78, 0.845}, {0, 1.98}, {-3e4, 7e4}, {0, 17}, {0.9367,
+		0.9533}, {1e-9, 9e-9}} {
 		ticks, seen := (RoundTicks{}).Ticks(r[0], r[1]), map[string]bool{}
 		for _, tick := range ticks {
 			require.True(t, tick.Value >= r[0] && tick.Value <= r[1])
