@@ -45,6 +45,16 @@ func TestEveryInputNum(t *testing.T) {
 	table["LeastRoot"] = call(func(root, start, tol float64) float64 {
 		return num.LeastRoot(func(x float64) float64 { return x - root }, start, tol)
 	}, 2., 1., 1e-9).mayBeNaN()
+	piece := num.NewPiece(1, 1, -1, 1)
+	table["NewPiece"] = call(func(l1, l2, lo, hi float64) { num.NewPiece(l1, l2, lo, hi) }, 1., 1., -1., 1.)
+	table["Piece.Steepest"] = call(func(x, v float64) float64 {
+		w, _ := piece.Steepest(num.Pair{Hi: x}, num.Pair{Hi: v})
+		return w
+	}, 0.5, 2.).mayBeNaN()
+	table["Piece.Prox"] = call(func(x, gamma float64) float64 { return piece.Prox(num.Pair{Hi: x}, gamma).Hi }, 1., 1.).mayBeNaN()
+	table["Pair.Compare"] = call(func(x, c float64) float64 { return num.Pair{Hi: x}.Compare(c) }, 1., 2.).mayBeNaN()
+	table["Pair.Plus"] = call(func(x, y float64) float64 { return num.Pair{Hi: x}.Plus(num.Pair{Hi: y}).Hi }, 1., 2.).mayBeNaN()
+	table["Pair.Times"] = call(func(x, c float64) float64 { return num.Pair{Hi: x}.Times(c).Hi }, 1., 2.).mayBeNaN()
 	table["Narrow"] = call(func(root, lo, hi, tol float64) float64 {
 		f := func(x float64) float64 { return x - root }
 		return num.Narrow(f, lo, f(lo), hi, f(hi), tol)

@@ -35,24 +35,25 @@ func TestEveryInputSplitting(t *testing.T) {
 	}
 	table := map[string]row{
 		"NewLogistic": call(splitting.NewLogistic, rows, labels), "NewHuber": call(splitting.NewHuber, rows, labels, 1.),
-		"LinearModel.Func":     call(logistic.Func, x).mayBeNaN(),
-		"LinearModel.Grad":     call(logistic.Grad, []float64{0, 0}, x).mayBeNaN(),
-		"LinearModel.FuncGrad": call(logistic.FuncGrad, []float64{0, 0}, x).mayBeNaN(),
-		"LinearModel.Hessian":  call(func(x []float64) { logistic.Hessian(mat.NewSymDense(2, nil), x) }, x).keep(0),
-		"LinearModel.GradTerms": call(func(x []float64) []float64 {
+		"NewLogistic.Func":     call(logistic.Func, x).mayBeNaN(),
+		"NewLogistic.Grad":     call(logistic.Grad, []float64{0, 0}, x).mayBeNaN(),
+		"NewLogistic.FuncGrad": call(logistic.(splitting.FuncGrader).FuncGrad, []float64{0, 0}, x).mayBeNaN(),
+		"NewLogistic.Hessian":  call(func(x []float64) { logistic.(splitting.Hessianer).Hessian(mat.NewSymDense(2, nil), x) }, x).keep(0),
+		"NewLogistic.GradTerms": call(func(x []float64) []float64 {
 			g := []float64{0, 0}
 			logistic.GradTerms(g, x, []int{0, 2})
 			return g
 		}, x).mayBeNaN(),
-		"FrankWolfe.Init":      solve(func() splitting.Method { return &splitting.FrankWolfe{} }, splitting.Problem{F: f, G: prox.L1Ball{R: 1}}),
-		"NewQuadratic":         call(splitting.NewQuadratic, mat.Symmetric(mat.NewSymDense(2, []float64{1, 0, 0, 1})), []float64{1, 1}, 0.),
-		"Quadratic.Func":       call(f.Func, x).mayBeNaN(),
-		"Quadratic.Grad":       call(f.Grad, []float64{0, 0}, x).mayBeNaN(),
-		"Quadratic.Hessian":    call(func(x []float64) { f.Hessian(mat.NewSymDense(2, nil), x) }, x).keep(0),
-		"Quadratic.Quadratic":  call(func() bool { _, _, _, ok := f.Quadratic(); return ok }),
-		"Quadratic.Smoothness": call(f.Smoothness),
-		"Quadratic.Convexity":  call(f.Convexity),
-		"Auto":                 call(func() splitting.Method { return splitting.Auto(p, 2) }),
+		"FrankWolfe.Init": solve(func() splitting.Method { return &splitting.FrankWolfe{} },
+			splitting.Problem{F: f, G: prox.L1Ball{R: 1}}),
+		"NewQuadratic":            call(splitting.NewQuadratic, mat.Symmetric(mat.NewSymDense(2, []float64{1, 0, 0, 1})), []float64{1, 1}, 0.),
+		"NewQuadratic.Func":       call(f.Func, x).mayBeNaN(),
+		"NewQuadratic.Grad":       call(f.Grad, []float64{0, 0}, x).mayBeNaN(),
+		"NewQuadratic.Hessian":    call(func(x []float64) { f.(splitting.Hessianer).Hessian(mat.NewSymDense(2, nil), x) }, x).keep(0),
+		"NewQuadratic.Quadratic":  call(func() bool { _, _, _, ok := f.Quadratic(); return ok }),
+		"NewQuadratic.Smoothness": call(f.Smoothness),
+		"NewQuadratic.Convexity":  call(f.(splitting.Convex).Convexity),
+		"Auto":                    call(func() splitting.Method { return splitting.Auto(p, 2) }),
 		"Minimize": call(func(x0 []float64, s *splitting.Settings) (*splitting.Result, error) {
 			return splitting.Minimize(background, p, x0, s)
 		}, x, settings).keep(0),

@@ -51,7 +51,7 @@ var (
 // alternatives of the interfaces that arguments have.
 var alternatives = map[reflect.Type][]any{
 	reflect.TypeFor[prox.Operator](): {prox.L1{Weight: math.NaN()}, prox.L1{Weight: -1}, prox.Box{Lo: 1, Hi: -1},
-		prox.SortedL1{Weights: []float64{1}}, (*prox.Affine)(nil)},
+		prox.SortedL1{Weights: []float64{1}}},
 	reflect.TypeFor[prox.Set](): {prox.Box{Lo: 1, Hi: -1}, prox.Box{Lo: math.Inf(-1), Hi: math.Inf(1)}, prox.Box{Lo: 1, Hi: 1},
 		prox.L2Ball{R: math.NaN()}, prox.L2Ball{R: -1}, prox.Simplex{}},
 	reflect.TypeFor[loss.Loss](): {loss.Huber{Delta: math.NaN()}, loss.Huber{}, loss.SmoothedHinge{Gamma: -1}, loss.Clipped{},

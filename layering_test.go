@@ -47,7 +47,6 @@ var layer = map[string]int{
 	"prox/proxtest":       5,
 	"erm/ermtest":         5,
 	"loss/losstest":       5,
-	"splitting/splittest": 5,
 }
 
 // sameLayer lists the sideways edges that are allowed, with the reason.

@@ -118,14 +118,13 @@ type (
 	inL1Box           struct{ prox.L1Box }
 	inNonNegative     struct{ prox.NonNegative }
 	inBox             struct{ prox.Box }
-	inLInfBall        struct{ prox.LInfBall }
 	inL1Ball          struct{ prox.L1Ball }
 	inL2Ball          struct{ prox.L2Ball }
 	inSimplex         struct{ prox.Simplex }
 	inEntropy         struct{ prox.Entropy }
 	inNuclearBall     struct{ prox.NuclearBall }
 	inHalfSpace       struct{ prox.HalfSpace }
-	inAffine          struct{ *prox.Affine }
+	inAffine          struct{ prox.Set }
 	inSpectralBall    struct{ prox.SpectralBall }
 	inSecondOrderCone struct{ prox.SecondOrderCone }
 	inPSDCone         struct{ prox.PSDCone }
@@ -226,14 +225,6 @@ var foreigners = map[string]func(l liar) prox.Operator{
 			inBox
 		}{l, sliced{l}, bounded{l}, inBox{l.of.(prox.Box)}}
 	},
-	"LInfBall": func(l liar) prox.Operator {
-		return struct {
-			liar
-			sliced
-			bounded
-			inLInfBall
-		}{l, sliced{l}, bounded{l}, inLInfBall{l.of.(prox.LInfBall)}}
-	},
 	"L1Ball": func(l liar) prox.Operator {
 		return struct {
 			liar
@@ -272,7 +263,7 @@ var foreigners = map[string]func(l liar) prox.Operator{
 			bounded
 			shifted
 			inAffine
-		}{l, bounded{l}, shifted{l}, inAffine{l.of.(*prox.Affine)}}
+		}{l, bounded{l}, shifted{l}, inAffine{l.of.(prox.Set)}}
 	},
 	"SpectralBall": func(l liar) prox.Operator {
 		return struct {

@@ -129,7 +129,7 @@ func certificate(reg prox.Operator, set prox.Set, x []float64) (prox.Subdifferen
 // distance returns an upper bound on dist(−(hi+lo), ∂g(x+low)), up to d+16 roundings of itself.
 //
 // For a sum over coordinates, ∂g is the box l2·x + [a,b], and its distance is computed in twice the
-// precision, where Dist would round hi + lo: the numbers that prox.Steepest adds have at most
+// precision, where Dist would round hi + lo: the numbers that num.Piece.Steepest adds have at most
 // |v| + |l2·x| and, with l1 of the sign of x, |l2·x| + l1 ≤ |v| + distance unless x = 0 or x is at
 // a bound, where the distance is 0 or a rounding of |v|. It loses 32u²|v|, and 2⁻⁹⁷|v| is added.
 func (s *objective) distance(g prox.Subdifferential, x, low, hi, lo []float64) float64 {
@@ -149,17 +149,17 @@ func (s *objective) distance(g prox.Subdifferential, x, low, hi, lo []float64) f
 		return dist
 	}
 	for j := range x {
-		e[j], _ = prox.Steepest(c, j, pairAt(x, low, j), prox.Pair{Hi: hi[j], Lo: lo[j]})
+		e[j], _ = num.NewPiece(c.Coordinate(j)).Steepest(pairAt(x, low, j), num.Pair{Hi: hi[j], Lo: lo[j]})
 	}
 	return floats.Norm(e, 2) + 0x1p-97*floats.Norm(size, 2) + 2*float64(d)*tiny
 }
 
 // pairAt returns coordinate j of x + low; a nil low is 0.
-func pairAt(x, low []float64, j int) prox.Pair {
+func pairAt(x, low []float64, j int) num.Pair {
 	if low == nil {
-		return prox.Pair{Hi: x[j]}
+		return num.Pair{Hi: x[j]}
 	}
-	return prox.Pair{Hi: x[j], Lo: low[j]}
+	return num.Pair{Hi: x[j], Lo: low[j]}
 }
 
 // accurateGrad returns ∇f(x) as hi + lo, and the allowance for what is lost all the same.

@@ -64,7 +64,7 @@ func Accuracy(g Operator, dim int) (factor, scale float64, proved bool) {
 }
 
 // Separable returns g as a sum over coordinates if its Prox and Dist are functions of the
-// coefficients alone, so that Steepest and ProxPair belong to the same function. A nil g is 0.
+// coefficients alone. A nil g is 0.
 func Separable(g Operator) (Coordinatewise, bool) {
 	g = orZero(g)
 	if _, ok := form(g).(separable); ok {
@@ -105,7 +105,7 @@ func own(v reflect.Value) bool {
 	case reflect.Interface:
 		return v.IsNil() || own(v.Elem())
 	case reflect.Pointer:
-		return t == reflect.TypeFor[*Affine]()
+		return t == reflect.TypeFor[*affine]()
 	case reflect.Struct:
 		for i := range v.NumField() {
 			home = home && own(v.Field(i))

@@ -159,7 +159,7 @@ func TestAccuracy(t *testing.T) {
 			groups = [][]int{{0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20}, {1, 3}, {5, 7, 9, 11}}
 		}
 		for _, g := range []Operator{
-			L1{0.7}, Box{-0.3, 0.4}, NonNegative{}, SquaredL2{0.3}, ElasticNet{0.3, 2}, L1Box{0.5, -0.25, 1}, LInfBall{0.5},
+			L1{0.7}, Box{-0.3, 0.4}, NonNegative{}, SquaredL2{0.3}, ElasticNet{0.3, 2}, L1Box{0.5, -0.25, 1}, Box{-0.5, 0.5},
 			L2Ball{0.9}, L2Norm{0.6}, sum(L1{0.2}, L2Ball{1}), sum(NonNegative{}, L2Norm{0.7}), sum(SquaredL2{1.5}, L2Norm{0.4}),
 			sum(sum(L1{0.1}, L2Norm{0.3}), L2Ball{0.7}),
 			GroupL2{groups, 0.8}, sum(L1{0.3}, GroupL2{groups, 0.5}),

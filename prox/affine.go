@@ -1,7 +1,6 @@
 package prox
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -16,12 +15,6 @@ type HalfSpace struct {
 	A []float64
 	B float64
 }
-
-var (
-	_ Rounded = HalfSpace{}
-	_ Set     = HalfSpace{}
-	_ Checker = HalfSpace{}
-)
 
 // over returns ⟨A,x⟩−B and the size below which it counts as 0.
 func (g HalfSpace) over(x []float64) (s, tol float64) {
@@ -70,9 +63,9 @@ func (g HalfSpace) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-// Shift returns |⟨A,x⟩−B|/‖A‖₂ plus the rounding of the product for a point near the plane, and 0
+// shift returns |⟨A,x⟩−B|/‖A‖₂ plus the rounding of the product for a point near the plane, and 0
 // inside.
-func (g HalfSpace) Shift(x []float64) float64 {
+func (g HalfSpace) shift(x []float64) float64 {
 	s, tol := g.over(x)
 	switch {
 	case !(s <= tol) || !finite(x):
@@ -86,16 +79,15 @@ func (g HalfSpace) Shift(x []float64) float64 {
 // Radius returns +Inf.
 func (g HalfSpace) Radius(int) float64 { return inf }
 
-// Check wants len(A) = dim, 2⁻⁴⁰⁰ ≤ ‖A‖₂ ≤ 2⁴⁰⁰ and a finite B.
-func (g HalfSpace) Check(dim int) error {
+func (g HalfSpace) check(dim int) error {
 	if len(g.A) != dim {
-		return fmt.Errorf("%w: HalfSpace.A has %d coordinates, want %d", ErrParameter, len(g.A), dim)
+		return invalid("HalfSpace.A has %d coordinates, want %d", len(g.A), dim)
 	}
 	if n := norm2(g.A); !(n >= 0x1p-400 && n <= 0x1p400) {
-		return fmt.Errorf("%w: HalfSpace.A has norm %v, want a number in [2⁻⁴⁰⁰, 2⁴⁰⁰]", ErrParameter, n)
+		return invalid("HalfSpace.A has norm %v, want a number in [2⁻⁴⁰⁰, 2⁴⁰⁰]", n)
 	}
 	if math.IsNaN(g.B) || math.IsInf(g.B, 0) {
-		return fmt.Errorf("%w: HalfSpace.B = %v, want a finite number", ErrParameter, g.B)
+		return invalid("HalfSpace.B = %v, want a finite number", g.B)
 	}
 	return nil
 }
@@ -110,50 +102,45 @@ func finite(x []float64) bool {
 	return true
 }
 
-// Affine is the set {x : Ax = b}, made by [NewAffine] and held as Vx = c with orthonormal rows v_k
-// of V. A float64 vector hardly ever solves Ax = b, so membership allows for the rounding of x in d
-// dimensions, ‖Vx−c‖₂ ≤ d·2⁻⁴⁸(‖x‖₂+‖c‖₂), and such a point stands for its projection x′.
-type Affine struct {
+// affine is the set {x : Vx = c} with orthonormal rows v_k of V.
+type affine struct {
 	v   [][]float64
 	c   []float64
 	off float64 // ‖c‖₂, the distance of the set from 0
 	dim int
 }
 
-var (
-	_ Rounded = (*Affine)(nil)
-	_ Set     = (*Affine)(nil)
-	_ Checker = (*Affine)(nil)
-)
-
-// NewAffine returns {x : Ax = b} for an m×d matrix A, from its singular value decomposition A =
-// UΣVᵀ. Rows may be linearly dependent if b agrees: singular values at most max(m,d)·2⁻⁵²·σ_max
+// NewAffine returns the set {x : Ax = b} for an m×d matrix A, held as Vx = c by its singular value
+// decomposition A = UΣVᵀ. A float64 vector hardly ever solves Ax = b, so membership allows for the
+// rounding of x, ‖Vx−c‖₂ ≤ d·2⁻⁴⁸(‖x‖₂+‖c‖₂), and such a point stands for its projection x′, see
+// [Rounded]. The set is unbounded unless A has full column rank.
+//
+// Rows may be linearly dependent if b agrees: singular values at most max(m,d)·2⁻⁵²·σ_max
 // count as 0, and the error wraps ErrParameter if the point x of least norm has ‖Ax−b‖ >
 // 10⁻¹⁰(σ_max‖x‖+‖b‖). The relative error of the set by rounding is of the order 2⁻⁵²·σ_max/σ_min,
 // σ_min the least singular value that does not count as 0.
-func NewAffine(a mat.Matrix, b []float64) (*Affine, error) {
+func NewAffine(a mat.Matrix, b []float64) (Set, error) {
 	if a == nil {
-		return nil, fmt.Errorf("%w: Affine matrix is nil", ErrParameter)
+		return nil, invalid("Affine matrix is nil")
 	}
 	m, d := a.Dims()
 	if m == 0 || d == 0 || len(b) != m {
-		return nil, fmt.Errorf("%w: Affine matrix is %d×%d with %d right-hand sides, want one a row and no empty dimension",
-			ErrParameter, m, d, len(b))
+		return nil, invalid("Affine matrix is %d×%d with %d right-hand sides, want one a row and no empty dimension", m, d,
+			len(b))
 	}
 	dense := mat.DenseCopyOf(a)
 	if !finite(dense.RawMatrix().Data) || !finite(b) {
-		return nil, fmt.Errorf("%w: Affine matrix and right-hand side want finite entries", ErrParameter)
+		return nil, invalid("Affine matrix and right-hand side want finite entries")
 	}
 	var svd mat.SVD
 	if !svd.Factorize(dense, mat.SVDThin) {
-		return nil, fmt.Errorf("%w: Affine matrix has no singular value decomposition in float64; rescale its rows",
-			ErrParameter)
+		return nil, invalid("Affine matrix has no singular value decomposition in float64; rescale its rows")
 	}
 	var u, v mat.Dense
 	svd.UTo(&u)
 	svd.VTo(&v)
 	sigma := svd.Values(nil)
-	g := &Affine{dim: d}
+	g := &affine{dim: d}
 	rhs, x := mat.NewVecDense(m, append([]float64(nil), b...)), make([]float64, d)
 	for k, s := range sigma {
 		if s <= float64(max(m, d))*2*ulp*sigma[0] {
@@ -169,17 +156,14 @@ func NewAffine(a mat.Matrix, b []float64) (*Affine, error) {
 	gap.MulVec(dense, mat.NewVecDense(d, x))
 	gap.SubVec(&gap, rhs)
 	if limit := 1e-10 * (sigma[0]*g.off + mat.Norm(rhs, 2)); !(mat.Norm(&gap, 2) <= limit) {
-		return nil, fmt.Errorf("%w: Affine system of rank %d in %d rows has no solution; drop or correct dependent rows",
-			ErrParameter, len(g.v), m)
+		return nil, invalid("Affine system of rank %d in %d rows has no solution; drop or correct dependent rows", len(g.v),
+			m)
 	}
 	return g, nil
 }
 
-// Rank returns the number of independent rows of A.
-func (g *Affine) Rank() int { return len(g.v) }
-
 // residual returns ‖Vx−c‖₂ with an allowance for its rounding.
-func (g *Affine) residual(x []float64) (r, tol float64) {
+func (g *affine) residual(x []float64) (r, tol float64) {
 	if len(x) != g.dim {
 		panic(badLen)
 	}
@@ -191,15 +175,14 @@ func (g *Affine) residual(x []float64) (r, tol float64) {
 	return d.norm(), float64(g.dim) * nearSphere * (norm2(x) + g.off)
 }
 
-// Func returns 0 where ‖Vx−c‖₂ is within the allowance of the type and +Inf elsewhere.
-func (g *Affine) Func(x []float64) float64 {
+func (g *affine) Func(x []float64) float64 {
 	r, tol := g.residual(x)
 	return indicator(r <= tol && finite(x))
 }
 
 // Prox projects: x − Vᵀ(Vx−c), one row after the other, which gives the same for orthonormal rows.
 // A second round removes the rounding of the size of x.
-func (g *Affine) Prox(dst, x []float64, _ float64) {
+func (g *affine) Prox(dst, x []float64, _ float64) {
 	sameLen(dst, x)
 	if len(x) != g.dim {
 		panic(badLen)
@@ -213,8 +196,8 @@ func (g *Affine) Prox(dst, x []float64, _ float64) {
 	}
 }
 
-// Dist returns ‖v − VᵀVv‖₂, the part of v along the set.
-func (g *Affine) Dist(x, v []float64) float64 {
+// Dist is ‖v − VᵀVv‖₂, the part of v along the set.
+func (g *affine) Dist(x, v []float64) float64 {
 	sameLen(x, v)
 	if g.Func(x) != 0 {
 		return inf
@@ -231,8 +214,7 @@ func (g *Affine) Dist(x, v []float64) float64 {
 	return number(norm2(w))
 }
 
-// Shift returns ‖Vx−c‖₂ plus its rounding.
-func (g *Affine) Shift(x []float64) float64 {
+func (g *affine) shift(x []float64) float64 {
 	r, tol := g.residual(x)
 	if !(r <= tol) || !finite(x) {
 		return inf
@@ -240,22 +222,17 @@ func (g *Affine) Shift(x []float64) float64 {
 	return r + tol/4
 }
 
-// Radius returns +Inf unless A has full column rank. Then it returns the norm of the only point,
-// plus 10⁻¹² of it for rounding.
-func (g *Affine) Radius(int) float64 {
+// Radius is the norm of the only point, plus 10⁻¹² of it for rounding, if A has full column rank.
+func (g *affine) Radius(int) float64 {
 	if len(g.v) < g.dim {
 		return inf
 	}
 	return g.off * (1 + 1e-12)
 }
 
-// Check wants dim = d, the number of columns of A.
-func (g *Affine) Check(dim int) error {
-	if g == nil {
-		return fmt.Errorf("%w: Affine is nil", ErrParameter)
-	}
+func (g *affine) check(dim int) error {
 	if dim != g.dim {
-		return fmt.Errorf("%w: Affine matrix has %d columns, want %d", ErrParameter, g.dim, dim)
+		return invalid("Affine matrix has %d columns, want %d", g.dim, dim)
 	}
 	return nil
 }

@@ -98,13 +98,13 @@ func (b blocks) coordinate(i int) (l1, l2, lo, hi float64) {
 	return b.parts[k].Op.(Coordinatewise).Coordinate(i - b.end[k] + b.parts[k].Len)
 }
 
-func (b blocks) Check(dim int) error {
+func (b blocks) check(dim int) error {
 	if b.dim != dim {
-		return fmt.Errorf("%w: Blocks of %d coordinates in %d dimensions", ErrParameter, b.dim, dim)
+		return invalid("Blocks of %d coordinates in %d dimensions", b.dim, dim)
 	}
 	for k, part := range b.parts {
 		if part.Len < 0 {
-			return fmt.Errorf("%w: Blocks part %d has Len = %d, want at least 0", ErrParameter, k, part.Len)
+			return invalid("Blocks part %d has Len = %d, want at least 0", k, part.Len)
 		}
 		if err := Check(part.Op, part.Len); err != nil {
 			return fmt.Errorf("%w (part %d of Blocks)", err, k)

@@ -1,7 +1,6 @@
 package prox
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -11,10 +10,7 @@ import (
 
 // calculus is an operator that is made of other operators, and inherits some of their abilities:
 // expose wraps it in the matching type.
-type calculus interface {
-	Operator
-	Checker
-}
+type calculus = checker
 
 // The abilities an operator of the calculus may have.
 type (
@@ -34,16 +30,8 @@ type (
 	coordSet     struct{ coordwise }
 )
 
-var (
-	_ Rounded        = certified{}
-	_ Set            = plainSet{}
-	_ Set            = certifiedSet{}
-	_ Set            = coordSet{}
-	_ Coordinatewise = coordwise{}
-)
-
 func (g certified) Dist(x, v []float64) float64 { return g.calculus.(canDist).dist(x, v) }
-func (g certified) Shift(x []float64) float64   { return g.calculus.(canShift).shift(x) }
+func (g certified) shift(x []float64) float64   { return g.calculus.(canShift).shift(x) }
 func (g plainSet) Radius(dim int) float64       { return setRadius(g.calculus, dim) }
 func (g certifiedSet) Radius(dim int) float64   { return setRadius(g.calculus, dim) }
 func (g coordSet) Radius(dim int) float64       { return setRadius(g.calculus, dim) }
@@ -54,7 +42,7 @@ func (g coordwise) Coordinate(i int) (l1, l2, lo, hi float64) {
 
 // setRadius returns the radius of a set that passes its check, else +Inf.
 func setRadius(g calculus, dim int) float64 {
-	if g.Check(dim) != nil {
+	if g.check(dim) != nil {
 		return inf
 	}
 	return g.(canRadius).radius(dim)
@@ -225,12 +213,12 @@ func (t translated) radius(dim int) float64 {
 	return (t.g.(Set).Radius(dim) + norm2(t.by)) * (1 + 8*ulp)
 }
 
-func (t translated) Check(dim int) error {
+func (t translated) check(dim int) error {
 	if len(t.by) != dim {
-		return fmt.Errorf("%w: translation by %d coordinates in %d dimensions", ErrParameter, len(t.by), dim)
+		return invalid("translation by %d coordinates in %d dimensions", len(t.by), dim)
 	}
 	if !finite(t.by) {
-		return fmt.Errorf("%w: translation by a number that is not finite", ErrParameter)
+		return invalid("translation by a number that is not finite")
 	}
 	return Check(t.g, dim)
 }
@@ -338,7 +326,7 @@ func Scale(g Operator, a, w float64) Operator {
 // factor returns an error unless a is in size between 2⁻⁴⁰⁰ and 2⁴⁰⁰.
 func factor(field string, a float64) error {
 	if abs := math.Abs(a); !(abs >= 0x1p-400 && abs <= 0x1p400) {
-		return fmt.Errorf("%w: %s = %v, want a size in [2⁻⁴⁰⁰, 2⁴⁰⁰]", ErrParameter, field, a)
+		return invalid("%s = %v, want a size in [2⁻⁴⁰⁰, 2⁴⁰⁰]", field, a)
 	}
 	return nil
 }
@@ -393,11 +381,9 @@ func (s scaled) shift(x []float64) float64 {
 	return number(Shift(s.g, *y)/math.Abs(s.a) + d.norm())
 }
 
-func (s scaled) radius(dim int) float64 {
-	return s.g.(Set).Radius(dim) / math.Abs(s.a) * (1 + 4*ulp)
-}
+func (s scaled) radius(dim int) float64 { return s.g.(Set).Radius(dim) / math.Abs(s.a) * (1 + 4*ulp) }
 
-func (s scaled) Check(dim int) error {
+func (s scaled) check(dim int) error {
 	if err := factor("scaling of the argument", s.a); err != nil {
 		return err
 	}
@@ -405,7 +391,7 @@ func (s scaled) Check(dim int) error {
 		return err
 	}
 	if s.w < 0 {
-		return fmt.Errorf("%w: scaling of the value = %v, want a number above 0", ErrParameter, s.w)
+		return invalid("scaling of the value = %v, want a number above 0", s.w)
 	}
 	return Check(s.g, dim)
 }

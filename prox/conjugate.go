@@ -23,7 +23,7 @@ func ProxConjugate(g Operator, dst, x []float64, gamma float64) {
 //
 //	g                                   g*
 //	0                                   ι{0}
-//	L1{w}, LInfNorm{w}, L2Norm{w}       LInfBall{w}, L1Ball{w}, L2Ball{w}, and back
+//	L1{w}, LInfNorm{w}, L2Norm{w}       Box{−w, w}, L1Ball{w}, L2Ball{w}, and back
 //	NuclearNorm{w}, SpectralBall{R}     SpectralBall{w}, NuclearNorm{R}
 //	SortedL1, TotalVariation, GroupL2   the indicator of ∂g(0), a Set
 //	SquaredL2{w}, w > 0                 SquaredL2{1/w}
@@ -39,9 +39,11 @@ func Conjugate(g Operator) (Operator, bool) {
 			return Box{}, true
 		}
 	case L1:
-		return checked(g, LInfBall{g.Weight}, 1)
-	case LInfBall:
-		return checked(g, L1{g.R}, 1)
+		return checked(g, Box{-g.Weight, g.Weight}, 1)
+	case Box:
+		if g.Lo == -g.Hi {
+			return checked(g, L1{g.Hi}, 1)
+		}
 	case LInfNorm:
 		return checked(g, L1Ball{g.Weight}, 1)
 	case L1Ball:
@@ -101,4 +103,4 @@ func (d dual) Prox(dst, x []float64, _ float64) {
 }
 
 func (d dual) radius(dim int) float64 { return d.g.lipschitz(dim) }
-func (d dual) Check(dim int) error    { return Check(d.g, dim) }
+func (d dual) check(dim int) error    { return Check(d.g, dim) }

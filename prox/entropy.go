@@ -1,7 +1,7 @@
 package prox
 
 import (
-	"fmt"
+	"cmp"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -24,11 +24,6 @@ import (
 // The error of Prox is some 16 roundings of ‖x‖ + Total. Entropy is not a Subdifferential:
 // coordinates that underflow are 0, where g has no subgradient.
 type Entropy struct{ Weight, Total float64 }
-
-var (
-	_ Operator = Entropy{}
-	_ Checker  = Entropy{}
-)
 
 // Func returns Weight·Σx_i log x_i on the simplex, as Simplex decides it, and +Inf elsewhere.
 func (g Entropy) Func(x []float64) float64 {
@@ -103,16 +98,6 @@ func omega(z float64) float64 {
 	return w
 }
 
-// Check wants a finite Weight ≥ 0 and a Total that Simplex takes.
-func (g Entropy) Check(dim int) error {
-	if err := weight("Entropy.Weight", g.Weight); err != nil {
-		return err
-	}
-	if dim < 1 {
-		return fmt.Errorf("%w: Entropy in %d dimensions is empty, want at least 1", ErrParameter, dim)
-	}
-	if math.IsInf(g.Total, 1) {
-		return fmt.Errorf("%w: Entropy.Total = %v, want a finite number", ErrParameter, g.Total)
-	}
-	return radius("Entropy.Total", g.Total)
+func (g Entropy) check(dim int) error {
+	return cmp.Or(weight("Entropy.Weight", g.Weight), simplexTotal("Entropy", g.Total, dim))
 }

@@ -1,7 +1,7 @@
 package prox
 
 import (
-	"fmt"
+	"cmp"
 	"math"
 	"slices"
 )
@@ -14,26 +14,13 @@ type GroupL2 struct {
 	Weight float64
 }
 
-var (
-	_ Subdifferential = GroupL2{}
-	_ Checker         = GroupL2{}
-)
-
-// grouped is s(x) + GroupL2(x), where s has the form l1·‖x‖₁ + ι_K(x) with
-// every lo 0 or −∞ and every hi 0 or +∞.
-//
-// prox of the sum is prox_GroupL2∘prox_s [Yu13, Thm. 1], as in
-// docs/theory/numerics.md#numerics.sphere: the group step scales each group by a factor in [0,1],
-// so ∂s(y) ⊆ ∂s of the result.
+// grouped is s(x) + GroupL2(x), where s has the orthant form of radial. Its proximal map is
+// prox_GroupL2∘prox_s [Yu13, Thm. 1], as in docs/theory/numerics.md#numerics.sphere: the group step
+// scales each group by a factor in [0,1], so ∂s(y) ⊆ ∂s of the result.
 type grouped struct {
 	s separable // l1, lo, hi; its l2 is 0
 	g GroupL2
 }
-
-var (
-	_ Subdifferential = grouped{}
-	_ Checker         = grouped{}
-)
 
 const badGroup = "prox: group index out of range"
 
@@ -110,12 +97,7 @@ func (g grouped) Dist(x, v []float64) float64 {
 	return number(norm2(e))
 }
 
-func (g grouped) Check(dim int) error {
-	if err := g.s.Check(dim); err != nil {
-		return err
-	}
-	return g.g.Check(dim)
-}
+func (g grouped) check(dim int) error { return cmp.Or(g.s.check(dim), g.g.check(dim)) }
 
 func (g GroupL2) asGrouped() grouped { return grouped{whole(), g} }
 
@@ -129,8 +111,7 @@ func (g GroupL2) Prox(dst, x []float64, gamma float64) { g.asGrouped().Prox(dst,
 // Dist returns dist(−v, ∂g(x)), group by group as for L2Norm.
 func (g GroupL2) Dist(x, v []float64) float64 { return g.asGrouped().Dist(x, v) }
 
-// Check wants a finite Weight ≥ 0 and groups that are disjoint and inside [0, dim).
-func (g GroupL2) Check(dim int) error {
+func (g GroupL2) check(dim int) error {
 	if err := weight("GroupL2.Weight", g.Weight); err != nil {
 		return err
 	}
@@ -138,10 +119,10 @@ func (g GroupL2) Check(dim int) error {
 	for k, group := range g.Groups {
 		for _, i := range group {
 			if i < 0 || i >= dim {
-				return fmt.Errorf("%w: GroupL2.Groups[%d] has index %d, want one in [0, %d)", ErrParameter, k, i, dim)
+				return invalid("GroupL2.Groups[%d] has index %d, want one in [0, %d)", k, i, dim)
 			}
 			if seen[i] {
-				return fmt.Errorf("%w: GroupL2.Groups[%d] repeats index %d, want disjoint groups", ErrParameter, k, i)
+				return invalid("GroupL2.Groups[%d] repeats index %d, want disjoint groups", k, i)
 			}
 			seen[i] = true
 		}

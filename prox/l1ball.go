@@ -1,11 +1,11 @@
 package prox
 
 import (
+	"cmp"
 	"gonum.org/v1/gonum/floats"
 )
 
-// absBall is g(x) = s(x) + ι{‖x‖₁ ≤ r}, where s has the form l1·‖x‖₁ + ι_K(x) and every lo is 0 or
-// −∞ and every hi is 0 or +∞.
+// absBall is g(x) = s(x) + ι{‖x‖₁ ≤ r}, where s has the orthant form of radial.
 //
 // prox_{γg} = P_ball∘prox_{γs} [Yu13, Thm. 1], as in docs/theory/numerics.md#numerics.sphere: the
 // projection moves coordinates toward 0 and never across, so ∂s(y) ⊆ ∂s(P(y)). The projection is
@@ -17,11 +17,6 @@ type absBall struct {
 	s separable // l1, lo, hi; its l2 is 0
 	r float64
 }
-
-var (
-	_ Rounded = absBall{}
-	_ Checker = absBall{}
-)
 
 func (g absBall) Func(x []float64) float64 {
 	if outside(sumAbs(x), g.r) {
@@ -89,26 +84,14 @@ func (g absBall) Dist(x, v []float64) float64 {
 	return s.Dist(x, v)
 }
 
-// Shift returns |‖x‖₁−r| ≥ ‖x′−x‖₂ plus the rounding of the norm for a point near the sphere, and 0
+// shift returns |‖x‖₁−r| ≥ ‖x′−x‖₂ plus the rounding of the norm for a point near the sphere, and 0
 // inside.
-func (g absBall) Shift(x []float64) float64 {
-	return shiftToSphere(sumAbs(x), g.r)
-}
+func (g absBall) shift(x []float64) float64 { return shiftToSphere(sumAbs(x), g.r) }
 
-func (g absBall) Check(dim int) error {
-	if err := g.s.Check(dim); err != nil {
-		return err
-	}
-	return radius("radius", g.r)
-}
+func (g absBall) check(dim int) error { return cmp.Or(g.s.check(dim), radius("radius", g.r)) }
 
 // L1Ball is the set {x : ‖x‖₁ ≤ R}. Projections satisfy ‖x‖₁ ≤ R in real arithmetic.
 type L1Ball struct{ R float64 }
-
-var (
-	_ Rounded = L1Ball{}
-	_ Set     = L1Ball{}
-)
 
 func (g L1Ball) asAbsBall() absBall { return absBall{s: whole(), r: g.R} }
 
@@ -122,11 +105,10 @@ func (g L1Ball) Prox(dst, x []float64, gamma float64) { g.asAbsBall().Prox(dst, 
 // x′ = (R/‖x‖₁)x for x with ‖x‖₁ within R(1±2⁻⁴⁸).
 func (g L1Ball) Dist(x, v []float64) float64 { return g.asAbsBall().Dist(x, v) }
 
-// Shift returns the distance to the point x′ of Dist, rounded up.
-func (g L1Ball) Shift(x []float64) float64 { return g.asAbsBall().Shift(x) }
+// shift returns the distance to the point x′ of Dist, rounded up.
+func (g L1Ball) shift(x []float64) float64 { return g.asAbsBall().shift(x) }
 
 // Radius returns R, and +Inf for an invalid one.
 func (g L1Ball) Radius(dim int) float64 { return validRadius(g, dim, g.R) }
 
-// Check wants R = 0 or R ≥ 2⁻⁹⁰⁰.
-func (g L1Ball) Check(int) error { return radius("L1Ball.R", g.R) }
+func (g L1Ball) check(int) error { return radius("L1Ball.R", g.R) }

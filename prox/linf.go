@@ -12,18 +12,6 @@ import "math"
 // faces are decided exactly.
 type LInfNorm struct{ Weight float64 }
 
-// LInfBall is the set {x : ‖x‖∞ ≤ R}, the box [−R,R]ᵈ. R may be infinite.
-type LInfBall struct{ R float64 }
-
-var (
-	_ Subdifferential = LInfNorm{}
-	_ Subdifferential = LInfBall{}
-	_ Coordinatewise  = LInfBall{}
-	_ Set             = LInfBall{}
-	_ Checker         = LInfNorm{}
-	_ Checker         = LInfBall{}
-)
-
 // supAbs returns ‖x‖∞, NaN if x has a NaN.
 func supAbs(x []float64) float64 {
 	big := 0.0
@@ -97,27 +85,6 @@ func (g LInfNorm) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-// Check wants a finite Weight ≥ 0.
-func (g LInfNorm) Check(int) error { return weight("LInfNorm.Weight", g.Weight) }
+func (g LInfNorm) check(int) error { return weight("LInfNorm.Weight", g.Weight) }
 
 func (g LInfNorm) lipschitz(int) float64 { return g.Weight }
-
-func (g LInfBall) asSeparable() separable { return separable{0, 0, -g.R, g.R} }
-
-// Func returns 0 where ‖x‖∞ ≤ R and +Inf elsewhere, decided exactly.
-func (g LInfBall) Func(x []float64) float64 { return g.asSeparable().Func(x) }
-
-// Prox stores P_[−R,R](x_i) in dst, exactly.
-func (g LInfBall) Prox(dst, x []float64, gamma float64) { Box{-g.R, g.R}.Prox(dst, x, gamma) }
-
-// Dist returns dist(−v, N(x)) of the box.
-func (g LInfBall) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x, v) }
-
-// Coordinate returns (0, 0, −R, R).
-func (g LInfBall) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable().Coordinate(i) }
-
-// Radius returns √dim·R, rounded up; +Inf also for an invalid ball.
-func (g LInfBall) Radius(dim int) float64 { return validRadius(g, dim, Box{-g.R, g.R}.Radius(dim)) }
-
-// Check wants R = 0 or R ≥ 2⁻⁹⁰⁰, as for every ball.
-func (g LInfBall) Check(int) error { return radius("LInfBall.R", g.R) }

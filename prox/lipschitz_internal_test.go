@@ -13,9 +13,9 @@ func TestShiftOfSkewVectors(t *testing.T) {
 	for _, swap := range []bool{false, true} {
 		d, ok := decompose([]float64{1}, 1, 1)
 		require.True(t, ok)
-		d.u.Data[0], d.s[0], d.vt.Data[0] = 1+1e-6, 1, 1
+		d.u.Data[0], d.s[0], d.v.Data[0] = 1+1e-6, 1, 1
 		if swap {
-			d.u.Data[0], d.vt.Data[0] = 1, 1+1e-6
+			d.u.Data[0], d.v.Data[0] = 1, 1+1e-6
 		}
 		s := d.shift([]float64{1 + 1e-6}, 1)
 		require.GreaterOrEqual(t, s, 1e-6)

@@ -1,6 +1,10 @@
 package prox
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+)
 
 // LinearMinimizer is the ability of a bounded [Set] to minimize a linear function over it, for the
 // Frank–Wolfe method.
@@ -9,7 +13,7 @@ import "math"
 //	Simplex      Total·e_i, i the first with the least v_i
 //	L1Ball       −R·sgn(v_i)e_i, i the first with the largest |v_i|
 //	L2Ball       −R·v/‖v‖₂
-//	Box          Lo where v_i > 0, Hi elsewhere; LInfBall as the box [−R,R]ᵈ
+//	Box          Lo where v_i > 0, Hi elsewhere
 //	NuclearBall  −R·u₁v₁ᵀ of the largest singular value of v, in O(d·min(Rows,Cols))
 //
 // For v = 0 every point of the set is a minimizer.
@@ -20,23 +24,10 @@ type LinearMinimizer interface {
 	MinLinear(dst, v []float64)
 }
 
-var (
-	_ LinearMinimizer = Simplex{}
-	_ LinearMinimizer = L1Ball{}
-	_ LinearMinimizer = L2Ball{}
-	_ LinearMinimizer = Box{}
-	_ LinearMinimizer = LInfBall{}
-	_ LinearMinimizer = NuclearBall{}
-)
-
 // minLinear checks the arguments of MinLinear, and reports whether there is something to minimize.
 func minLinear(dst, v []float64) bool {
 	sameLen(dst, v)
-	if finite(v) {
-		return len(v) > 0
-	}
-	fillNaN(dst)
-	return false
+	return !poison(dst, v) && len(v) > 0
 }
 
 // MinLinear stores Total·e_i in dst, i the first with the least v_i.
@@ -44,12 +35,7 @@ func (g Simplex) MinLinear(dst, v []float64) {
 	if !minLinear(dst, v) {
 		return
 	}
-	at := 0
-	for i, vi := range v {
-		if vi < v[at] {
-			at = i
-		}
-	}
+	at := floats.MinIdx(v)
 	clear(dst)
 	dst[at] = g.Total
 }
@@ -96,16 +82,13 @@ func (g Box) MinLinear(dst, v []float64) {
 	}
 }
 
-// MinLinear stores −R where v_i > 0 and R elsewhere.
-func (g LInfBall) MinLinear(dst, v []float64) { Box{-g.R, g.R}.MinLinear(dst, v) }
-
 // MinLinear stores −R·u₁v₁ᵀ in dst, of the largest singular value of v.
 func (g NuclearBall) MinLinear(dst, v []float64) {
 	if !minLinear(dst, v) {
 		return
 	}
 	d, ok := decompose(v, g.Rows, g.Cols)
-	defer svds.Put(d)
+	defer spectra.Put(d)
 	if !ok {
 		fillNaN(dst)
 		return

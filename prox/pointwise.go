@@ -1,7 +1,7 @@
 package prox
 
 import (
-	"fmt"
+	"cmp"
 	"math"
 
 	"github.com/privopt/privopt/internal/num"
@@ -26,15 +26,6 @@ type Hinge struct{ Weight float64 }
 // the positive root of p² − xp = t, and the least float64 above 0 where it
 // underflows; for x < 0 as 2t/(√(x²+4t) − x), which does not cancel.
 type LogBarrier struct{ Weight float64 }
-
-var (
-	_ Subdifferential = Huber{}
-	_ Subdifferential = Hinge{}
-	_ Subdifferential = LogBarrier{}
-	_ Checker         = Huber{}
-	_ Checker         = Hinge{}
-	_ Checker         = LogBarrier{}
-)
 
 // Func returns Weight·Σh(x_i).
 func (g Huber) Func(x []float64) float64 {
@@ -73,12 +64,8 @@ func (g Huber) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-// Check wants a finite Weight ≥ 0 and a finite Delta > 0.
-func (g Huber) Check(int) error {
-	if err := weight("Huber.Weight", g.Weight); err != nil {
-		return err
-	}
-	return positive("Huber.Delta", g.Delta)
+func (g Huber) check(int) error {
+	return cmp.Or(weight("Huber.Weight", g.Weight), positive("Huber.Delta", g.Delta))
 }
 
 // Func returns Weight·Σmax(0, 1−x_i).
@@ -122,8 +109,7 @@ func (g Hinge) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-// Check wants a finite Weight ≥ 0.
-func (g Hinge) Check(int) error { return weight("Hinge.Weight", g.Weight) }
+func (g Hinge) check(int) error { return weight("Hinge.Weight", g.Weight) }
 
 // Func returns −Weight·Σlog x_i where every x_i > 0 and +Inf elsewhere.
 func (g LogBarrier) Func(x []float64) float64 {
@@ -164,13 +150,12 @@ func (g LogBarrier) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-// Check wants a finite Weight > 0: with 0 the domain would not be closed.
-func (g LogBarrier) Check(int) error { return positive("LogBarrier.Weight", g.Weight) }
+func (g LogBarrier) check(int) error { return positive("LogBarrier.Weight", g.Weight) }
 
 // positive returns an error unless w is a finite number above 0.
 func positive(field string, w float64) error {
 	if !(w > 0) || math.IsInf(w, 1) {
-		return fmt.Errorf("%w: %s = %v, want a finite number above 0", ErrParameter, field, w)
+		return invalid("%s = %v, want a finite number above 0", field, w)
 	}
 	return nil
 }

@@ -8,8 +8,8 @@
 //
 //	functions        L1, SquaredL2, ElasticNet, L1Box, L2Norm, LInfNorm, GroupL2,
 //	                 SortedL1, TotalVariation, Huber, Hinge, LogBarrier, Entropy
-//	sets             NonNegative, Box, LInfBall, L1Ball, L2Ball, Simplex,
-//	                 HalfSpace, Affine, SecondOrderCone
+//	sets             NonNegative, Box, L1Ball, L2Ball, Simplex, HalfSpace,
+//	                 NewAffine, SecondOrderCone
 //	of matrices      NuclearNorm, NuclearBall, SpectralBall, PSDCone, held row by row
 //	overlapping      SplitGroups: groups that share coordinates, as a sum
 //	                 of GroupL2
@@ -23,7 +23,7 @@
 // All types but [Entropy] are Subdifferentials, and an operator of the calculus is one if the faces
 // of its parts survive rounding. [Lipschitz] bounds subgradients, and a [LinearMinimizer] serves
 // the Frank–Wolfe method. A proximal map costs O(d); O(d log d) for SortedL1, a few passes for
-// LInfNorm, L1Ball and Simplex, a product with the matrix for Affine and TightFrame, and a
+// LInfNorm, L1Ball and Simplex, a product with the matrix for NewAffine and TightFrame, and a
 // decomposition for operators of matrices.
 //
 // # Notation
@@ -83,25 +83,33 @@ type Subdifferential interface {
 // Rounded is the ability of a [Subdifferential] whose faces contain hardly any float64 vector, such
 // as a sphere or a hyperplane. There x stands for a nearby point x′ of the domain in real
 // arithmetic, Dist(x, v) is dist(−v, ∂g(x′)), and Shift(x) ≥ ‖x′−x‖₂. Other operators have x′ = x.
+// An operator of your own needs the method; the function [Shift] knows those of this package
+// without it.
 //
 // If J = f + g is μ-strongly convex with minimizer z, and ∇f is L_f-Lipschitz,
 //
-//	‖x−z‖ ≤ (Dist(x, ∇f(x)) + (L_f+μ)·Shift(x)) / μ,
+//	‖x−z‖ ≤ (Dist(x, ∇f(x)) + (L_f+μ)·Shift(x)) / μ.
 //
-// because e = ∇f(x′) + u is in ∂J(x′) for u ∈ ∂g(x′), and the u nearest to −∇f(x) has ‖e‖ ≤ Dist(x,
-// ∇f(x)) + L_f‖x′−x‖. Projections of this package keep Shift at a few units in the last place of
-// the point.
+// Projections of this package keep Shift at a few units in the last place of the point.
 type Rounded interface {
 	Subdifferential
-	// Shift returns an upper bound on ‖x′−x‖₂ for the x′ of Dist, and +Inf
-	// where x is outside the domain.
+	// Shift returns an upper bound on ‖x′−x‖₂, and +Inf where x is outside the domain.
 	Shift(x []float64) float64
 }
 
-// Shift returns op.Shift(x) if op is Rounded and 0 otherwise.
+// rounded is a Rounded of this package. A struct that embeds it may declare a Shift of its own.
+type rounded interface {
+	Subdifferential
+	shift(x []float64) float64
+}
+
+// Shift returns a bound on ‖x′−x‖₂ for the x′ of op.Dist, see [Rounded]; 0 for other operators.
 func Shift(op Operator, x []float64) float64 {
-	if r, ok := op.(Rounded); ok {
+	switch r := op.(type) {
+	case Rounded:
 		return r.Shift(x)
+	case rounded:
+		return r.shift(x)
 	}
 	return 0
 }
@@ -119,17 +127,28 @@ type Coordinatewise interface {
 // ErrParameter reports a parameter of an operator that makes no sense. Test with errors.Is.
 var ErrParameter = errors.New("prox: invalid parameter")
 
-// Checker is the ability to check parameters for use in dim dimensions.
+// Checker is the ability of an operator of your own to check parameters for use in dim dimensions.
 type Checker interface {
 	// Check returns an error wrapping ErrParameter that names the field, its
 	// value and the allowed range, or nil.
 	Check(dim int) error
 }
 
-// Check returns op.Check(dim) if op is a [Checker], and otherwise nil, as for a nil op, which is 0.
+// checker is an operator of this package. A struct that embeds it may declare a Check of its own.
+type checker interface {
+	Operator
+	check(dim int) error
+}
+
+// Check returns an error wrapping ErrParameter that names the field, its value and the allowed
+// range, or nil if op makes sense in dim dimensions: weights are finite and at least 0, a radius is
+// 0 or at least 2⁻⁹⁰⁰ and may be +Inf, and lengths are those of x. A nil op is 0.
 func Check(op Operator, dim int) error {
-	if c, ok := op.(Checker); ok {
+	switch c := op.(type) {
+	case Checker:
 		return c.Check(dim)
+	case checker:
+		return c.check(dim)
 	}
 	return nil
 }
@@ -137,7 +156,12 @@ func Check(op Operator, dim int) error {
 // weight returns an error unless w is a finite number of at least 0.
 func weight(field string, w float64) error {
 	if !(w >= 0) || math.IsInf(w, 1) {
-		return fmt.Errorf("%w: %s = %v, want a finite number of at least 0", ErrParameter, field, w)
+		return invalid("%s = %v, want a finite number of at least 0", field, w)
 	}
 	return nil
+}
+
+// invalid returns an ErrParameter with its reason.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrParameter, fmt.Errorf(format, args...))
 }

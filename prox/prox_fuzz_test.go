@@ -41,7 +41,7 @@ func fuzzed(kind byte, p, q float64, d int) prox.Operator {
 	case 12:
 		return prox.Box{Lo: p, Hi: q}
 	case 13:
-		return prox.LInfBall{R: p}
+		return prox.Box{Lo: -p, Hi: p}
 	case 14:
 		return prox.L1Ball{R: p}
 	case 15:

@@ -2,6 +2,7 @@ package prox_test
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"math/big"
 	"os"
@@ -179,15 +180,13 @@ func TestAffine(t *testing.T) {
 	a := mat.NewDense(2, 3, []float64{1, 1, 1, 2, 2, 2})
 	g, err := prox.NewAffine(a, []float64{3, 6})
 	require.NoError(t, err)
-	require.Equal(t, 1, g.Rank())
 	require.InDeltaSlice(t, []float64{2, 1, 0}, apply(g, []float64{2, 1, 0}, 1), 1e-15)
 	require.InDeltaSlice(t, []float64{1, 1, 1}, apply(g, []float64{1e8, 1e8, 1e8}, 1), 1e-14,
 		"feasible whatever the size of x")
 	require.True(t, math.IsInf(g.Radius(3), 1))
 	require.True(t, math.IsInf(g.Func([]float64{1, 1, 1.001}), 1))
-	require.NoError(t, g.Check(3))
-	require.ErrorIs(t, g.Check(2), prox.ErrParameter)
-	require.ErrorIs(t, (*prox.Affine)(nil).Check(3), prox.ErrParameter)
+	require.NoError(t, prox.Check(g, 3))
+	require.ErrorIs(t, prox.Check(g, 2), prox.ErrParameter)
 
 	point, err := prox.NewAffine(mat.NewDiagDense(2, []float64{2, 4}), []float64{6, 16})
 	require.NoError(t, err)
@@ -198,7 +197,6 @@ func TestAffine(t *testing.T) {
 	all, err := prox.NewAffine(mat.NewDense(1, 2, nil), []float64{0})
 	require.NoError(t, err)
 	require.Equal(t, []float64{5, 6}, apply(all, []float64{5, 6}, 1))
-	require.Zero(t, all.Rank())
 
 	nan, inf := math.NaN(), math.Inf(1)
 	for name, c := range map[string]struct {
@@ -238,7 +236,7 @@ func TestCheckParameters(t *testing.T) {
 		prox.HalfSpace{}, prox.HalfSpace{A: []float64{0, 0, 0}}, prox.HalfSpace{A: []float64{1, 2, nan}},
 		prox.HalfSpace{A: []float64{1, 0, 0}, B: nan},
 		prox.HalfSpace{A: []float64{1, 2}},
-		prox.LInfNorm{Weight: -1}, prox.LInfNorm{Weight: nan}, prox.LInfBall{R: -1}, prox.LInfBall{R: nan},
+		prox.LInfNorm{Weight: -1}, prox.LInfNorm{Weight: nan}, prox.Box{Lo: 1, Hi: -1}, prox.Box{Lo: -1, Hi: nan},
 		prox.SortedL1{}, prox.SortedL1{Weights: []float64{1, 2, 2}}, prox.SortedL1{Weights: []float64{1, 0, -1}},
 		prox.SortedL1{Weights: []float64{nan, 1, 0}},
 		prox.TotalVariation{Weight: -1}, prox.TotalVariation{Weight: inf},
@@ -336,6 +334,15 @@ func TestSumForms(t *testing.T) {
 	_, certifies = sum(prox.HalfSpace{A: []float64{1}}, prox.SquaredL2{Weight: 3}).(prox.Subdifferential)
 	require.True(t, certifies)
 	require.NoError(t, prox.Check(ridge, 1))
+
+	// The gradient of the square is that of x′, not of x.
+	const c = 1e10
+	simplex := prox.Simplex{Total: 1}
+	x, v := []float64{0.5, 0.5 + 8*0x1p-53}, []float64{0, 0}
+	at := []float64{c * x[0], c * x[1]}
+	require.Greater(t, prox.Shift(simplex, x), 8*0x1p-53)
+	require.GreaterOrEqual(t, sum(simplex, prox.SquaredL2{Weight: c}).(prox.Subdifferential).Dist(x, v),
+		simplex.Dist(x, at)+c*prox.Shift(simplex, x))
 }
 
 // perCoordinate is the ℓ1 norm with weight i on coordinate i.
@@ -447,15 +454,15 @@ func TestRounded(t *testing.T) {
 		x := []float64{3 * c.scale, 4 * c.scale}
 		switch {
 		case c.dist == 0:
-			require.InDelta(t, 5*math.Abs(c.scale-1), ball.Shift(x), 1e-14)
-			require.GreaterOrEqual(t, ball.Shift(x), 5*math.Abs(c.scale-1))
+			require.InDelta(t, 5*math.Abs(c.scale-1), prox.Shift(ball, x), 1e-14)
+			require.GreaterOrEqual(t, prox.Shift(ball, x), 5*math.Abs(c.scale-1))
 			require.InDelta(t, 0, ball.Dist(x, v), 1e-14)
 			require.Equal(t, 5.0, ball.Dist(x, []float64{3, 4}), "outward gradients are not absorbed")
 		case c.dist == 5:
-			require.Zero(t, ball.Shift(x))
+			require.Zero(t, prox.Shift(ball, x))
 			require.InEpsilon(t, 5, ball.Dist(x, v), 1e-15)
 		default:
-			require.True(t, math.IsInf(ball.Shift(x), 1))
+			require.True(t, math.IsInf(prox.Shift(ball, x), 1))
 			require.True(t, math.IsInf(ball.Dist(x, v), 1))
 		}
 	}
@@ -522,4 +529,20 @@ func TestDistGolden(t *testing.T) {
 		got := sum.(prox.Subdifferential).Dist(vector(c.X), vector(c.Grad))
 		require.InEpsilon(t, number(c.Dist), got, 1e-15)
 	}
+}
+
+// ownMethods embeds an operator of package prox, whose unexported methods it has, and declares
+// its own.
+type ownMethods struct{ prox.L2Ball }
+
+func (ownMethods) Shift([]float64) float64 { return 7 }
+func (ownMethods) Check(int) error         { return errors.New("mine") }
+
+func TestOwnMethodsWin(t *testing.T) {
+	op := ownMethods{prox.L2Ball{R: 1}}
+	require.Equal(t, 7.0, prox.Shift(op, []float64{0}))
+	require.EqualError(t, prox.Check(op, 1), "mine")
+	type embeds struct{ prox.L2Ball }
+	require.Error(t, prox.Check(embeds{prox.L2Ball{R: -1}}, 1), "the method of the ball")
+	require.True(t, math.IsInf(prox.Shift(embeds{prox.L2Ball{R: 1}}, []float64{2}), 1))
 }

@@ -1,15 +1,14 @@
 package prox
 
 import (
-	"fmt"
+	"cmp"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
 )
 
-// radial is g(x) = s(x) + norm·‖x‖₂ + (l2/2)‖x‖₂² + ι{‖x‖₂ ≤ r}, where s has the form l1·‖x‖₁ +
-// ι_K(x) with an orthant-like cone K: every lo is 0 or −∞ and every hi is 0 or +∞. With γ′ =
-// γ/(1+γ·l2) [Yu13]
+// radial is g(x) = s(x) + norm·‖x‖₂ + (l2/2)‖x‖₂² + ι{‖x‖₂ ≤ r}, where s has the orthant
+// form l1·‖x‖₁ + ι_K(x): every lo is 0 or −∞ and every hi is 0 or +∞. With γ′ = γ/(1+γ·l2) [Yu13]
 //
 //	y = prox_{γs}(x)/(1+γ·l2),   p = P_{‖·‖≤r}( (1 − γ′·norm/‖y‖₂)₊ y )
 //
@@ -20,11 +19,6 @@ type radial struct {
 	s           separable // l1, lo, hi; its l2 is 0
 	norm, l2, r float64
 }
-
-var (
-	_ Rounded = radial{}
-	_ Checker = radial{}
-)
 
 // nearSphere is the relative distance from the sphere within which a point stands for the point of
 // the sphere on its ray. It costs accuracy, not safety, because Shift reports the distance.
@@ -110,10 +104,8 @@ func (g radial) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-// Shift returns |‖x‖₂−r| plus the rounding of the norm for a point near the sphere, and 0 inside.
-func (g radial) Shift(x []float64) float64 {
-	return shiftToSphere(norm2(x), g.r)
-}
+// shift returns |‖x‖₂−r| plus the rounding of the norm for a point near the sphere, and 0 inside.
+func (g radial) shift(x []float64) float64 { return shiftToSphere(norm2(x), g.r) }
 
 // shiftToSphere is the Shift of a point whose norm was computed as n, in a ball of radius r.
 func shiftToSphere(n, r float64) float64 {
@@ -126,17 +118,9 @@ func shiftToSphere(n, r float64) float64 {
 	return 0
 }
 
-func (g radial) Check(dim int) error {
-	if err := g.s.Check(dim); err != nil {
-		return err
-	}
-	if err := weight("ℓ2 norm weight", g.norm); err != nil {
-		return err
-	}
-	if err := weight("squared ℓ2 weight", g.l2); err != nil {
-		return err
-	}
-	return radius("radius", g.r)
+func (g radial) check(dim int) error {
+	return cmp.Or(g.s.check(dim), weight("ℓ2 norm weight", g.norm),
+		weight("squared ℓ2 weight", g.l2), radius("radius", g.r))
 }
 
 // minRadius is the least positive radius. Below it the coordinates of points of the sphere lose
@@ -146,14 +130,14 @@ const minRadius = 0x1p-900
 // radius returns an error unless r is 0 or at least minRadius; +Inf is allowed.
 func radius(field string, r float64) error {
 	if !(r == 0 || r >= minRadius) {
-		return fmt.Errorf("%w: %s = %v, want 0 or at least %g", ErrParameter, field, r, minRadius)
+		return invalid("%s = %v, want 0 or at least %g", field, r, minRadius)
 	}
 	return nil
 }
 
 // validRadius returns r, and +Inf if g fails its check.
-func validRadius(g Checker, dim int, r float64) float64 {
-	if g.Check(dim) != nil {
+func validRadius(g checker, dim int, r float64) float64 {
+	if g.check(dim) != nil {
 		return inf
 	}
 	return r
@@ -169,12 +153,6 @@ type L2Norm struct{ Weight float64 }
 // arithmetic and are off the sphere by at most 22 units of 2⁻⁵³R.
 type L2Ball struct{ R float64 }
 
-var (
-	_ Subdifferential = L2Norm{}
-	_ Rounded         = L2Ball{}
-	_ Set             = L2Ball{}
-)
-
 func (g L2Norm) asRadial() radial { return radial{s: whole(), norm: g.Weight, r: inf} }
 func (g L2Ball) asRadial() radial { return radial{s: whole(), r: g.R} }
 
@@ -187,8 +165,7 @@ func (g L2Norm) Prox(dst, x []float64, gamma float64) { g.asRadial().Prox(dst, x
 // Dist returns ‖v + Weight·x/‖x‖₂‖₂, and (‖v‖₂ − Weight)₊ at 0.
 func (g L2Norm) Dist(x, v []float64) float64 { return g.asRadial().Dist(x, v) }
 
-// Check wants a finite Weight ≥ 0.
-func (g L2Norm) Check(int) error { return weight("L2Norm.Weight", g.Weight) }
+func (g L2Norm) check(int) error { return weight("L2Norm.Weight", g.Weight) }
 
 // Func returns 0 where ‖x‖₂ ≤ R(1+2⁻⁴⁸) and +Inf elsewhere, with the allowance of Dist.
 func (g L2Ball) Func(x []float64) float64 { return g.asRadial().Func(x) }
@@ -200,11 +177,10 @@ func (g L2Ball) Prox(dst, x []float64, gamma float64) { g.asRadial().Prox(dst, x
 // the point x′ = (R/‖x‖₂)x for x with ‖x‖₂ within R(1±2⁻⁴⁸).
 func (g L2Ball) Dist(x, v []float64) float64 { return g.asRadial().Dist(x, v) }
 
-// Shift returns the distance to the point x′ of Dist, rounded up.
-func (g L2Ball) Shift(x []float64) float64 { return g.asRadial().Shift(x) }
+// shift returns the distance to the point x′ of Dist, rounded up.
+func (g L2Ball) shift(x []float64) float64 { return g.asRadial().shift(x) }
 
 // Radius returns R, and +Inf for an invalid one.
 func (g L2Ball) Radius(dim int) float64 { return validRadius(g, dim, g.R) }
 
-// Check wants R = 0 or R ≥ 2⁻⁹⁰⁰.
-func (g L2Ball) Check(int) error { return radius("L2Ball.R", g.R) }
+func (g L2Ball) check(int) error { return radius("L2Ball.R", g.R) }

@@ -1,7 +1,7 @@
 package prox
 
 import (
-	"fmt"
+	"cmp"
 	"math"
 )
 
@@ -16,12 +16,6 @@ import (
 //
 // [BC17, Prop. 24.47; PB14, §6.5.2], and the result is in [lo,hi] exactly.
 type separable struct{ l1, l2, lo, hi float64 }
-
-var (
-	_ Subdifferential = separable{}
-	_ Coordinatewise  = separable{}
-	_ Checker         = separable{}
-)
 
 // inside reports whether xi is a finite point of [lo,hi].
 func (g separable) inside(xi float64) bool {
@@ -83,20 +77,14 @@ func (g separable) gap(x, v float64) float64 {
 
 func (g separable) Coordinate(int) (l1, l2, lo, hi float64) { return g.l1, g.l2, g.lo, g.hi }
 
-func (g separable) Check(int) error {
-	if err := weight("ℓ1 weight", g.l1); err != nil {
-		return err
-	}
-	if err := weight("squared ℓ2 weight", g.l2); err != nil {
-		return err
-	}
-	return interval(g.lo, g.hi)
+func (g separable) check(int) error {
+	return cmp.Or(weight("ℓ1 weight", g.l1), weight("squared ℓ2 weight", g.l2), interval(g.lo, g.hi))
 }
 
 // interval returns an error unless [lo,hi] contains a number.
 func interval(lo, hi float64) error {
 	if !(lo <= hi) || math.IsInf(lo, 1) || math.IsInf(hi, -1) {
-		return fmt.Errorf("%w: Lo = %v, Hi = %v, want Lo <= Hi with a number between them", ErrParameter, lo, hi)
+		return invalid("Lo = %v, Hi = %v, want Lo <= Hi with a number between them", lo, hi)
 	}
 	return nil
 }
@@ -119,17 +107,6 @@ type Box struct{ Lo, Hi float64 }
 // L1Box is g(x) = Weight·‖x‖₁ + ι_[Lo,Hi]ᵈ(x), the regularizer and the
 // constraint of the lasso in a box; a bound may be infinite.
 type L1Box struct{ Weight, Lo, Hi float64 }
-
-var (
-	_ Subdifferential = L1{}
-	_ Subdifferential = SquaredL2{}
-	_ Subdifferential = ElasticNet{}
-	_ Subdifferential = NonNegative{}
-	_ Subdifferential = Box{}
-	_ Subdifferential = L1Box{}
-	_ Set             = NonNegative{}
-	_ Set             = Box{}
-)
 
 var inf = math.Inf(1)
 
@@ -158,8 +135,7 @@ func (g L1) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x, v) }
 // Coordinate returns (Weight, 0, −∞, ∞).
 func (g L1) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable().Coordinate(i) }
 
-// Check wants a finite Weight ≥ 0.
-func (g L1) Check(int) error { return weight("L1.Weight", g.Weight) }
+func (g L1) check(int) error { return weight("L1.Weight", g.Weight) }
 
 // Func returns (Weight/2)‖x‖₂².
 func (g SquaredL2) Func(x []float64) float64 { return g.asSeparable().Func(x) }
@@ -173,8 +149,7 @@ func (g SquaredL2) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x,
 // Coordinate returns (0, Weight, −∞, ∞).
 func (g SquaredL2) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable().Coordinate(i) }
 
-// Check wants a finite Weight ≥ 0.
-func (g SquaredL2) Check(int) error { return weight("SquaredL2.Weight", g.Weight) }
+func (g SquaredL2) check(int) error { return weight("SquaredL2.Weight", g.Weight) }
 
 // Func returns L1·‖x‖₁ + (L2/2)‖x‖₂².
 func (g ElasticNet) Func(x []float64) float64 { return g.asSeparable().Func(x) }
@@ -188,12 +163,8 @@ func (g ElasticNet) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x
 // Coordinate returns (L1, L2, −∞, ∞).
 func (g ElasticNet) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable().Coordinate(i) }
 
-// Check wants finite L1, L2 ≥ 0.
-func (g ElasticNet) Check(int) error {
-	if err := weight("ElasticNet.L1", g.L1); err != nil {
-		return err
-	}
-	return weight("ElasticNet.L2", g.L2)
+func (g ElasticNet) check(int) error {
+	return cmp.Or(weight("ElasticNet.L1", g.L1), weight("ElasticNet.L2", g.L2))
 }
 
 // Func returns 0 where every x_i ≥ 0 and +Inf elsewhere.
@@ -211,8 +182,7 @@ func (g NonNegative) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSep
 // Radius returns +Inf.
 func (g NonNegative) Radius(int) float64 { return inf }
 
-// Check returns nil.
-func (g NonNegative) Check(int) error { return nil }
+func (g NonNegative) check(int) error { return nil }
 
 // Func returns 0 where Lo ≤ x_i ≤ Hi for every i and +Inf elsewhere, decided exactly.
 func (g Box) Func(x []float64) float64 { return g.asSeparable().Func(x) }
@@ -233,7 +203,7 @@ func (g Box) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable()
 
 // Radius returns √dim·max(|Lo|,|Hi|), rounded up; +Inf also for an invalid box.
 func (g Box) Radius(dim int) float64 {
-	if g.Check(dim) != nil {
+	if g.check(dim) != nil {
 		return inf
 	}
 	r := max(math.Abs(g.Lo), math.Abs(g.Hi))
@@ -243,21 +213,13 @@ func (g Box) Radius(dim int) float64 {
 	return math.Nextafter(math.Sqrt(float64(dim))*r*(1+4*ulp), inf)
 }
 
-// Check wants Lo ≤ Hi with a number between them.
-func (g Box) Check(int) error { return interval(g.Lo, g.Hi) }
+func (g Box) check(int) error { return interval(g.Lo, g.Hi) }
 
 // Func returns Weight·‖x‖₁ inside the box and +Inf outside.
 func (g L1Box) Func(x []float64) float64 { return g.asSeparable().Func(x) }
 
 // Prox stores P_[Lo,Hi](S_{γ·Weight}(x_i)) in dst, S_t soft thresholding at t.
-func (g L1Box) Prox(dst, x []float64, gamma float64) {
-	sameLen(dst, x)
-	t := gamma * g.Weight
-	for i, xi := range x {
-		u := xi - min(max(xi, -t), t)
-		dst[i] = min(max(u, g.Lo), g.Hi)
-	}
-}
+func (g L1Box) Prox(dst, x []float64, gamma float64) { g.asSeparable().Prox(dst, x, gamma) }
 
 // Dist returns dist(−v, Weight·∂‖x‖₁ + N(x)).
 func (g L1Box) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x, v) }
@@ -265,10 +227,6 @@ func (g L1Box) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x, v) 
 // Coordinate returns (Weight, 0, Lo, Hi).
 func (g L1Box) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable().Coordinate(i) }
 
-// Check wants a finite Weight ≥ 0 and Lo ≤ Hi with a number between them.
-func (g L1Box) Check(int) error {
-	if err := weight("L1Box.Weight", g.Weight); err != nil {
-		return err
-	}
-	return interval(g.Lo, g.Hi)
+func (g L1Box) check(int) error {
+	return cmp.Or(weight("L1Box.Weight", g.Weight), interval(g.Lo, g.Hi))
 }

@@ -1,7 +1,7 @@
 package prox
 
 import (
-	"fmt"
+	"cmp"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -12,12 +12,6 @@ import (
 // Simplex is the set {x : x_i ≥ 0, Σx_i = Total}. Perhaps no float64 vector has exactly that sum,
 // so membership allows a relative error of 2⁻⁴⁸ in the sum; coordinates are nonnegative exactly.
 type Simplex struct{ Total float64 }
-
-var (
-	_ Rounded = Simplex{}
-	_ Set     = Simplex{}
-	_ Checker = Simplex{}
-)
 
 // member returns Σx_i and whether x stands for the point x′ = (Total/Σx_i)x.
 func (g Simplex) member(x []float64) (sum float64, ok bool) {
@@ -99,8 +93,8 @@ func (g Simplex) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-// Shift returns |Σx_i − Total| ≥ ‖x′−x‖₂ plus the rounding of the sum.
-func (g Simplex) Shift(x []float64) float64 {
+// shift returns |Σx_i − Total| ≥ ‖x′−x‖₂ plus the rounding of the sum.
+func (g Simplex) shift(x []float64) float64 {
 	sum, ok := g.member(x)
 	if !ok {
 		return inf
@@ -111,15 +105,18 @@ func (g Simplex) Shift(x []float64) float64 {
 // Radius returns Total, the norm of a vertex, and +Inf for an invalid one.
 func (g Simplex) Radius(dim int) float64 { return validRadius(g, dim, g.Total) }
 
-// Check wants a finite Total that is 0 or at least 2⁻⁹⁰⁰, and dim ≥ 1.
-func (g Simplex) Check(dim int) error {
+func (g Simplex) check(dim int) error { return simplexTotal("Simplex", g.Total, dim) }
+
+// simplexTotal returns an error unless total is finite, and 0 or at least 2⁻⁹⁰⁰, and dim is at
+// least 1.
+func simplexTotal(name string, total float64, dim int) error {
 	if dim < 1 {
-		return fmt.Errorf("%w: Simplex in %d dimensions is empty, want at least 1", ErrParameter, dim)
+		return invalid("%s in %d dimensions is empty, want at least 1", name, dim)
 	}
-	if math.IsInf(g.Total, 1) {
-		return fmt.Errorf("%w: Simplex.Total = %v, want a finite number", ErrParameter, g.Total)
+	if math.IsInf(total, 1) {
+		return invalid("%s.Total = %v, want a finite number", name, total)
 	}
-	return radius("Simplex.Total", g.Total)
+	return radius(name+".Total", total)
 }
 
 // weighted is g(x) = l1·‖x‖₁ + ι_simplex(x) = l1·Total + ι_simplex(x). The ℓ1 norm is constant on
@@ -129,19 +126,9 @@ type weighted struct {
 	l1  float64
 }
 
-var (
-	_ Rounded = weighted{}
-	_ Checker = weighted{}
-)
-
 func (g weighted) Func(x []float64) float64             { return g.set.Func(x) + g.l1*g.set.Total }
 func (g weighted) Prox(dst, x []float64, gamma float64) { g.set.Prox(dst, x, gamma) }
 func (g weighted) Dist(x, v []float64) float64          { return g.set.Dist(x, v) }
-func (g weighted) Shift(x []float64) float64            { return g.set.Shift(x) }
+func (g weighted) shift(x []float64) float64            { return g.set.shift(x) }
 
-func (g weighted) Check(dim int) error {
-	if err := weight("ℓ1 weight", g.l1); err != nil {
-		return err
-	}
-	return g.set.Check(dim)
-}
+func (g weighted) check(dim int) error { return cmp.Or(weight("ℓ1 weight", g.l1), g.set.check(dim)) }

@@ -16,11 +16,6 @@ import (
 // decided exactly.
 type SortedL1 struct{ Weights []float64 }
 
-var (
-	_ Subdifferential = SortedL1{}
-	_ Checker         = SortedL1{}
-)
-
 // ranked is a coordinate in order of its key; sum and n belong to the block at
 // the same place of the stack of pool.
 type ranked struct {
@@ -147,18 +142,16 @@ func (g SortedL1) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-// Check wants dim weights that are finite, at least 0 and do not increase.
-func (g SortedL1) Check(dim int) error {
+func (g SortedL1) check(dim int) error {
 	if len(g.Weights) != dim {
-		return fmt.Errorf("%w: SortedL1 has %d weights, want %d", ErrParameter, len(g.Weights), dim)
+		return invalid("SortedL1 has %d weights, want %d", len(g.Weights), dim)
 	}
 	for k, w := range g.Weights {
 		if err := weight(fmt.Sprintf("SortedL1.Weights[%d]", k), w); err != nil {
 			return err
 		}
 		if k > 0 && w > g.Weights[k-1] {
-			return fmt.Errorf("%w: SortedL1.Weights[%d] = %v exceeds the weight %v before it, want them sorted",
-				ErrParameter, k, w, g.Weights[k-1])
+			return invalid("SortedL1.Weights[%d] = %v exceeds the weight %v before it, want them sorted", k, w, g.Weights[k-1])
 		}
 	}
 	return nil

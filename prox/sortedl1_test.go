@@ -78,7 +78,7 @@ func TestSortedL1Naive(t *testing.T) {
 		slices.Reverse(weights)
 		gamma := rapid.Float64Range(0.1, 3).Draw(t, "gamma")
 		g := prox.SortedL1{Weights: weights}
-		require.NoError(t, g.Check(len(x)))
+		require.NoError(t, prox.Check(g, len(x)))
 		p := apply(g, x, gamma)
 		require.InDeltaSlice(t, sortedNaive(x, weights, gamma), p, 1e-13) // sums of 10 terms up to 9
 	})

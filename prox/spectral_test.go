@@ -70,7 +70,7 @@ func TestSpectralOfDiagonals(t *testing.T) {
 		}
 		for _, pair := range [][2]prox.Subdifferential{
 			{prox.L1{Weight: 0.7}, prox.NuclearNorm{Rows: 4, Cols: 4, Weight: 0.7}},
-			{prox.LInfBall{R: 1}, prox.SpectralBall{Rows: 4, Cols: 4, R: 1}},
+			{prox.Box{Lo: -1, Hi: 1}, prox.SpectralBall{Rows: 4, Cols: 4, R: 1}},
 			{prox.NonNegative{}, prox.PSDCone{Order: 4}},
 		} {
 			vector, matrix := pair[0], pair[1]
@@ -168,16 +168,16 @@ func TestRoundedRank(t *testing.T) {
 	require.True(t, math.IsInf(psd.Func([]float64{1, 1e-300, 0, 1}), 1), "not symmetric")
 
 	ball := prox.SpectralBall{Rows: 2, Cols: 2, R: 1}
-	require.Zero(t, ball.Shift([]float64{0.5, 0, 0, 0.5}))
+	require.Zero(t, prox.Shift(ball, []float64{0.5, 0, 0, 0.5}))
 	require.Zero(t, ball.Dist([]float64{1, 0, 0, 0.5}, []float64{-3, 0, 0, 0}))
 	require.InDelta(t, 3.0, ball.Dist([]float64{1 - 1e-12, 0, 0, 0.5}, []float64{-3, 0, 0, 0}), 1e-14)
-	require.GreaterOrEqual(t, ball.Shift([]float64{1 - 1e-15, 0, 0, 0.5}), 1e-15)
-	require.True(t, math.IsInf(ball.Shift([]float64{1 + 1e-12, 0, 0, 0.5}), 1))
+	require.GreaterOrEqual(t, prox.Shift(ball, []float64{1 - 1e-15, 0, 0, 0.5}), 1e-15)
+	require.True(t, math.IsInf(prox.Shift(ball, []float64{1 + 1e-12, 0, 0, 0.5}), 1))
 	column := prox.SpectralBall{Rows: 16, Cols: 1, R: 1}
 	x := make([]float64, 16)
 	x[3] = 1 - 5e-14 // stands for 1
-	require.GreaterOrEqual(t, column.Shift(x), 5e-14*(1-1e-2))
-	require.LessOrEqual(t, column.Shift(x), 1e-13)
+	require.GreaterOrEqual(t, prox.Shift(column, x), 5e-14*(1-1e-2))
+	require.LessOrEqual(t, prox.Shift(column, x), 1e-13)
 	require.InEpsilon(t, math.Sqrt2, ball.Radius(4), 1e-12)
 	require.Zero(t, prox.SpectralBall{Rows: 2, Cols: 2}.Radius(4))
 }
@@ -195,7 +195,7 @@ func TestEmpty(t *testing.T) {
 		require.Zero(t, prox.Shift(g, nil), "%T", g)
 	}
 	require.Panics(t, func() { prox.SecondOrderCone{}.Func(nil) })
-	require.Error(t, prox.SecondOrderCone{}.Check(0))
+	require.Error(t, prox.Check(prox.SecondOrderCone{}, 0))
 }
 
 // Larger matrices: Shift stays at the rounding of the point.
@@ -205,17 +205,17 @@ func TestLargeMatrices(t *testing.T) {
 	for i := range x {
 		x[i] = math.Sin(float64(i * i))
 	}
-	for _, g := range []prox.Rounded{prox.NuclearNorm{Rows: m, Cols: n, Weight: 6},
+	for _, g := range []prox.Subdifferential{prox.NuclearNorm{Rows: m, Cols: n, Weight: 6},
 		prox.SpectralBall{Rows: m, Cols: n, R: 6}} {
 		p, v := apply(g, x, 1), make([]float64, m*n)
 		floats.SubTo(v, p, x)
 		require.Less(t, g.Dist(p, v), 1e-10)
-		require.Less(t, g.Shift(p), 1e-10)
-		require.Positive(t, g.Shift(p))
+		require.Less(t, prox.Shift(g, p), 1e-10)
+		require.Positive(t, prox.Shift(g, p))
 	}
 	s := x[:n*n]
 	p, v := apply(prox.PSDCone{Order: n}, s, 1), make([]float64, n*n)
 	floats.SubTo(v, p, s)
 	require.Less(t, prox.PSDCone{Order: n}.Dist(p, v), 1e-10)
-	require.Less(t, prox.PSDCone{Order: n}.Shift(p), 1e-10)
+	require.Less(t, prox.Shift(prox.PSDCone{Order: n}, p), 1e-10)
 }

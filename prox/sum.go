@@ -1,6 +1,9 @@
 package prox
 
-import "gonum.org/v1/gonum/floats"
+import (
+	"cmp"
+	"gonum.org/v1/gonum/floats"
+)
 
 // Sum returns g + h as one operator, and reports whether its proximal map is known in closed form.
 // A nil operator is 0, and the operators of the table may be sums themselves.
@@ -42,7 +45,7 @@ func Sum(g, h Operator) (Operator, bool) {
 // inherits its methods but may be another function.
 func form(g Operator) Operator {
 	switch g := g.(type) {
-	case L1, SquaredL2, ElasticNet, NonNegative, Box, L1Box, LInfBall:
+	case L1, SquaredL2, ElasticNet, NonNegative, Box, L1Box:
 		return g.(interface{ asSeparable() separable }).asSeparable()
 	case L2Norm:
 		return g.asRadial()
@@ -60,8 +63,10 @@ func form(g Operator) Operator {
 		return weighted{g, 0}
 	case TotalVariation:
 		return g.asFused()
-	case ridgeDist:
-		return g.ridge
+	case certified:
+		if r, ok := g.calculus.(ridge); ok {
+			return r
+		}
 	}
 	return g
 }
@@ -89,15 +94,15 @@ func add(g, h Operator) (Operator, bool) {
 	}
 	switch a := first.(type) {
 	case radial:
-		if b, ok := second.(radial); ok && a.Check(0) == nil && b.Check(0) == nil {
+		if b, ok := second.(radial); ok && a.check(0) == nil && b.check(0) == nil {
 			return simplest(radial{a.s.with(b.s), a.norm + b.norm, a.l2 + b.l2, min(a.r, b.r)}), true
 		}
 	case fused:
-		if b, ok := second.(fused); ok && a.Check(0) == nil && b.Check(0) == nil {
+		if b, ok := second.(fused); ok && a.check(0) == nil && b.check(0) == nil {
 			return addSeparable(TotalVariation{a.tv.Weight + b.tv.Weight}, a.s.with(b.s))
 		}
 	case absBall:
-		if b, ok := second.(absBall); ok && a.Check(0) == nil && b.Check(0) == nil {
+		if b, ok := second.(absBall); ok && a.check(0) == nil && b.check(0) == nil {
 			return simplest(absBall{a.s.with(b.s), min(a.r, b.r)}), true
 		}
 	}
@@ -106,11 +111,11 @@ func add(g, h Operator) (Operator, bool) {
 
 // addSeparable finds g + s.
 func addSeparable(g Operator, s separable) (Operator, bool) {
-	if s.Check(0) != nil { // a negative weight must not hide in a sum
+	if s.check(0) != nil { // a negative weight must not hide in a sum
 		return nil, false
 	}
 	if t, ok := form(g).(separable); ok {
-		if sum := s.with(t); t.Check(0) == nil && sum.lo <= sum.hi {
+		if sum := s.with(t); t.check(0) == nil && sum.lo <= sum.hi {
 			return simplestSeparable(sum), true
 		}
 		return nil, false
@@ -243,13 +248,6 @@ type (
 	absBallSet struct{ absBall }
 )
 
-var (
-	_ Set     = radialSet{}
-	_ Set     = absBallSet{}
-	_ Rounded = radialSet{}
-	_ Rounded = absBallSet{}
-)
-
 func (g radialSet) Radius(dim int) float64  { return L2Ball{g.r}.Radius(dim) }
 func (g absBallSet) Radius(dim int) float64 { return L1Ball{g.r}.Radius(dim) }
 
@@ -260,24 +258,13 @@ type ridge struct {
 	l2 float64
 }
 
-// ridgeDist is a ridge that is a Subdifferential, because its g is.
-type ridgeDist struct{ ridge }
-
-var (
-	_ Checker = ridge{}
-	_ Checker = ridgeDist{}
-	_ Rounded = ridgeDist{}
-)
-
 // newRidge returns g + (l2/2)‖·‖₂².
 func newRidge(g Operator, l2 float64) Operator {
 	if l2 == 0 {
 		return g
 	}
-	if _, ok := g.(Subdifferential); ok {
-		return ridgeDist{ridge{g, l2}}
-	}
-	return ridge{g, l2}
+	_, dist := g.(Subdifferential)
+	return expose(ridge{g, l2}, dist, false, false)
 }
 
 func (g ridge) Func(x []float64) float64 {
@@ -292,24 +279,20 @@ func (g ridge) Prox(dst, x []float64, gamma float64) {
 	g.g.Prox(dst, dst, gamma*s)
 }
 
-func (g ridge) Check(dim int) error {
-	if err := weight("squared ℓ2 weight", g.l2); err != nil {
-		return err
-	}
-	return Check(g.g, dim)
+func (g ridge) check(dim int) error {
+	return cmp.Or(weight("squared ℓ2 weight", g.l2), Check(g.g, dim))
 }
 
-// Dist is the Dist of g at v + l2·x, plus l2·Shift because the gradient of the square is l2·x′.
-func (g ridgeDist) Dist(x, v []float64) float64 {
+// dist is the Dist of g at v + l2·x, plus l2·Shift because the gradient of the square is l2·x′.
+func (g ridge) dist(x, v []float64) float64 {
 	sameLen(x, v)
 	buf := borrow(len(v))
 	defer giveBack(buf)
 	floats.AddScaledTo(*buf, v, g.l2, x)
-	return g.g.(Subdifferential).Dist(x, *buf) + g.l2*g.Shift(x)
+	return g.g.(Subdifferential).Dist(x, *buf) + g.l2*g.shift(x)
 }
 
-// Shift is the Shift of g.
-func (g ridgeDist) Shift(x []float64) float64 { return Shift(g.g, x) }
+func (g ridge) shift(x []float64) float64 { return Shift(g.g, x) }
 
 // addCoordinates returns g + h, as a Set if both are.
 func addCoordinates(g, h Coordinatewise) Operator {
@@ -323,7 +306,7 @@ func addCoordinates(g, h Coordinatewise) Operator {
 type coordinates struct{ g, h Coordinatewise }
 
 func (c coordinates) at(i int) separable { return coordinate(c.g, i).with(coordinate(c.h, i)) }
-func (c coordinates) Check(int) error    { return nil }
+func (c coordinates) check(int) error    { return nil }
 
 // radius returns the smaller radius, an upper bound.
 func (c coordinates) radius(dim int) float64 {
@@ -339,9 +322,9 @@ func coordinate(g Coordinatewise, i int) separable {
 // each is a sum over coordinates with coefficients of their own.
 type each struct{ coefficients }
 
-// coefficients are the coefficients of an each. Check checks everything but the coefficients.
+// coefficients are the coefficients of an each; check checks everything else.
 type coefficients interface {
-	Checker
+	check(dim int) error
 	at(i int) separable
 	radius(dim int) float64 // of a Set
 }
@@ -373,12 +356,12 @@ func (g each) dist(x, v []float64) float64 {
 func (g each) shift([]float64) float64                   { return 0 }
 func (g each) coordinate(i int) (l1, l2, lo, hi float64) { return g.at(i).Coordinate(i) }
 
-func (g each) Check(dim int) error {
-	if err := g.coefficients.Check(dim); err != nil {
+func (g each) check(dim int) error {
+	if err := g.coefficients.check(dim); err != nil {
 		return err
 	}
 	for i := range dim {
-		if err := g.at(i).Check(1); err != nil {
+		if err := g.at(i).check(1); err != nil {
 			return err
 		}
 	}

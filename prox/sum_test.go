@@ -47,7 +47,7 @@ func operators(t testing.TB) map[string]prox.Operator {
 
 		"LInfNorm":         prox.LInfNorm{Weight: 0.7},
 		"LInfNorm/zero":    prox.LInfNorm{},
-		"LInfBall":         prox.LInfBall{R: 0.8},
+		"LInfBall":         prox.Box{Lo: -0.8, Hi: 0.8},
 		"SortedL1":         prox.SortedL1{Weights: []float64{1.1, 0.7, 0.7, 0.2}},
 		"SortedL1/sup":     prox.SortedL1{Weights: []float64{0.7, 0, 0, 0}},
 		"TotalVariation":   prox.TotalVariation{Weight: 0.7},

@@ -1,7 +1,6 @@
 package prox
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -18,16 +17,15 @@ import (
 // max(m,n)·2⁻⁴⁸ν in size. A nil g is 0.
 //
 // The result is a Set if g is a Set; a point whose image is off the domain of g by no more than the
-// rounding of Ax counts as a member. It is a Subdifferential if g is one and A selects, that is
-// every row has one entry that is not 0, ± the same power of two: then Ax is exact. For other A,
-// faces of g do not survive the rounding of Ax.
+// rounding of Ax counts as a member. It is not a Subdifferential, because faces of g do not survive
+// the rounding of Ax. For ranges of coordinates use [Blocks], which keeps them.
 func TightFrame(g Operator, a mat.Matrix) (Operator, error) {
 	if a == nil {
-		return nil, fmt.Errorf("%w: TightFrame matrix is nil", ErrParameter)
+		return nil, invalid("TightFrame matrix is nil")
 	}
 	m, n := a.Dims()
 	if m == 0 || n == 0 {
-		return nil, fmt.Errorf("%w: TightFrame matrix is %d×%d, want no empty dimension", ErrParameter, m, n)
+		return nil, invalid("TightFrame matrix is %d×%d, want no empty dimension", m, n)
 	}
 	f := frame{g: orZero(g), rows: make([][]float64, m), dim: n}
 	for k := range f.rows {
@@ -35,8 +33,7 @@ func TightFrame(g Operator, a mat.Matrix) (Operator, error) {
 		f.nu += floats.Dot(f.rows[k], f.rows[k]) / float64(m)
 	}
 	if !(f.nu >= 0x1p-800 && f.nu <= 0x1p800) {
-		return nil, fmt.Errorf("%w: TightFrame rows have mean square length %v, want a number in [2⁻⁸⁰⁰, 2⁸⁰⁰]",
-			ErrParameter, f.nu)
+		return nil, invalid("TightFrame rows have mean square length %v, want a number in [2⁻⁸⁰⁰, 2⁸⁰⁰]", f.nu)
 	}
 	tol := edge(m, n) * f.nu
 	for j, r := range f.rows {
@@ -46,15 +43,12 @@ func TightFrame(g Operator, a mat.Matrix) (Operator, error) {
 				want = f.nu
 			}
 			if got := floats.Dot(r, s); !(math.Abs(got-want) <= tol) {
-				return nil, fmt.Errorf("%w: TightFrame rows %d and %d have the product %v, want %v; AAᵀ must be a multiple of I",
-					ErrParameter, k, j, got, want)
+				return nil, invalid("TightFrame rows %d and %d have the product %v, want %v; AAᵀ must be a multiple of I", k, j,
+					got, want)
 			}
 		}
 	}
-	dist, set, _ := abilities(f.g)
-	if s, ok := f.selects(); ok {
-		return expose(s, dist, set, false), nil
-	}
+	_, set, _ := abilities(f.g)
 	return expose(f, false, set, false), nil
 }
 
@@ -110,99 +104,9 @@ func (f frame) radius(int) float64 {
 	return f.g.(Set).Radius(f.dim) / math.Sqrt(f.nu) * (1 + 4*edge(f.dim, f.dim))
 }
 
-func (f frame) Check(dim int) error {
+func (f frame) check(dim int) error {
 	if dim != f.dim {
-		return fmt.Errorf("%w: TightFrame matrix has %d columns, want %d", ErrParameter, f.dim, dim)
+		return invalid("TightFrame matrix has %d columns, want %d", f.dim, dim)
 	}
 	return Check(f.g, len(f.rows))
-}
-
-// chosen is a frame whose rows have one entry each: y_k = c_k·x_{j_k}, |c_k| = c, a power of two.
-type chosen struct {
-	frame
-	j []int
-	c []float64
-}
-
-// selects returns f as a selection, if it is one.
-func (f frame) selects() (chosen, bool) {
-	s := chosen{frame: f, j: make([]int, len(f.rows)), c: make([]float64, len(f.rows))}
-	for k, r := range f.rows {
-		entries := 0
-		for j, v := range r {
-			if v != 0 {
-				entries++
-				s.j[k], s.c[k] = j, v
-			}
-		}
-		if half, _ := math.Frexp(math.Abs(s.c[k])); entries != 1 || half != 0.5 || math.Abs(s.c[k]) != math.Abs(s.c[0]) {
-			return chosen{}, false
-		}
-	}
-	return s, true
-}
-
-// of returns c_k·x_{j_k} in borrowed scratch.
-func (s chosen) of(x []float64) *[]float64 {
-	if len(x) != s.dim {
-		panic(badLen)
-	}
-	buf := borrow(len(s.rows))
-	for k, j := range s.j {
-		(*buf)[k] = s.c[k] * x[j]
-	}
-	return buf
-}
-
-func (s chosen) Func(x []float64) float64 {
-	y := s.of(x)
-	defer giveBack(y)
-	if !finite(x) {
-		return inf
-	}
-	return s.g.Func(*y)
-}
-
-func (s chosen) Prox(dst, x []float64, gamma float64) {
-	sameLen(dst, x)
-	buf := s.of(x)
-	defer giveBack(buf)
-	y := *buf
-	s.g.Prox(y, y, gamma*s.nu)
-	copy(dst, x)
-	for k, j := range s.j {
-		dst[j] = y[k] / s.c[k]
-	}
-}
-
-// dist: ∂(g∘A)(x) = Aᵀ∂g(Ax), so a coordinate that is not selected contributes v_j, and a selected
-// one v_j + c_k·u_k = c_k(v_j/c_k + u_k).
-func (s chosen) dist(x, v []float64) float64 {
-	sameLen(x, v)
-	y, w := s.of(x), borrow(len(s.rows))
-	defer giveBack(y)
-	defer giveBack(w)
-	if !finite(x) {
-		return inf
-	}
-	rest := borrow(len(v))
-	defer giveBack(rest)
-	copy(*rest, v)
-	for k, j := range s.j {
-		(*w)[k] = v[j] / s.c[k]
-		(*rest)[j] = 0
-	}
-	var d ssq
-	for _, e := range *rest {
-		d.add(math.Abs(e))
-	}
-	d.add(math.Abs(s.c[0]) * s.g.(Subdifferential).Dist(*y, *w))
-	return number(d.norm())
-}
-
-// shift is the Shift of g, in units of x.
-func (s chosen) shift(x []float64) float64 {
-	y := s.of(x)
-	defer giveBack(y)
-	return Shift(s.g, *y) / math.Abs(s.c[0])
 }

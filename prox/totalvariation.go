@@ -1,6 +1,7 @@
 package prox
 
 import (
+	"cmp"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -19,11 +20,6 @@ import (
 //
 // Coordinates that fuse are equal to the last bit, so faces are decided exactly.
 type TotalVariation struct{ Weight float64 }
-
-var (
-	_ Subdifferential = TotalVariation{}
-	_ Checker         = TotalVariation{}
-)
 
 // Func returns Weight·Σ|x_{i+1}−x_i|.
 func (g TotalVariation) Func(x []float64) float64 {
@@ -145,8 +141,7 @@ func (g TotalVariation) runs(x, v []float64, each func(xi, yi float64)) bool {
 	return true
 }
 
-// Check wants a finite Weight ≥ 0.
-func (g TotalVariation) Check(int) error { return weight("TotalVariation.Weight", g.Weight) }
+func (g TotalVariation) check(int) error { return weight("TotalVariation.Weight", g.Weight) }
 
 // lipschitz is ‖Weight·Dᵀu‖₂ for u = (1, −1, 1, …), rounded up.
 func (g TotalVariation) lipschitz(dim int) float64 {
@@ -158,3 +153,49 @@ func (g TotalVariation) lipschitz(dim int) float64 {
 	}
 	return math.Sqrt(float64(4*dim-6)) * g.Weight * (1 + 4*ulp)
 }
+
+// fused is s(x) + TotalVariation(x), where s is the same convex function φ of
+// every coordinate: with φ = l1|·| the fused lasso.
+//
+// prox_{γ(s+TV)} = prox_{γs}∘prox_{γTV} [FHHT07, Yu13]. For y = prox_{γTV}(x) and p = prox_{γs}(y),
+// x−y ∈ γ∂TV(y) and y−p ∈ γ∂s(p). p is a nondecreasing function of y, the same for every
+// coordinate, so each jump p_{i+1}−p_i has the sign of y_{i+1}−y_i or is 0; ∂TV depends on these
+// signs only and grows where one becomes 0: ∂TV(y) ⊆ ∂TV(p), and x−p ∈ γ∂TV(p) + γ∂s(p).
+type fused struct {
+	s  separable
+	tv TotalVariation
+}
+
+func (g fused) Func(x []float64) float64 {
+	return number(g.s.Func(x) + g.tv.Func(x))
+}
+
+func (g fused) Prox(dst, x []float64, gamma float64) {
+	g.tv.Prox(dst, x, gamma)
+	g.s.Prox(dst, dst, gamma)
+}
+
+// Dist: in a run of equal coordinates ∂φ is one interval [a, b], so with y = −v
+// less the pull of the jumps at the ends of the run
+//
+//	min_{|w_i|≤Weight, u_i∈[a,b]} ‖y − Dᵀw − u‖ = ‖prox_{σ+TV}(y)‖
+//
+// by Moreau's identity, where σ(t) = Σmax(at_i, bt_i) is the support function of [a,b]: a sum as
+// above, whose proximal map takes t to its distance from [a,b], signed, after that of TV.
+func (g fused) Dist(x, v []float64) float64 {
+	sameLen(x, v)
+	for _, xi := range x {
+		if !g.s.inside(xi) {
+			return inf
+		}
+	}
+	var d ssq
+	if !g.tv.runs(x, v, func(xi, yi float64) { d.add(g.s.gap(xi, -yi)) }) {
+		return inf
+	}
+	return d.norm()
+}
+
+func (g fused) check(dim int) error { return cmp.Or(g.s.check(dim), g.tv.check(dim)) }
+
+func (g TotalVariation) asFused() fused { return fused{whole(), g} }

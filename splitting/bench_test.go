@@ -14,7 +14,6 @@ import (
 
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/splitting"
-	"github.com/privopt/privopt/splitting/splittest"
 )
 
 // sum is Σᵢ ½(⟨aᵢ,x⟩−bᵢ)² + ⟨lin,x⟩ + ½(x−center)'quad(x−center) as a
@@ -81,7 +80,7 @@ func (f *sum) GradTerms(dst, x []float64, idx []int) {
 
 // experiment returns the least-squares sum of the experiment with a linear
 // (quad false) or quadratic perturbation, and the same as a Quadratic.
-func experiment(n, d int, kappa float64, quad bool) (*sum, *splitting.Quadratic) {
+func experiment(n, d int, kappa float64, quad bool) (*sum, splitting.Quadratizer) {
 	r := rand.New(rand.NewPCG(uint64(n), uint64(d)))
 	f := &sum{x: blas64.General{Rows: n, Cols: d, Stride: d, Data: make([]float64, n*d)}, b: make([]float64, n),
 		lin: make([]float64, d), center: make([]float64, d), u: make([]float64, n), v: make([]float64, d), w: make([]float64,
@@ -196,7 +195,7 @@ func BenchmarkSolve(b *testing.B) {
 			}
 			// Residual²/(2μ) ≤ 1e-10·max(1, |J|)
 			gap := 1e-10 * math.Max(1, math.Abs(exact.Func(opt.X)+p.G.Func(opt.X)))
-			tol := math.Sqrt(2 * exact.Convexity() * gap)
+			tol := math.Sqrt(2 * exact.(splitting.Convex).Convexity() * gap)
 			for _, c := range []struct {
 				name string
 				f    splitting.Smooth
@@ -270,7 +269,7 @@ func BenchmarkAuto(b *testing.B) {
 		make([]float64, 100),
 		1e-9*exact.Smoothness(),
 		map[string]splitting.Method{"ProxNewton": &splitting.ProxNewton{}, "ForwardBackward": &splitting.ForwardBackward{}})
-	for _, p := range splittest.Planted() {
+	for _, p := range plantedProblems() {
 		var others map[string]splitting.Method
 		switch p.Name {
 		case "logistic/l1+box", "logistic/ball":
@@ -282,6 +281,6 @@ func BenchmarkAuto(b *testing.B) {
 		default:
 			continue
 		}
-		race(p.Name, p.Problem, p.Start, p.Tolerance(), others)
+		race(p.Name, p.Problem, p.Start, p.tolerance(), others)
 	}
 }

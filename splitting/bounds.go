@@ -6,6 +6,11 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
+// gapper is a Method that bounds J(X) − J* by duality.
+type gapper interface {
+	dualityGap() float64 // for the X of the last Step, +Inf if no bound is known
+}
+
 // bounds computes bounds on the gap and the distance of a location.
 type bounds struct {
 	problem Problem
@@ -44,8 +49,8 @@ func (b *bounds) distance(loc *Location) float64 {
 // without strong convexity Residual·(‖X‖ + ‖x*‖).
 func (b *bounds) gap(loc *Location) float64 {
 	least := math.Inf(1)
-	if g, ok := b.method.(Gapper); ok {
-		if gap := g.Gap(); gap >= 0 {
+	if g, ok := b.method.(gapper); ok {
+		if gap := g.dualityGap(); gap >= 0 {
 			least = gap
 		}
 	}
@@ -151,18 +156,9 @@ func newReach(p Problem, dim int) reach {
 
 // atLeastZero reports whether g ≥ 0 is known.
 func atLeastZero(g prox.Operator) bool {
-	switch g := g.(type) {
-	case prox.Set, coordinatewise, prox.Huber, prox.Hinge, prox.TotalVariation:
-		return true
-	default:
-		return norms(g)
-	}
-}
-
-// norms reports whether g is a norm, or a sum of norms of parts of x.
-func norms(g prox.Operator) bool {
 	switch g.(type) {
-	case prox.L2Norm, prox.LInfNorm, prox.GroupL2, prox.SortedL1, prox.NuclearNorm:
+	case prox.Set, coordinatewise, prox.Huber, prox.Hinge, prox.TotalVariation,
+		prox.L2Norm, prox.LInfNorm, prox.GroupL2, prox.SortedL1, prox.NuclearNorm:
 		return true
 	}
 	return false

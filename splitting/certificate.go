@@ -192,9 +192,9 @@ func (c *certificate) better(gap float64) bool {
 	return true
 }
 
-// Gap implements Gapper for problems whose residual is not an element of ∂J(X), and returns +Inf
-// for other problems.
-func (c *certificate) Gap() float64 { return c.gap }
+// dualityGap returns the bound for problems whose residual is not an element of ∂J(X), and +Inf for
+// other problems.
+func (c *certificate) dualityGap() float64 { return c.gap }
 
 // stagnation detects that rounding allows no further progress: the residual is a few thousand
 // roundings of the terms whose difference it is, and a thousand steps have not found a smaller

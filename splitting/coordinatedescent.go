@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 )
@@ -22,8 +21,8 @@ import (
 // For a LeastSquares it works on the residual of the equations and an active set, and forms only
 // the part of Q = A'A that belongs to free coordinates.
 //
-// The residual is dist(0, ∂J(X)), and X is feasible exactly. Gap is a duality gap where the penalty
-// has one, see [LeastSquares.Gap]. Memory: 1.5 d² numbers on Q; on residuals n + 13d and the lesser
+// The residual is dist(0, ∂J(X)), and X is feasible exactly. Result.Gap is a duality gap where the
+// penalty has one. Memory: 1.5 d² numbers on Q; on residuals n + 13d and the lesser
 // of d²/2 and nd/8 (at least 8192).
 type CoordinateDescent struct {
 	gram      descent
@@ -76,20 +75,12 @@ func (p *progress) end() {
 // state implements coordinateSteps.
 func (p *progress) state() *progress { return p }
 
-var (
-	_ Method   = (*CoordinateDescent)(nil)
-	_ Statuser = (*CoordinateDescent)(nil)
-	_ Gapper   = (*CoordinateDescent)(nil)
-)
-
 // Init implements Method. The error wraps ErrProblem if F is neither a LeastSquares nor quadratic,
 // or G + H is not coordinatewise.
 func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	psi, ok := p.coordinatewise()
 	if !ok {
-		return fmt.Errorf("%w: CoordinateDescent: G + H is not coordinatewise; ForwardBackward and DavisYin need no "+
-			"coordinates",
-			ErrProblem)
+		return unfit("CoordinateDescent: G + H is not coordinatewise; ForwardBackward and DavisYin need no coordinates")
 	}
 	m.terms = terms(p.F)
 	if f, ok := p.F.(*LeastSquares); ok {
@@ -98,9 +89,8 @@ func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	q, lin, ok := quadratic(p.F, len(x0))
 	if !ok {
-		return fmt.Errorf("%w: CoordinateDescent: F is not quadratic, want a LeastSquares or a Quadratizer that is; "+
-			"ProxNewton and "+
-			"ForwardBackward need no quadratic", ErrProblem)
+		return unfit("CoordinateDescent: F is not quadratic, want a LeastSquares or a Quadratizer that is; ProxNewton and " +
+			"ForwardBackward need no quadratic")
 	}
 	m.on = &m.gram
 	if err := m.gram.init(psi, len(x0)); err != nil {
@@ -122,8 +112,7 @@ func (m *CoordinateDescent) Step(loc *Location, stats *Stats) {
 	stats.Proxes++
 }
 
-// Gap implements Gapper.
-func (m *CoordinateDescent) Gap() float64 {
+func (m *CoordinateDescent) dualityGap() float64 {
 	if gap := m.on.gap(); !math.IsNaN(gap) && !math.IsInf(m.on.state().residual, 1) {
 		return gap
 	}
@@ -133,7 +122,7 @@ func (m *CoordinateDescent) Gap() float64 {
 // Status implements Statuser.
 func (m *CoordinateDescent) Status() (Status, error) {
 	if m.on.state().unbounded {
-		return Failure, fmt.Errorf("%w: CoordinateDescent: the objective is unbounded below along a coordinate", ErrProblem)
+		return Failure, unfit("CoordinateDescent: the objective is unbounded below along a coordinate")
 	}
 	return m.on.state().Status()
 }
@@ -146,4 +135,80 @@ func (p Problem) coordinatewise() (coordinatewise, bool) {
 	}
 	c, ok := psi.(coordinatewise)
 	return c, ok
+}
+
+// newtonSteps solves for the free coordinates A on the present piece of ψ,
+//
+//	δ = −(H + L2)⁻¹ (∇f + ψ′)_A,   x_A ← x_A + αδ,   H = ∇²f_AA
+//
+// with the largest α ≤ 1 that stays on the piece.
+//
+// Where H + L2 is singular its diagonal is raised by the factor 1+τ, and the step becomes that of
+// the proximal point method: an error along an eigenvector of the scaled H shrinks by τ/(λ+τ), and
+// where J falls along the kernel, δ is long and ends the piece. Sweeps hardly move there. So then,
+// and after several steps in a row that ended at the end of a piece, the next step follows at once
+// on the piece that begins, which has one coordinate less.
+type newtonSteps struct {
+	chol     []float64 // Cholesky factor of H + L2, packed lower rows
+	free     []int     // A
+	delta    []float64
+	factored bool // chol belongs to the present piece
+	singular bool // a factorization broke down: the diagonal is raised since
+	blocked  int  // Newton steps since one was full
+	waited   int  // sweeps or coordinate steps since the last factorization
+}
+
+// quadraticPiece is a quadratic f for newtonSteps.
+type quadraticPiece interface {
+	freeCoordinates(dst []int) []int      // appends the free coordinates with curvature to dst
+	hessianRow(free []int, row []float64) // stores the last row of the block of free[:len(row)]
+	gradientAlong(i int) float64          // ∂f/∂xᵢ
+	refresh()                             // recomputes the gradient after a move of x
+	cost(k int) int                       // of a refresh and of the Hessian of k free coordinates
+}
+
+// newtonWork bounds the multiply-adds of Newton steps in a row: a tenth of a second.
+const newtonWork = 1e8
+
+// patientSteps is the number of Newton steps in a row that may end at the end of a piece before the
+// sweeps between them are left out.
+const patientSteps = 3
+
+func (m *newtonSteps) init(n, numbers int) {
+	m.chol, m.free, m.delta = resize(m.chol, numbers), resize(m.free, n), resize(m.delta, n)
+}
+
+func (m *newtonSteps) reset() { m.factored, m.singular, m.blocked, m.waited = false, false, 0, 0 }
+
+// newton moves x by Newton steps. It reports whether there was one, and whether the last had α = 1.
+func (m *newtonSteps) newton(p *penalty, x []float64, f quadraticPiece) (ok, full bool) {
+	for work := 0; work < newtonWork; {
+		if !m.factored {
+			m.waited, m.free = 0, f.freeCoordinates(m.free[:0])
+			m.factored = raised(m.chol, len(m.free), &m.singular, func(r int, row []float64) {
+				f.hessianRow(m.free, row)
+				row[r] += p.l2[m.free[r]]
+			})
+			if !m.factored {
+				return ok, false
+			}
+		}
+		delta := m.delta[:len(m.free)]
+		for k, i := range m.free {
+			delta[k] = -(f.gradientAlong(i) + p.slope(i, x[i]))
+		}
+		cholSolve(m.chol, delta)
+		if ok = true; p.walk(x, m.free, delta) {
+			m.blocked = 0
+			return true, true
+		}
+		m.factored = false
+		if m.blocked++; !m.singular && m.blocked < patientSteps {
+			return true, false
+		}
+		f.refresh()
+		k := len(m.free)
+		work += f.cost(k) + k*k*k/6
+	}
+	return true, false
 }

@@ -2,6 +2,7 @@ package splitting
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 )
@@ -23,6 +24,7 @@ type columns struct {
 	v, r   []float64
 	h      []float64 // ‖aⱼ‖²
 	active []int
+	now    []int // scratch of same
 
 	dual    float64 // the duality gap at the last look
 	bestGap float64
@@ -58,6 +60,7 @@ func (c *columns) init(op coordinatewise, a *equations, x0 []float64) error {
 	c.equations = a
 	c.progress.init(d)
 	c.v, c.h, c.r, c.active = resize(c.v, d), resize(c.h, d), resize(c.r, n), resize(c.active, d)
+	c.now = resize(c.now, d)
 	c.newtonSteps.init(d, min(d*(d+1)/2, max(n*d/8, leastChol)))
 	copy(c.x, x0)
 	c.start()
@@ -194,19 +197,8 @@ func (c *columns) isFree(j int) bool {
 
 // same reports whether chol is the factor of the present free coordinates.
 func (c *columns) same() bool {
-	if !c.factored {
-		return false
-	}
-	k := 0
-	for _, j := range c.active {
-		if c.isFree(j) {
-			if k == len(c.free) || c.free[k] != j {
-				return false
-			}
-			k++
-		}
-	}
-	return k == len(c.free)
+	c.now = c.freeCoordinates(c.now[:0])
+	return c.factored && slices.Equal(c.free, c.now)
 }
 
 // judge keeps the point of the least residual, and ends the solve where rounding allows no

@@ -48,7 +48,7 @@ func perturbedLasso(n, d int, delta, kappa float64) splitting.Problem {
 // fromScratch returns dist(0, ∂J(x)) and the size of its largest terms,
 // computed by long hand: nothing is taken from a solver.
 func fromScratch(p splitting.Problem, x []float64) (dist, size float64) {
-	q, lin, _, _ := p.F.(*splitting.Quadratic).Quadratic()
+	q, lin, _, _ := p.F.(splitting.Quadratizer).Quadratic()
 	l1, box := p.G.(prox.L1).Weight, p.H.(prox.Box)
 	for i, xi := range x {
 		g := -lin[i]

@@ -135,12 +135,11 @@ func TestCoordinateDescentGapNaN(t *testing.T) {
 	require.NoError(t, err)
 	for _, smooth := range []splitting.Smooth{f, gram{f, a, y}} {
 		for _, h := range []prox.Operator{nil, prox.Box{Lo: 1, Hi: 2}} {
-			m := &splitting.CoordinateDescent{}
-			require.NoError(t, m.Init(splitting.Problem{F: smooth, G: prox.L1{Weight: 1}, H: h}, []float64{1}, nil))
-			loc, stats := splitting.Location{X: make([]float64, 1)}, splitting.Stats{}
-			for range 3 {
-				m.Step(&loc, &stats)
-				require.True(t, math.IsInf(m.Gap(), 1), "%v", m.Gap())
+			p := splitting.Problem{F: smooth, G: prox.L1{Weight: 1}, H: h}
+			for k := 1; k <= 3; k++ {
+				res, _ := splitting.Solve(background, p, []float64{1}, &splitting.Settings{Iterations: k, Tolerance: -1},
+					&splitting.CoordinateDescent{})
+				require.True(t, math.IsInf(res.Gap, 1), "%v", res.Gap)
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math"
 )
 
@@ -22,8 +21,8 @@ func (p *penalty) init(op coordinatewise, n int) error {
 	for i := range n {
 		p.l1[i], p.l2[i], p.lo[i], p.hi[i] = op.Coordinate(i)
 		if !(p.l1[i] >= 0 && p.l2[i] >= 0 && p.lo[i] <= p.hi[i]) {
-			return fmt.Errorf("%w: coordinate %d of G + H has l1 = %v, l2 = %v on [%v, %v], want l1, l2 ≥ 0 on a nonempty "+
-				"interval", ErrProblem, i, p.l1[i], p.l2[i], p.lo[i], p.hi[i])
+			return unfit("coordinate %d of G + H has l1 = %v, l2 = %v on [%v, %v], want l1, l2 ≥ 0 on a nonempty interval", i,
+				p.l1[i], p.l2[i], p.lo[i], p.hi[i])
 		}
 	}
 	return nil
@@ -231,12 +230,4 @@ func soft(u, t float64) float64 {
 }
 
 // clamp returns the point of [lo, hi] nearest to v; NaN stays NaN.
-func clamp(v, lo, hi float64) float64 {
-	if v < lo {
-		return lo
-	}
-	if v > hi {
-		return hi
-	}
-	return v
-}
+func clamp(v, lo, hi float64) float64 { return min(max(v, lo), hi) }

@@ -2,7 +2,6 @@ package splitting
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -51,11 +50,6 @@ type DavisYin struct {
 	certificate
 }
 
-var (
-	_ Method   = (*DavisYin)(nil)
-	_ Statuser = (*DavisYin)(nil)
-)
-
 const (
 	defaultEta    = 0.1
 	lengthen      = 1.02
@@ -64,10 +58,8 @@ const (
 
 // Init implements Method.
 func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
-	if err := p.plain("DavisYin"); err != nil {
-		return err
-	}
-	if err := rule("DavisYin.Rule", m.Rule, FixedStep, LineSearch, StronglyConvexStep); err != nil {
+	err := cmp.Or(p.plain("DavisYin"), rule("DavisYin.Rule", m.Rule, FixedStep, LineSearch, StronglyConvexStep))
+	if err != nil {
 		return err
 	}
 	n := len(x0)
@@ -81,7 +73,6 @@ func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 		factor = 2 * (1 - m.eta())
 	}
 	var lip float64
-	var err error
 	if m.gamma, lip, m.search, err = firstStep("DavisYin.StepSize", m.StepSize, factor, m.Rule, m.f, &m.line,
 		x0); err != nil {
 		return err
@@ -90,10 +81,10 @@ func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if m.search || m.Rule == StronglyConvexStep {
 		if m.Relaxation != 0 && m.Relaxation != 1 {
 			if m.Rule == FixedStep {
-				return fmt.Errorf("%w: DavisYin: F.Smoothness() = +Inf, so the step is searched for, which takes no Relaxation; "+
-					"want it 0 or 1, or a known L_f", ErrProblem)
+				return unfit("DavisYin: F.Smoothness() = +Inf, so the step is searched for, which takes no Relaxation; want it 0 " +
+					"or 1, or a known L_f")
 			}
-			return fmt.Errorf("%w: DavisYin.Relaxation = %v with variable steps, want 1, or 0 for it", ErrSettings, m.Relaxation)
+			return invalid("DavisYin.Relaxation = %v with variable steps, want 1, or 0 for it", m.Relaxation)
 		}
 		limit = 2
 	}
@@ -121,15 +112,14 @@ func (m *DavisYin) keep() {
 // strong returns an error unless StronglyConvexStep applies to p.
 func (m *DavisYin) strong(p Problem) error {
 	if convexity(p.F) == 0 {
-		return fmt.Errorf("%w: DavisYin: StronglyConvexStep needs F.Convexity() > 0; FixedStep and LineSearch do not",
-			ErrProblem)
+		return unfit("DavisYin: StronglyConvexStep needs F.Convexity() > 0; FixedStep and LineSearch do not")
 	}
 	if !(m.Eta >= 0) || m.Eta >= 1 {
-		return fmt.Errorf("%w: DavisYin.Eta = %v, want a number in (0, 1), or 0 for %v", ErrSettings, m.Eta, defaultEta)
+		return invalid("DavisYin.Eta = %v, want a number in (0, 1), or 0 for %v", m.Eta, defaultEta)
 	}
 	limit, lip := 2*(1-m.eta()), m.f.Smoothness()
 	if !math.IsInf(lip, 1) && m.StepSize*lip > limit { // firstStep refuses an unknown L_f
-		return fmt.Errorf("%w: DavisYin.StepSize = %v, want at most 2(1−Eta)/L_f = %v", ErrSettings, m.StepSize, limit/lip)
+		return invalid("DavisYin.StepSize = %v, want at most 2(1−Eta)/L_f = %v", m.StepSize, limit/lip)
 	}
 	return nil
 }
@@ -157,7 +147,7 @@ func (m *DavisYin) Step(loc *Location, stats *Stats) {
 		m.change(m.next)
 	case m.Rule == StronglyConvexStep:
 		m.f.Grad(grad, y)
-		m.change(m.shorter())
+		m.change(shorter(m.gamma, m.mu, m.eta()))
 	default:
 		m.f.Grad(grad, y)
 	}
@@ -202,10 +192,11 @@ func (m *DavisYin) change(gamma float64) {
 	m.gamma = gamma
 }
 
-// shorter returns −ημγ² + γ√(η²μ²γ²+1) = γ/(ημγ + √(η²μ²γ²+1)).
-func (m *DavisYin) shorter() float64 {
-	t := m.eta() * m.mu * m.gamma
-	return m.gamma / (t + math.Sqrt(t*t+1))
+// shorter returns −ημγ² + γ√(η²μ²γ²+1) = γ/(ημγ + √(η²μ²γ²+1)), the step after γ of
+// StronglyConvexStep.
+func shorter(gamma, mu, eta float64) float64 {
+	t := eta * mu * gamma
+	return gamma / (t + math.Sqrt(t*t+1))
 }
 
 // longer returns the γ of the next x.

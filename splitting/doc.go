@@ -42,12 +42,12 @@
 //   - A nuclear ball of large matrices, or iterates of few vertices: FrankWolfe with Settings.Gap.
 //   - No Lipschitz constant: ForwardBackward and DavisYin search if Smoothness is +Inf.
 //   - Groups that overlap with their neighbors only: prox.SplitGroups gives the G and the H. With
-//     more overlap: a Selection as K.
+//     more overlap: NewSelection as K.
 //   - Total variation along a line: prox.TotalVariation, also with an ℓ1 norm (the fused lasso).
-//     On a graph or an image: Differences as K.
+//     On a graph or an image: NewDifferences as K.
 //   - Many records, moderate accuracy: StochasticTOS with SAGA if n·d numbers fit, else with SVRG.
 //   - A sequence of weights or of boxes: Path.
-//   - To watch a solve: Settings.Recorder = LogSpaced(10, &Trace{Func: p.Func}).
+//   - To watch a solve: Settings.Recorder = &Trace{Func: p.Func, PerDecade: 10}.
 //
 // The command go run ./cmd/research convergence draws how the methods converge, in docs/results.
 //

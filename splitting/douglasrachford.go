@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -18,7 +17,7 @@ import (
 //
 //	F            a     b
 //	nil          G     H      two functions, or a point of two sets
-//	a Quadratic  F     G + H  in the closed form of prox.Sum; as in ADMM
+//	quadratic    F     G + H  in the closed form of prox.Sum; as in ADMM
 //
 // prox_{γf}(z) = (I + γQ)⁻¹(z + γ·lin) for a quadratic f is a solve with a Cholesky factor that is
 // computed once: O(d³), then O(d²) a step.
@@ -44,19 +43,13 @@ type DouglasRachford struct {
 	certificate
 }
 
-var (
-	_ Method   = (*DouglasRachford)(nil)
-	_ Statuser = (*DouglasRachford)(nil)
-)
-
 // Init implements Method. The error wraps ErrProblem if F is neither nil nor quadratic.
 func (m *DouglasRachford) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if err := p.plain("DouglasRachford"); err != nil {
 		return err
 	}
 	if !(m.StepSize >= 0) || math.IsInf(m.StepSize, 1) {
-		return fmt.Errorf("%w: DouglasRachford.StepSize = %v, want a positive finite number, or 0 for a default",
-			ErrSettings, m.StepSize)
+		return invalid("DouglasRachford.StepSize = %v, want a positive finite number, or 0 for a default", m.StepSize)
 	}
 	var err error
 	if m.lambda, err = relaxation("DouglasRachford.Relaxation", m.Relaxation, 2); err != nil {
@@ -69,8 +62,7 @@ func (m *DouglasRachford) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 		lip = rowSums(p.F, n)
 	}
 	if !(lip >= 0) || math.IsInf(lip, 1) {
-		return fmt.Errorf("%w: DouglasRachford: F.Smoothness() = %v, want a number ≥ 0, or +Inf with finite coefficients",
-			ErrProblem, m.lip)
+		return unfit("DouglasRachford: F.Smoothness() = %v, want a number ≥ 0, or +Inf with finite coefficients", m.lip)
 	}
 	m.known = lip
 	m.gamma, m.quad = m.StepSize, nil
@@ -84,9 +76,7 @@ func (m *DouglasRachford) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	if p.F != nil {
 		if m.psi = m.sum; m.psi == nil {
-			return fmt.Errorf("%w: DouglasRachford: F is not nil and no closed form of prox of G + H is known; DavisYin needs "+
-				"none",
-				ErrProblem)
+			return unfit("DouglasRachford: F is not nil and no closed form of prox of G + H is known; DavisYin needs none")
 		}
 		if m.quad, err = newQuadraticProx(p.F, m.gamma, n); err != nil {
 			return err
@@ -148,12 +138,12 @@ type quadraticProx struct {
 func newQuadraticProx(f Smooth, gamma float64, n int) (*quadraticProx, error) {
 	q, lin, ok := quadratic(f, n)
 	if !ok {
-		return nil, fmt.Errorf("%w: DouglasRachford: F is not quadratic, want nil or a Quadratizer that is quadratic; "+
-			"DavisYin takes any smooth F", ErrProblem)
+		return nil, unfit("DouglasRachford: F is not quadratic, want nil or a Quadratizer that is quadratic; DavisYin " +
+			"takes any smooth F")
 	}
 	c := &quadraticProx{f, lin, make([]float64, n*(n+1)/2)}
 	if !shifted(c.chol, q, gamma, 1) {
-		return nil, fmt.Errorf("%w: DouglasRachford: I + γQ is not positive definite, want a convex F", ErrProblem)
+		return nil, unfit("DouglasRachford: I + γQ is not positive definite, want a convex F")
 	}
 	return c, nil
 }

@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -26,12 +25,7 @@ const (
 )
 
 // String returns the name of the constant.
-func (e Estimator) String() string {
-	if names := [...]string{"Sampled", "SVRG", "SAGA"}; e >= 0 && int(e) < len(names) {
-		return names[e]
-	}
-	return fmt.Sprintf("invalid estimator %d", int(e))
-}
+func (e Estimator) String() string { return name("estimator", int(e), "Sampled", "SVRG", "SAGA") }
 
 // TermSmoother is the optional ability of a [FiniteSum] to bound the curvature of its terms.
 // Without it each term is assumed to be as curved as f, which holds for convex terms but makes
@@ -46,18 +40,18 @@ type TermSmoother interface {
 func (p Problem) sampled() (f FiniteSum, lip float64, err error) {
 	f, ok := p.F.(FiniteSum)
 	if !ok {
-		return nil, 0, fmt.Errorf("%w: StochasticTOS: F is no FiniteSum, want a sum of terms to sample", ErrProblem)
+		return nil, 0, unfit("StochasticTOS: F is no FiniteSum, want a sum of terms to sample")
 	}
 	n := f.Len()
 	if n < 1 {
-		return nil, 0, fmt.Errorf("%w: StochasticTOS: F has no terms, want at least one to sample", ErrProblem)
+		return nil, 0, unfit("StochasticTOS: F has no terms, want at least one to sample")
 	}
 	lip = f.Smoothness()
 	if t, ok := f.(TermSmoother); ok {
 		lip = math.Min(lip, t.TermSmoothness())
 	}
 	if math.IsNaN(lip) || lip < 0 {
-		return nil, 0, fmt.Errorf("%w: StochasticTOS: F.Smoothness() = %v, want a number ≥ 0", ErrProblem, lip)
+		return nil, 0, unfit("StochasticTOS: F.Smoothness() = %v, want a number ≥ 0", lip)
 	}
 	return f, float64(n) * lip, nil
 }

@@ -171,14 +171,14 @@ func ExamplePath() {
 }
 
 // Progress at 1, 2, 5, 10, … iterations.
-func ExampleLogSpaced() {
+func ExampleTrace() {
 	f, err := splitting.NewQuadratic(mat.NewSymDense(2, []float64{1, 0, 0, 25}), []float64{1, 1}, 0)
 	if err != nil {
 		panic(err)
 	}
 	p := splitting.Problem{F: f, H: prox.NonNegative{}}
-	trace := &splitting.Trace{Func: p.Func}
-	s := &splitting.Settings{Iterations: 60, Tolerance: -1, Recorder: splitting.LogSpaced(3, trace)}
+	trace := &splitting.Trace{Func: p.Func, PerDecade: 3}
+	s := &splitting.Settings{Iterations: 60, Tolerance: -1, Recorder: trace}
 	if _, err := splitting.Solve(context.Background(), p, []float64{0, 0}, s,
 		&splitting.ForwardBackward{Plain: true}); err != nil {
 		panic(err)

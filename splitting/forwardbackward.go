@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -48,11 +47,6 @@ type ForwardBackward struct {
 	certificate
 }
 
-var (
-	_ Method   = (*ForwardBackward)(nil)
-	_ Statuser = (*ForwardBackward)(nil)
-)
-
 // Init implements Method. The error wraps ErrProblem if no closed form of prox_{G+H} is known.
 func (m *ForwardBackward) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if err := p.plain("ForwardBackward"); err != nil {
@@ -60,9 +54,7 @@ func (m *ForwardBackward) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	var ok bool
 	if m.psi, ok = p.sum(); !ok {
-		return fmt.Errorf("%w: ForwardBackward: no closed form of prox of G + H is known; DavisYin and StochasticTOS need "+
-			"none",
-			ErrProblem)
+		return unfit("ForwardBackward: no closed form of prox of G + H is known; DavisYin and StochasticTOS need none")
 	}
 	if err := rule("ForwardBackward.Rule", m.Rule, FixedStep, LineSearch); err != nil {
 		return err
@@ -76,8 +68,8 @@ func (m *ForwardBackward) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 		return err
 	}
 	if !m.search && !m.Plain && m.StepSize > 1/m.lip {
-		return fmt.Errorf("%w: ForwardBackward.StepSize = %v, want a number in (0, 1/L_f], 1/L_f = %v, or 0 for 1/L_f; "+
-			"Plain takes up to 2/L_f", ErrSettings, m.StepSize, 1/m.lip)
+		return invalid("ForwardBackward.StepSize = %v, want a number in (0, 1/L_f], 1/L_f = %v, or 0 for 1/L_f; Plain "+
+			"takes up to 2/L_f", m.StepSize, 1/m.lip)
 	}
 	m.t = 1
 	m.x, m.y, m.p, m.grad = resize(m.x, n), resize(m.y, n), resize(m.p, n), resize(m.grad, n)

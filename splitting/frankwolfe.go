@@ -2,9 +2,9 @@ package splitting
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -22,18 +22,17 @@ import (
 //
 //	a = argmax_{w_a>0} ⟨∇f(x),v_a⟩,   x ← x + τ(s − v_a),   τ ≤ w_a.
 //
-//	rule          τ                                    Γ, with D the diameter of C
-//	FixedStep     min{τ_max, Γ′/(L_f‖d‖²)} for the     min Γ = O(L_f D²/k) [Jag13, Thm. 2];
-//	              direction d, Γ′ = −⟨∇f(x),d⟩         pairwise linear if f is strongly convex
-//	LineSearch    the same, L_f by backtracking        [LJ15, Thm. 1], except in swap steps
-//	              [PNAJ20, Algorithm 2]
-//	OpenLoopStep  2/(k+2), never pairwise              min Γ = O(L_f D²/k)
+//	rule        τ                                    Γ, with D the diameter of C
+//	FixedStep   min{τ_max, Γ′/(L_f‖d‖²)} for the     min Γ = O(L_f D²/k) [Jag13, Thm. 2];
+//	            direction d, Γ′ = −⟨∇f(x),d⟩         pairwise linear if f is strongly convex
+//	LineSearch  the same, L_f by backtracking        [LJ15, Thm. 1], except in swap steps
+//	            [PNAJ20, Algorithm 2]
 //
 // If L_f is +Inf, FixedStep means LineSearch. The residual is √(2μΓ) for a strongly convex f; with
 // pairwise steps it may be dist(0, ∂J(X)) + L_f·prox.Shift, if less. Otherwise it is +Inf, and
 // Settings.Gap ends the solve.
 type FrankWolfe struct {
-	// Rule is FixedStep, LineSearch or OpenLoopStep.
+	// Rule is FixedStep or LineSearch.
 	Rule StepRule
 	// Plain turns pairwise steps off.
 	Plain bool
@@ -46,7 +45,7 @@ type FrankWolfe struct {
 	gamma     float64 // 1/L_f or its estimate
 	search    bool
 	line      lineSearch
-	terms, k  int
+	terms     int
 	x, s, dir []float64
 	next      []float64
 	grad      []float64
@@ -56,47 +55,35 @@ type FrankWolfe struct {
 	stalling
 }
 
-var (
-	_ Method   = (*FrankWolfe)(nil)
-	_ Statuser = (*FrankWolfe)(nil)
-	_ Gapper   = (*FrankWolfe)(nil)
-)
-
 // Init implements Method. It begins at the projection of x0. The error wraps ErrProblem unless one
 // of G and H is a bounded prox.LinearMinimizer and the other is nil.
 func (m *FrankWolfe) Init(p Problem, x0 []float64, _ *rand.Rand) error {
-	if err := p.plain("FrankWolfe"); err != nil {
-		return err
-	}
-	if err := rule("FrankWolfe.Rule", m.Rule, FixedStep, LineSearch, OpenLoopStep); err != nil {
+	if err := cmp.Or(p.plain("FrankWolfe"), rule("FrankWolfe.Rule", m.Rule, FixedStep, LineSearch)); err != nil {
 		return err
 	}
 	n := len(x0)
 	set, ok := cmp.Or(p.G, p.H).(prox.LinearMinimizer)
 	if !ok || p.G != nil && p.H != nil {
-		return fmt.Errorf("%w: FrankWolfe: G + H is not one prox.LinearMinimizer, want a set such as prox.L1Ball as G or H "+
-			"and nil as the other", ErrProblem)
+		return unfit("FrankWolfe: G + H is not one prox.LinearMinimizer, want a set such as prox.L1Ball as G or H and nil " +
+			"as the other")
 	}
 	if r := set.Radius(n); !(r >= 0) || math.IsInf(r, 1) {
-		return fmt.Errorf("%w: FrankWolfe: the set has Radius %v, want a bounded one", ErrProblem, r)
+		return unfit("FrankWolfe: the set has Radius %v, want a bounded one", r)
 	}
 	m.f, m.set, m.normal, m.atoms = smooth(p.F), set, nil, nil
-	m.lip, m.mu, m.terms, m.k = m.f.Smoothness(), convexity(p.F), terms(p.F), 0
+	m.lip, m.mu, m.terms = m.f.Smoothness(), convexity(p.F), terms(p.F)
 	m.line.init(m.f, n, m.terms)
 	m.x, m.s, m.dir, m.next = resize(m.x, n), resize(m.s, n), resize(m.dir, n), resize(m.next, n)
 	m.grad, m.best = resize(m.grad, n), resize(m.best, n)
 	set.Prox(m.x, x0, 1)
 	copy(m.best, m.x)
-	m.search = false
-	if m.Rule != OpenLoopStep {
-		var err error
-		if m.gamma, _, m.search, err = firstStep("FrankWolfe", 0, 1, m.Rule, m.f, &m.line, m.x); err != nil {
-			return err
-		}
-		if !m.Plain {
-			if m.atoms = newAtoms(set, m.x); m.atoms != nil {
-				m.normal, _ = set.(prox.Subdifferential)
-			}
+	var err error
+	if m.gamma, _, m.search, err = firstStep("FrankWolfe", 0, 1, m.Rule, m.f, &m.line, m.x); err != nil {
+		return err
+	}
+	if !m.Plain {
+		if m.atoms = newAtoms(set, m.x); m.atoms != nil {
+			m.normal, _ = set.(prox.Subdifferential)
 		}
 	}
 	m.gap, m.residual, m.stalled = math.Inf(1), math.Inf(1), false
@@ -136,21 +123,13 @@ func (m *FrankWolfe) Step(loc *Location, stats *Stats) {
 		m.stalled = true
 		return
 	}
-	m.k++
-	tau := 2 / float64(m.k+1)
-	if m.Rule != OpenLoopStep {
-		tau = m.length(slope, most, stats)
-	}
+	tau := m.length(slope, most, stats)
 	floats.AddScaledTo(m.next, x, tau, dir)
 	if m.atoms != nil {
 		m.atoms.move(from, tau)
 		m.atoms.point(m.next)
 	}
-	same := true
-	for i, v := range m.next {
-		same = same && v == x[i]
-	}
-	m.stalled = same
+	m.stalled = slices.Equal(m.next, x)
 	m.x, m.next = m.next, x
 }
 
@@ -191,8 +170,7 @@ func (m *FrankWolfe) prove(loc *Location, gap float64) {
 	loc.Residual = m.residual
 }
 
-// Gap implements Gapper.
-func (m *FrankWolfe) Gap() float64 { return m.gap }
+func (m *FrankWolfe) dualityGap() float64 { return m.gap }
 
 // atoms are the weights of a convex combination of the vertices r·e_j, and of −r·e_j if signs is 2.
 type atoms struct {

@@ -38,7 +38,7 @@ func TestFrankWolfe(t *testing.T) {
 			best := p.Func(ref.X)
 			diameter := 2 * set.Radius(d)
 			for _, m := range []*splitting.FrankWolfe{
-				{}, {Rule: splitting.LineSearch}, {Rule: splitting.OpenLoopStep}, {Plain: true}, {Rule: splitting.LineSearch,
+				{}, {Rule: splitting.LineSearch}, {Plain: true}, {Rule: splitting.LineSearch,
 					Plain: true},
 			} {
 				name := fmt.Sprintf("%s, %s, %v, plain %v", fname, sname, m.Rule, m.Plain)

@@ -2,7 +2,6 @@ package splitting
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -46,11 +45,6 @@ type LBFGS struct {
 	stalling
 }
 
-var (
-	_ Method   = (*LBFGS)(nil)
-	_ Statuser = (*LBFGS)(nil)
-)
-
 // bends returns the w of G + H = (w/2)‖x‖², if G + H has that form.
 func (p Problem) bends() (w float64, ok bool) {
 	if p.H != nil {
@@ -73,12 +67,10 @@ func (m *LBFGS) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	var ok bool
 	if m.weight, ok = p.bends(); !ok {
-		return fmt.Errorf("%w: LBFGS: G + H is not smooth, want nil or one prox.SquaredL2; ForwardBackward needs a "+
-			"proximal map only",
-			ErrProblem)
+		return unfit("LBFGS: G + H is not smooth, want nil or one prox.SquaredL2; ForwardBackward needs a proximal map only")
 	}
 	if m.Memory < 0 {
-		return fmt.Errorf("%w: LBFGS.Memory = %d, want a number of pairs, or 0 for 10", ErrSettings, m.Memory)
+		return invalid("LBFGS.Memory = %d, want a number of pairs, or 0 for 10", m.Memory)
 	}
 	k := cmp.Or(m.Memory, 10)
 	n := len(x0)

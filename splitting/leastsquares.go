@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -10,8 +9,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
-
-	"github.com/privopt/privopt/prox"
 )
 
 // LeastSquares is f(x) = ½‖Ax − y‖² with A stored column by column, for coordinate descent.
@@ -25,12 +22,6 @@ type LeastSquares struct {
 	lip, mu         float64
 	pool            sync.Pool // *[]float64 of length n
 }
-
-var (
-	_ Smooth      = (*LeastSquares)(nil)
-	_ Convex      = (*LeastSquares)(nil)
-	_ nonnegative = (*LeastSquares)(nil)
-)
 
 func (f *LeastSquares) nonnegative() {}
 
@@ -64,12 +55,11 @@ func (e *equations) mulTrans(v, r []float64) {
 // an entry is not finite, or len(y) is not n.
 func NewLeastSquares(a mat.Matrix, y []float64) (*LeastSquares, error) {
 	if a == nil {
-		return nil, fmt.Errorf("%w: LeastSquares: A is nil, want a matrix", ErrProblem)
+		return nil, unfit("LeastSquares: A is nil, want a matrix")
 	}
 	n, d := a.Dims()
 	if len(y) != n {
-		return nil, fmt.Errorf("%w: LeastSquares: y has %d entries, want one for each of the %d rows of A",
-			ErrProblem, len(y), n)
+		return nil, unfit("LeastSquares: y has %d entries, want one for each of the %d rows of A", len(y), n)
 	}
 	f := &LeastSquares{equations: equations{n, d, make([]float64, n*d), slices.Clone(y)}}
 	f.pool.New = func() any { r := make([]float64, n); return &r }
@@ -79,7 +69,7 @@ func NewLeastSquares(a mat.Matrix, y []float64) (*LeastSquares, error) {
 	}
 	transpose(f.at, raw.RawMatrix())
 	if !finite(f.at) || !finite(f.y) {
-		return nil, fmt.Errorf("%w: LeastSquares: an entry of A or y is not finite, want finite numbers", ErrProblem)
+		return nil, unfit("LeastSquares: an entry of A or y is not finite, want finite numbers")
 	}
 	return f, nil
 }
@@ -107,9 +97,6 @@ func transpose(dst []float64, a blas64.General) {
 		}
 	}
 }
-
-// Dims returns the shape n×d of A.
-func (f *LeastSquares) Dims() (n, d int) { return f.n, f.d }
 
 // Func returns ½‖Ax − y‖².
 func (f *LeastSquares) Func(x []float64) float64 {
@@ -200,39 +187,13 @@ func (f *LeastSquares) leastSquare() float64 {
 	return math.Ldexp(least*least*(1-0x1p-50), 2*exp)
 }
 
-// Gap returns the duality gap of min ½‖Ax − y‖² + g(x) + h(x) at x for a coordinatewise g + h, an
-// upper bound on J(x) − J*. It is +Inf where x is outside the domain or no bound is known. With v =
-// A'r, r = y − Ax, ψ = g + h and the conjugates ψⱼ*, every s has
+// leastSquaresGap returns the duality gap of ½‖Ax − y‖² + ψ(x) at an x in the box, for r = y − Ax
+// and v = A'r, and NaN where a number is too large for float64. With the conjugates ψⱼ* every s has
 //
 //	J* ≥ s⟨r,y⟩ − ½s²‖r‖² − Σⱼ ψⱼ*(svⱼ).
 //
 // s is 1, or the largest s ≤ 1 with a finite sum. For s < 1 the bound is a difference, and n + d
 // units of 2⁻⁵³ of its terms are added for its rounding. The rounding of r and v has no allowance.
-func (f *LeastSquares) Gap(x []float64, g, h prox.Operator) float64 {
-	psi, ok := Problem{G: g, H: h}.coordinatewise()
-	var p penalty
-	if !ok || p.init(psi, f.d) != nil {
-		return math.Inf(1)
-	}
-	if len(x) != f.d {
-		panic(badLen)
-	}
-	for j, v := range x {
-		if !(p.lo[j] <= v && v <= p.hi[j]) {
-			return math.Inf(1)
-		}
-	}
-	r, v := make([]float64, f.n), make([]float64, f.d)
-	f.rest(r, x)
-	f.mulTrans(v, r)
-	if gap := p.leastSquaresGap(x, v, f.y, r); gap >= 0 {
-		return gap
-	}
-	return math.Inf(1) // NaN: x is too large for float64
-}
-
-// leastSquaresGap returns the Gap for r = y − Ax, v = A'r and an x in the box, NaN where a number
-// is too large for float64.
 func (p *penalty) leastSquaresGap(x, v, y, r []float64) float64 {
 	s := 1.0
 	for j, vj := range v {

@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -24,28 +23,16 @@ type Linear interface {
 	Norm() float64
 }
 
-var (
-	_ Linear = (*Matrix)(nil)
-	_ Linear = (*Selection)(nil)
-	_ Linear = (*Differences)(nil)
-)
-
-// Matrix is a dense K.
-type Matrix struct {
-	a    blas64.General
-	norm float64
-}
-
-// NewMatrix copies a. It computes ‖K‖₂ from the smaller of KKᵀ and KᵀK in O(min(m,d)²max(m,d)), and
-// adds the rounding error. The error wraps ErrProblem if a is nil or empty, or an entry or ‖K‖² is
-// not finite.
-func NewMatrix(a mat.Matrix) (*Matrix, error) {
+// NewMatrix returns a copy of a as K. It computes ‖K‖₂ from the smaller of KKᵀ and KᵀK in
+// O(min(m,d)²max(m,d)), and adds the rounding error. The error wraps ErrProblem if a is nil or
+// empty, or an entry or ‖K‖² is not finite.
+func NewMatrix(a mat.Matrix) (Linear, error) {
 	if a == nil {
-		return nil, fmt.Errorf("%w: Matrix: nil, want a matrix; a nil Problem.K is the identity", ErrProblem)
+		return nil, unfit("Matrix: nil, want a matrix; a nil Problem.K is the identity")
 	}
 	m, d := a.Dims()
 	if m == 0 || d == 0 {
-		return nil, fmt.Errorf("%w: Matrix: %d×%d, want no empty dimension", ErrProblem, m, d)
+		return nil, unfit("Matrix: %d×%d, want no empty dimension", m, d)
 	}
 	k := mat.DenseCopyOf(a)
 	// The largest entry is brought to [½, 1): squares neither under- nor overflow.
@@ -58,11 +45,13 @@ func NewMatrix(a mat.Matrix) (*Matrix, error) {
 	} else {
 		gram.SymOuterK(1, side)
 	}
-	var eig mat.EigenSym
-	if !finite(k.RawMatrix().Data) || !eig.Factorize(gram, false) {
-		return nil, fmt.Errorf("%w: Matrix: an entry of K, or its norm, is not finite, want finite numbers", ErrProblem)
+	v, ok := []float64(nil), finite(k.RawMatrix().Data)
+	if ok {
+		v, ok = eigenvalues(gram)
 	}
-	v := eig.Values(nil)
+	if !ok {
+		return nil, unfit("Matrix: an entry of K, or its norm, is not finite, want finite numbers")
+	}
 	// The Gram matrix is within max(m,d)·2⁻⁵³ of its trace, and the eigensolver within a small
 	// multiple of min(m,d)·2⁻⁵³ of the largest eigenvalue; 8 covers the multiple.
 	top := v[len(v)-1] + 8*float64(m+d)*0x1p-53*mat.Trace(gram)
@@ -71,75 +60,70 @@ func NewMatrix(a mat.Matrix) (*Matrix, error) {
 		norm = math.Nextafter(norm, math.Inf(1)) // Ldexp rounds a subnormal norm
 	}
 	if math.IsInf(norm*norm, 1) { // step sizes contain the square
-		return nil, fmt.Errorf("%w: Matrix: the square of its norm is not finite, want smaller numbers", ErrProblem)
+		return nil, unfit("Matrix: the square of its norm is not finite, want smaller numbers")
 	}
-	return &Matrix{k.RawMatrix(), norm}, nil
+	return &dense{k.RawMatrix(), norm}, nil
 }
 
-// Dims returns the dimensions of K.
-func (k *Matrix) Dims() (m, d int) { return k.a.Rows, k.a.Cols }
+// dense is a K that is held as a matrix.
+type dense struct {
+	a    blas64.General
+	norm float64
+}
 
-// MulVec stores Kx in dst.
-func (k *Matrix) MulVec(dst, x []float64) { k.mul(blas.NoTrans, dst, x, k.a.Rows, k.a.Cols) }
+func (k *dense) Dims() (m, d int)             { return k.a.Rows, k.a.Cols }
+func (k *dense) MulVec(dst, x []float64)      { k.mul(blas.NoTrans, dst, x, k.a.Rows, k.a.Cols) }
+func (k *dense) MulVecTrans(dst, y []float64) { k.mul(blas.Trans, dst, y, k.a.Cols, k.a.Rows) }
+func (k *dense) Norm() float64                { return k.norm }
 
-// MulVecTrans stores Kᵀy in dst.
-func (k *Matrix) MulVecTrans(dst, y []float64) { k.mul(blas.Trans, dst, y, k.a.Cols, k.a.Rows) }
-
-func (k *Matrix) mul(t blas.Transpose, dst, x []float64, rows, cols int) {
+func (k *dense) mul(t blas.Transpose, dst, x []float64, rows, cols int) {
 	if len(dst) != rows || len(x) != cols {
 		panic(badLen)
 	}
 	blas64.Gemv(t, 1, k.a, blas64.Vector{N: cols, Data: x, Inc: 1}, 0, blas64.Vector{N: rows, Data: dst, Inc: 1})
 }
 
-// Norm returns an upper bound on ‖K‖₂, within rounding of it.
-func (k *Matrix) Norm() float64 { return k.norm }
-
-// Selection is (Kx)_k = x_{Index[k]}: copies of coordinates. With a group norm h over disjoint
-// ranges of Kx it expresses groups that overlap in any way. ‖K‖₂² is the number of copies of the
-// coordinate that is selected most often.
-type Selection struct{ incidence }
-
-// NewSelection returns the selection of index from dim coordinates. The error wraps ErrProblem if
+// NewSelection returns K with (Kx)_k = x_{index[k]}, copies of some of dim coordinates. With a
+// group norm h over disjoint ranges of Kx it expresses groups that overlap in any way. ‖K‖₂² is the
+// number of copies of the coordinate that is selected most often. The error wraps ErrProblem if
 // index is empty or has an entry outside [0, dim).
-func NewSelection(index []int, dim int) (*Selection, error) {
+func NewSelection(index []int, dim int) (Linear, error) {
 	if len(index) == 0 {
-		return nil, fmt.Errorf("%w: Selection: no index, want at least one", ErrProblem)
+		return nil, unfit("Selection: no index, want at least one")
 	}
 	for k, i := range index {
 		if i < 0 || i >= dim {
-			return nil, fmt.Errorf("%w: Selection: Index[%d] = %d, want one in [0, %d)", ErrProblem, k, i, dim)
+			return nil, unfit("Selection: Index[%d] = %d, want one in [0, %d)", k, i, dim)
 		}
 	}
-	return &Selection{newIncidence(slices.Clone(index), nil, dim)}, nil
+	return newIncidence(slices.Clone(index), nil, dim), nil
 }
 
-// Differences is (Kx)_e = x_{b} − x_{a} over the edges e = (a, b) of a graph. With h = prox.L1 the
-// term h(Kx) is the total variation of a signal on the graph, for instance of an image, and with
-// groups of edges it is the isotropic total variation.
+// NewDifferences returns K with (Kx)_e = x_{b} − x_{a} over the edges e = (a, b) of a graph on dim
+// coordinates. With h = prox.L1 the term h(Kx) is the total variation of a signal on the graph, for
+// instance of an image, and with groups of edges it is the isotropic total variation.
 //
 //	‖K‖₂² ≤ max{deg(a) + deg(b) : (a, b) an edge}   [AM85, Thm. 1]
-type Differences struct{ incidence }
-
-// NewDifferences returns the differences along edges between dim coordinates. The error wraps
-// ErrProblem if there is no edge, or an edge is a loop or has an index outside [0, dim).
-func NewDifferences(edges [][2]int, dim int) (*Differences, error) {
+//
+// The error wraps ErrProblem if there is no edge, or an edge is a loop or has an index outside
+// [0, dim).
+func NewDifferences(edges [][2]int, dim int) (Linear, error) {
 	if len(edges) == 0 {
-		return nil, fmt.Errorf("%w: Differences: no edge, want at least one", ErrProblem)
+		return nil, unfit("Differences: no edge, want at least one")
 	}
 	from, to := make([]int, len(edges)), make([]int, len(edges))
 	for k, e := range edges {
 		for _, i := range e {
 			if i < 0 || i >= dim {
-				return nil, fmt.Errorf("%w: Differences: edge %d has index %d, want one in [0, %d)", ErrProblem, k, i, dim)
+				return nil, unfit("Differences: edge %d has index %d, want one in [0, %d)", k, i, dim)
 			}
 		}
 		if e[0] == e[1] {
-			return nil, fmt.Errorf("%w: Differences: edge %d is a loop at %d, want two coordinates", ErrProblem, k, e[0])
+			return nil, unfit("Differences: edge %d is a loop at %d, want two coordinates", k, e[0])
 		}
 		from[k], to[k] = e[0], e[1]
 	}
-	return &Differences{newIncidence(to, from, dim)}, nil
+	return newIncidence(to, from, dim), nil
 }
 
 // incidence is (Kx)_k = x_{to[k]} − x_{from[k]}, or x_{to[k]} for a nil from. With deg(i) the
@@ -150,7 +134,7 @@ type incidence struct {
 	norm     float64
 }
 
-func newIncidence(to, from []int, dim int) incidence {
+func newIncidence(to, from []int, dim int) *incidence {
 	degree, most := make(map[int]int), 0
 	for _, i := range slices.Concat(to, from) {
 		degree[i]++
@@ -162,13 +146,11 @@ func newIncidence(to, from []int, dim int) incidence {
 		}
 		most = max(most, entries)
 	}
-	return incidence{to, from, dim, math.Sqrt(float64(most)) * (1 + 0x1p-52)}
+	return &incidence{to, from, dim, math.Sqrt(float64(most)) * (1 + 0x1p-52)}
 }
 
-// Dims returns the number of rows and of coordinates.
 func (k *incidence) Dims() (m, d int) { return len(k.to), k.dim }
 
-// MulVec stores Kx in dst.
 func (k *incidence) MulVec(dst, x []float64) {
 	if len(dst) != len(k.to) || len(x) != k.dim {
 		panic(badLen)
@@ -181,7 +163,6 @@ func (k *incidence) MulVec(dst, x []float64) {
 	}
 }
 
-// MulVecTrans stores Kᵀy in dst.
 func (k *incidence) MulVecTrans(dst, y []float64) {
 	if len(dst) != k.dim || len(y) != len(k.to) {
 		panic(badLen)
@@ -195,7 +176,6 @@ func (k *incidence) MulVecTrans(dst, y []float64) {
 	}
 }
 
-// Norm returns an upper bound on ‖K‖₂.
 func (k *incidence) Norm() float64 { return k.norm }
 
 // identity is the K that a nil field of Problem means.
@@ -219,8 +199,8 @@ func (p Problem) plain(method string) error {
 	if p.K == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %s: K is not nil, and only PrimalDual takes h(Kx); leave K nil, or use PrimalDual, or put "+
-		"prox.TightFrame(h, K) in H if KKᵀ = νI", ErrProblem, method)
+	return unfit("%s: K is not nil, and only PrimalDual takes h(Kx); leave K nil, or use PrimalDual, or put "+
+		"prox.TightFrame(h, K) in H if KKᵀ = νI", method)
 }
 
 // Func returns f(x) + g(x) + h(Kx). It allocates where K is not nil.

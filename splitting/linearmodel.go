@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -15,14 +14,11 @@ import (
 	"github.com/privopt/privopt/randmat"
 )
 
-// LinearModel is f(x) = Σᵢ φ(⟨aᵢ,x⟩; yᵢ) over the rows aᵢ of A, for a scalar loss φ ≥ 0 with
+// linearModel is f(x) = Σᵢ φ(⟨aᵢ,x⟩; yᵢ) over the rows aᵢ of A, for a scalar loss φ ≥ 0 with
 // 0 ≤ φ″ ≤ c.
 //
 //	∇f(x) = A'φ′(Ax),   ∇²f(x) = A'diag(φ″(Ax))A,   L_f ≤ c·λ_max(A'A)
-//
-// It is a [FiniteSum] of n terms and a [Hessianer], so every method of this package applies to it.
-// It is not strongly convex; a ridge is [prox.SquaredL2] as G or H. It is safe for concurrent use.
-type LinearModel struct {
+type linearModel struct {
 	a       *mat.Dense // n×d
 	y       []float64
 	phi     scalar
@@ -44,19 +40,13 @@ type work struct {
 	rows blas64.General // some rows of A, scaled
 }
 
-var (
-	_ FiniteSum    = (*LinearModel)(nil)
-	_ TermSmoother = (*LinearModel)(nil)
-	_ FuncGrader   = (*LinearModel)(nil)
-	_ Hessianer    = (*LinearModel)(nil)
-	_ nonnegative  = (*LinearModel)(nil)
-)
-
 // NewLogistic returns f(x) = Σᵢ log(1 + exp(−yᵢ⟨aᵢ,x⟩)), c = ¼, for the rows aᵢ of a, n×d, and
 // classes yᵢ: class 1 if positive, else class −1, so that labels −1, 1 and labels 0, 1 mean the
-// same. It copies a and y. The error wraps ErrProblem if a is nil or empty, len(y) is not n, or an
-// entry is not finite.
-func NewLogistic(a mat.Matrix, y []float64) (*LinearModel, error) {
+// same. It has n terms and is a [Hessianer], so every method of this package applies to it. It is
+// not strongly convex; a ridge is [prox.SquaredL2] as G or H. It is safe for concurrent use. a and
+// y are copied. The error wraps ErrProblem if a is nil or empty, len(y) is not n, or an entry is
+// not finite.
+func NewLogistic(a mat.Matrix, y []float64) (FiniteSum, error) {
 	return newLinearModel("Logistic", a, y, loss.Logistic{}, 0.25)
 }
 
@@ -65,29 +55,28 @@ func NewLogistic(a mat.Matrix, y []float64) (*LinearModel, error) {
 //
 //	φ(r) = ½r² where |r| ≤ delta,   delta·|r| − ½delta² elsewhere.
 //
-// It copies a and y. The error wraps ErrProblem as for [NewLogistic], and if delta is not a
-// positive finite number.
-func NewHuber(a mat.Matrix, y []float64, delta float64) (*LinearModel, error) {
+// See [NewLogistic]. The error wraps ErrProblem also if delta is not a positive finite number.
+func NewHuber(a mat.Matrix, y []float64, delta float64) (FiniteSum, error) {
 	if !(delta > 0) || math.IsInf(delta, 1) {
-		return nil, fmt.Errorf("%w: Huber: delta = %v, want a positive finite number", ErrProblem, delta)
+		return nil, unfit("Huber: delta = %v, want a positive finite number", delta)
 	}
 	return newLinearModel("Huber", a, y, loss.Huber{Delta: delta}, 1)
 }
 
-func newLinearModel(name string, a mat.Matrix, y []float64, phi scalar, curve float64) (*LinearModel, error) {
+func newLinearModel(name string, a mat.Matrix, y []float64, phi scalar, curve float64) (FiniteSum, error) {
 	if a == nil {
-		return nil, fmt.Errorf("%w: %s: A is nil, want a matrix", ErrProblem, name)
+		return nil, unfit("%s: A is nil, want a matrix", name)
 	}
 	n, d := a.Dims()
 	if n == 0 || d == 0 {
-		return nil, fmt.Errorf("%w: %s: A is %d×%d, want no empty dimension", ErrProblem, name, n, d)
+		return nil, unfit("%s: A is %d×%d, want no empty dimension", name, n, d)
 	}
 	if len(y) != n {
-		return nil, fmt.Errorf("%w: %s: %d labels for %d rows of A, want one a row", ErrProblem, name, len(y), n)
+		return nil, unfit("%s: %d labels for %d rows of A, want one a row", name, len(y), n)
 	}
-	f := &LinearModel{a: mat.DenseCopyOf(a), y: slices.Clone(y), phi: phi, curve: curve}
+	f := &linearModel{a: mat.DenseCopyOf(a), y: slices.Clone(y), phi: phi, curve: curve}
 	if !finite(f.a.RawMatrix().Data) || !finite(f.y) {
-		return nil, fmt.Errorf("%w: %s: an entry of A or y is not finite, want finite numbers", ErrProblem, name)
+		return nil, unfit("%s: an entry of A or y is not finite, want finite numbers", name)
 	}
 	for i := range n {
 		size := norm(f.a.RawRowView(i))
@@ -101,13 +90,12 @@ func newLinearModel(name string, a mat.Matrix, y []float64, phi scalar, curve fl
 	return f, nil
 }
 
-func (f *LinearModel) nonnegative() {}
+func (f *linearModel) nonnegative() {}
 
-// Len returns n.
-func (f *LinearModel) Len() int { return len(f.y) }
+func (f *linearModel) Len() int { return len(f.y) }
 
 // predict stores Ax in u.
-func (f *LinearModel) predict(u, x []float64) {
+func (f *linearModel) predict(u, x []float64) {
 	n, d := f.a.Dims()
 	if len(x) != d {
 		panic(badLen)
@@ -116,8 +104,7 @@ func (f *LinearModel) predict(u, x []float64) {
 		blas64.Vector{N: n, Data: u, Inc: 1})
 }
 
-// Func returns Σᵢ φ(⟨aᵢ,x⟩; yᵢ).
-func (f *LinearModel) Func(x []float64) float64 {
+func (f *linearModel) Func(x []float64) float64 {
 	w := f.pool.Get().(*work)
 	defer f.pool.Put(w)
 	f.predict(w.u, x)
@@ -129,11 +116,9 @@ func (f *LinearModel) Func(x []float64) float64 {
 	return s
 }
 
-// Grad stores A'φ′(Ax) in dst.
-func (f *LinearModel) Grad(dst, x []float64) { f.FuncGrad(dst, x) }
+func (f *linearModel) Grad(dst, x []float64) { f.FuncGrad(dst, x) }
 
-// FuncGrad stores A'φ′(Ax) in dst and returns f(x).
-func (f *LinearModel) FuncGrad(dst, x []float64) float64 {
+func (f *linearModel) FuncGrad(dst, x []float64) float64 {
 	w := f.pool.Get().(*work)
 	defer f.pool.Put(w)
 	f.predict(w.u, x)
@@ -150,8 +135,7 @@ func (f *LinearModel) FuncGrad(dst, x []float64) float64 {
 	return s
 }
 
-// GradTerms stores Σ_{i∈idx} φ′(⟨aᵢ,x⟩; yᵢ)aᵢ in dst.
-func (f *LinearModel) GradTerms(dst, x []float64, idx []int) {
+func (f *linearModel) GradTerms(dst, x []float64, idx []int) {
 	if _, d := f.a.Dims(); len(x) != d || len(dst) != d {
 		panic(badLen)
 	}
@@ -164,11 +148,9 @@ func (f *LinearModel) GradTerms(dst, x []float64, idx []int) {
 	}
 }
 
-// TermSmoothness returns c·maxᵢ ‖aᵢ‖².
-func (f *LinearModel) TermSmoothness() float64 { return f.curve * f.row }
+func (f *linearModel) TermSmoothness() float64 { return f.curve * f.row }
 
-// Hessian stores A'diag(φ″(Ax))A in dst.
-func (f *LinearModel) Hessian(dst *mat.SymDense, x []float64) {
+func (f *linearModel) Hessian(dst *mat.SymDense, x []float64) {
 	w := f.pool.Get().(*work)
 	defer f.pool.Put(w)
 	f.predict(w.u, x)
@@ -200,9 +182,7 @@ func (f *LinearModel) Hessian(dst *mat.SymDense, x []float64) {
 	}
 }
 
-// Smoothness returns c times an upper bound on λ_max(A'A), computed once, see
-// [LeastSquares.Smoothness].
-func (f *LinearModel) Smoothness() float64 {
+func (f *linearModel) Smoothness() float64 {
 	f.lipOnce.Do(func() { f.lip = f.curve * largestSquare(f.a.RawMatrix()) })
 	return f.lip
 }

@@ -26,6 +26,14 @@ func randomRows(n, d int) (*mat.Dense, []float64) {
 	return a, y
 }
 
+// abilities are those of the sums of this file.
+type abilities interface {
+	splitting.FiniteSum
+	splitting.TermSmoother
+	splitting.FuncGrader
+	splitting.Hessianer
+}
+
 // Values, gradients and Hessians agree with the sum of scalar losses written out in
 // methods_test.go.
 func TestLinearModel(t *testing.T) {
@@ -37,11 +45,11 @@ func TestLinearModel(t *testing.T) {
 		robust, err := splitting.NewHuber(a, y, 0.7)
 		require.NoError(t, err)
 		for name, c := range map[string]struct {
-			f   *splitting.LinearModel
+			f   abilities
 			ref *glm
 		}{
-			"logistic": {logit, &glm{a: a, b: y, phi: logistic, curve: 0.25}},
-			"huber":    {robust, &glm{a: a, b: y, phi: huber(0.7), curve: 1}},
+			"logistic": {logit.(abilities), &glm{a: a, b: y, phi: logistic, curve: 0.25}},
+			"huber":    {robust.(abilities), &glm{a: a, b: y, phi: huber(0.7), curve: 1}},
 		} {
 			x, g, want := make([]float64, d), make([]float64, d), make([]float64, d)
 			for j := range x {
@@ -104,14 +112,14 @@ func TestLinearModelIsSolvedByNewton(t *testing.T) {
 func TestLinearModelRefuses(t *testing.T) {
 	a, y := randomRows(3, 2)
 	bad := mat.NewDense(3, 2, []float64{1, 2, math.NaN(), 4, 5, 6})
-	for _, call := range []func() (*splitting.LinearModel, error){
-		func() (*splitting.LinearModel, error) { return splitting.NewLogistic(nil, y) },
-		func() (*splitting.LinearModel, error) { return splitting.NewLogistic(a, y[:2]) },
-		func() (*splitting.LinearModel, error) { return splitting.NewLogistic(bad, y) },
-		func() (*splitting.LinearModel, error) { return splitting.NewLogistic(&mat.Dense{}, nil) },
-		func() (*splitting.LinearModel, error) { return splitting.NewHuber(a, []float64{1, 2, math.Inf(1)}, 1) },
-		func() (*splitting.LinearModel, error) { return splitting.NewHuber(a, y, 0) },
-		func() (*splitting.LinearModel, error) { return splitting.NewHuber(a, y, math.Inf(1)) },
+	for _, call := range []func() (splitting.FiniteSum, error){
+		func() (splitting.FiniteSum, error) { return splitting.NewLogistic(nil, y) },
+		func() (splitting.FiniteSum, error) { return splitting.NewLogistic(a, y[:2]) },
+		func() (splitting.FiniteSum, error) { return splitting.NewLogistic(bad, y) },
+		func() (splitting.FiniteSum, error) { return splitting.NewLogistic(&mat.Dense{}, nil) },
+		func() (splitting.FiniteSum, error) { return splitting.NewHuber(a, []float64{1, 2, math.Inf(1)}, 1) },
+		func() (splitting.FiniteSum, error) { return splitting.NewHuber(a, y, 0) },
+		func() (splitting.FiniteSum, error) { return splitting.NewHuber(a, y, math.Inf(1)) },
 	} {
 		f, err := call()
 		require.Nil(t, f)

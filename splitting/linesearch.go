@@ -1,7 +1,7 @@
 package splitting
 
 import (
-	"fmt"
+	"cmp"
 	"math"
 	"slices"
 
@@ -21,20 +21,11 @@ const (
 	StronglyConvexStep
 	// RootStep is γ_k = γ/√(k+1).
 	RootStep
-	// AdaptiveStep divides γ by the root of the sum of squared gradients.
-	AdaptiveStep
-	// OpenLoopStep is 2/(k+2), for FrankWolfe only.
-	OpenLoopStep
 )
-
-var ruleNames = []string{"FixedStep", "LineSearch", "StronglyConvexStep", "RootStep", "AdaptiveStep", "OpenLoopStep"}
 
 // String returns the name of the constant.
 func (r StepRule) String() string {
-	if r < 0 || int(r) >= len(ruleNames) {
-		return fmt.Sprintf("invalid rule %d", int(r))
-	}
-	return ruleNames[r]
+	return name("rule", int(r), "FixedStep", "LineSearch", "StronglyConvexStep", "RootStep")
 }
 
 // rule returns an error unless r is one of the allowed rules.
@@ -42,7 +33,7 @@ func rule(field string, r StepRule, allowed ...StepRule) error {
 	if slices.Contains(allowed, r) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s = %v, want one of %v", ErrSettings, field, r, allowed)
+	return invalid("%s = %v, want one of %v", field, r, allowed)
 }
 
 // lineSearch finds a γ with
@@ -140,27 +131,29 @@ func (s *lineSearch) guess(x0 []float64) float64 {
 }
 
 // firstStep returns the first γ, L_f (+Inf if unknown), and whether the method has to search,
-// because the rule is LineSearch or L_f is unknown.
+// because the rule is LineSearch or L_f is unknown. Without a search γ is step, or factor/L_f if
+// step is 0; it refuses steps outside (0, 2/L_f), with which the methods do not converge.
 func firstStep(
 	field string, step, factor float64, r StepRule, f Smooth, s *lineSearch, x0 []float64,
 ) (gamma, lip float64, search bool, err error) {
 	lip = f.Smoothness()
-	if r != LineSearch && !math.IsInf(lip, 1) {
-		gamma, lip, err = stepSize(field, step, factor, f)
-		return gamma, lip, false, err
+	search = r == LineSearch || math.IsInf(lip, 1)
+	switch {
+	case !(lip >= 0) || search && r == StronglyConvexStep:
+		err = unfit("F.Smoothness() = %v, want a Lipschitz constant of the gradient, or +Inf and LineSearch", lip)
+	case search && (!(step >= 0) || math.IsInf(step, 1)):
+		err = invalid("%s = %v, want a positive number to begin the search with, or 0 for a guess", field, step)
+	case search:
+		if gamma = step; gamma == 0 {
+			gamma = s.guess(x0)
+		}
+		s.most = farther * gamma
+	case !(step >= 0) || step >= 2/lip: // +Inf for an affine F
+		err = invalid("%s = %v, want a number in (0, 2/L_f), or 0 for %v/L_f", field, step, factor)
+	default:
+		if gamma = cmp.Or(step, factor/lip); math.IsInf(gamma, 1) {
+			gamma = 1 // F is affine, or nearly: every step size is allowed
+		}
 	}
-	if r == StronglyConvexStep || math.IsNaN(lip) || lip < 0 {
-		return 0, 0, false, fmt.Errorf("%w: F.Smoothness() = %v, want a Lipschitz constant of the gradient, or +Inf and "+
-			"LineSearch", ErrProblem,
-			lip)
-	}
-	if !(step >= 0) || math.IsInf(step, 1) {
-		return 0, 0, false, fmt.Errorf("%w: %s = %v, want a positive number to begin the search with, or 0 for a guess",
-			ErrSettings, field, step)
-	}
-	if gamma = step; gamma == 0 {
-		gamma = s.guess(x0)
-	}
-	s.most = farther * gamma
-	return gamma, lip, true, nil
+	return gamma, lip, search, err
 }

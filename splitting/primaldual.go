@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 )
@@ -47,11 +46,6 @@ type PrimalDual struct {
 	certificate
 }
 
-var (
-	_ Method   = (*PrimalDual)(nil)
-	_ Statuser = (*PrimalDual)(nil)
-)
-
 // Init implements Method.
 func (m *PrimalDual) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if err := rule("PrimalDual.Rule", m.Rule, FixedStep, StronglyConvexStep); err != nil {
@@ -60,7 +54,7 @@ func (m *PrimalDual) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	m.shift = 0
 	if m.Rule == StronglyConvexStep {
 		if m.shift = convexity(p.F); m.shift == 0 {
-			return fmt.Errorf("%w: PrimalDual: StronglyConvexStep needs F.Convexity() > 0; FixedStep does not", ErrProblem)
+			return unfit("PrimalDual: StronglyConvexStep needs F.Convexity() > 0; FixedStep does not")
 		}
 	}
 	d := len(x0)
@@ -89,16 +83,15 @@ func (m *PrimalDual) keep() { m.save(m.y) }
 // steps sets τ and σ for L_f = lip.
 func (m *PrimalDual) steps(lip, mu float64) error {
 	if !(lip >= 0) || math.IsInf(lip, 1) {
-		return fmt.Errorf("%w: PrimalDual: F.Smoothness() = %v, want a finite number ≥ 0; ForwardBackward and DavisYin can "+
-			"search for a step", ErrProblem, lip)
+		return unfit("PrimalDual: F.Smoothness() = %v, want a finite number ≥ 0; ForwardBackward and DavisYin can search "+
+			"for a step", lip)
 	}
 	for _, s := range []struct {
 		name string
 		v    float64
 	}{{"Tau", m.Tau}, {"Sigma", m.Sigma}} {
 		if !(s.v >= 0) || math.IsInf(s.v, 1) {
-			return fmt.Errorf("%w: PrimalDual.%s = %v, want a positive finite number, or 0 for a default",
-				ErrSettings, s.name, s.v)
+			return invalid("PrimalDual.%s = %v, want a positive finite number, or 0 for a default", s.name, s.v)
 		}
 	}
 	need, k2 := lip/2, m.k.Norm()*m.k.Norm() // of 1/τ − σ‖K‖²
@@ -130,8 +123,8 @@ func (m *PrimalDual) steps(lip, mu float64) error {
 		m.sigma = inside * (1/m.tau - need) / k2
 	}
 	if slack := 1/m.tau - m.sigma*k2; !(m.sigma > 0) || slack < need || slack == need && m.Rule == FixedStep && lip > 0 {
-		return fmt.Errorf("%w: PrimalDual: Tau = %v and Sigma = %v, want 1/Tau − Sigma·‖K‖² beyond %v with ‖K‖ = %v, "+
-			"or 0 for either", ErrSettings, m.Tau, m.Sigma, need, m.k.Norm())
+		return invalid("PrimalDual: Tau = %v and Sigma = %v, want 1/Tau − Sigma·‖K‖² beyond %v with ‖K‖ = %v, or 0 for "+
+			"either", m.Tau, m.Sigma, need, m.k.Norm())
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -45,26 +44,19 @@ type ProxNewton struct {
 	stalling
 }
 
-var (
-	_ Method   = (*ProxNewton)(nil)
-	_ Statuser = (*ProxNewton)(nil)
-)
-
 // Init implements Method. The error wraps ErrProblem if F has no Hessian or G + H is neither
 // coordinatewise nor a ball.
 func (m *ProxNewton) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	var ok bool
 	if m.f, ok = hessian(p.F); !ok {
-		return fmt.Errorf("%w: ProxNewton: F has no Hessian; ForwardBackward and DavisYin need no Hessian", ErrProblem)
+		return unfit("ProxNewton: F has no Hessian; ForwardBackward and DavisYin need no Hessian")
 	}
 	n := len(x0)
 	if ball, ok := p.ball(); ok {
 		ball.init(n)
 		m.c = ball
 	} else if psi, ok := p.coordinatewise(); !ok {
-		return fmt.Errorf("%w: ProxNewton: G + H is neither coordinatewise nor a ball; ForwardBackward and DavisYin need "+
-			"neither",
-			ErrProblem)
+		return unfit("ProxNewton: G + H is neither coordinatewise nor a ball; ForwardBackward and DavisYin need neither")
 	} else if err := m.coords.init(psi, n); err != nil {
 		return err
 	} else {

@@ -11,13 +11,12 @@ import (
 
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/splitting"
-	"github.com/privopt/privopt/splitting/splittest"
 )
 
 // On a ball Newton ends at the planted minimizer, in a handful of steps.
 func TestProxNewtonOnABall(t *testing.T) {
 	n := 0
-	for _, p := range splittest.Planted() {
+	for _, p := range plantedProblems() {
 		if _, ok := p.H.(prox.L2Ball); !ok || p.G != nil {
 			continue
 		}

@@ -1,7 +1,6 @@
 package splitting
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/blas"
@@ -10,60 +9,51 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Quadratic is f(x) = ½x'Qx − ⟨lin,x⟩ + c with a positive semidefinite Q.
-//
-//	∇f(x) = Qx − lin,   L_f ≥ λ_max(Q),   0 ≤ μ ≤ λ_min(Q)
-//
-// It is safe for concurrent use.
-type Quadratic struct {
+// parabola is f(x) = ½x'Qx − ⟨lin,x⟩ + c.
+type parabola struct {
 	q       *mat.SymDense // both triangles filled
 	lin     []float64
 	c       float64
 	lip, mu float64
 }
 
-var (
-	_ Smooth      = (*Quadratic)(nil)
-	_ Convex      = (*Quadratic)(nil)
-	_ Quadratizer = (*Quadratic)(nil)
-	_ Hessianer   = (*Quadratic)(nil)
-)
-
-// NewQuadratic copies q and lin; a nil lin means 0. It computes the extreme eigenvalues of Q in
-// O(d³), and adds the rounding error of the eigensolver. The error wraps ErrProblem if a
-// coefficient is not finite, Q has a negative eigenvalue, or the size of q is not len(lin).
-func NewQuadratic(q mat.Symmetric, lin []float64, c float64) (*Quadratic, error) {
+// NewQuadratic returns f(x) = ½x'Qx − ⟨lin,x⟩ + c with a positive semidefinite Q, which is also
+// [Convex] and a [Hessianer], and safe for concurrent use.
+//
+//	∇f(x) = Qx − lin,   L_f ≥ λ_max(Q),   0 ≤ μ ≤ λ_min(Q)
+//
+// It copies q and lin; a nil lin means 0. It computes the extreme eigenvalues of Q in O(d³), and
+// adds the rounding error of the eigensolver. The error wraps ErrProblem if a coefficient is not
+// finite, Q has a negative eigenvalue, or the size of q is not len(lin).
+func NewQuadratic(q mat.Symmetric, lin []float64, c float64) (Quadratizer, error) {
 	if q == nil {
-		return nil, fmt.Errorf("%w: Quadratic: the matrix is nil, want a symmetric one", ErrProblem)
+		return nil, unfit("Quadratic: the matrix is nil, want a symmetric one")
 	}
 	d := q.SymmetricDim()
 	if lin != nil && len(lin) != d {
-		return nil, fmt.Errorf("%w: Quadratic: lin has %d entries, want %d, or nil", ErrProblem, len(lin), d)
+		return nil, unfit("Quadratic: lin has %d entries, want %d, or nil", len(lin), d)
 	}
-	f := &Quadratic{q: mat.NewSymDense(d, nil), lin: make([]float64, d), c: c}
+	f := &parabola{q: mat.NewSymDense(d, nil), lin: make([]float64, d), c: c}
 	copy(f.lin, lin)
 	if math.IsNaN(c) || math.IsInf(c, 0) || !finite(f.lin) {
-		return nil, fmt.Errorf("%w: Quadratic: a coefficient is not finite, want finite numbers", ErrProblem)
+		return nil, unfit("Quadratic: a coefficient is not finite, want finite numbers")
 	}
-	raw := f.q.RawSymmetric()
-	for i := range d {
-		for j := range d {
-			raw.Data[i*raw.Stride+j] = q.At(min(i, j), max(i, j))
-		}
-	}
-	if !finite(raw.Data) {
-		return nil, fmt.Errorf("%w: Quadratic: an entry of Q is not finite, want finite numbers", ErrProblem)
+	f.q.CopySym(q)
+	raw := f.q.RawSymmetric().Data
+	mirror(raw, d)
+	if !finite(raw) {
+		return nil, unfit("Quadratic: an entry of Q is not finite, want finite numbers")
 	}
 	v, ok := eigenvalues(f.q)
 	if !ok {
-		return nil, fmt.Errorf("%w: Quadratic: the eigenvalues of Q were not found", ErrProblem)
+		return nil, unfit("Quadratic: the eigenvalues of Q were not found")
 	}
 	// The QR algorithm is backward stable: the error of an eigenvalue is at most a small multiple of
 	// d·2⁻⁵³·‖Q‖, and 8 covers the multiple [LAPACK Users' Guide §4.7].
 	size := math.Max(math.Abs(v[0]), math.Abs(v[d-1]))
 	margin := 8 * float64(d) * 0x1p-53 * size
 	if v[0] < -margin {
-		return nil, fmt.Errorf("%w: Quadratic: Q has a negative eigenvalue, want a positive semidefinite matrix", ErrProblem)
+		return nil, unfit("Quadratic: Q has a negative eigenvalue, want a positive semidefinite matrix")
 	}
 	f.lip, f.mu = math.Max(v[d-1], 0)+margin, math.Max(v[0]-margin, 0)
 	return f, nil
@@ -111,8 +101,7 @@ func quadratic(f Smooth, n int) (q *mat.SymDense, lin []float64, ok bool) {
 	return q, lin, ok
 }
 
-// Func returns ½x'Qx − ⟨lin,x⟩ + c. It does not allocate.
-func (f *Quadratic) Func(x []float64) float64 {
+func (f *parabola) Func(x []float64) float64 {
 	if len(x) != len(f.lin) {
 		panic(badLen)
 	}
@@ -124,8 +113,7 @@ func (f *Quadratic) Func(x []float64) float64 {
 	return s + f.c
 }
 
-// Grad stores Qx − lin in dst.
-func (f *Quadratic) Grad(dst, x []float64) {
+func (f *parabola) Grad(dst, x []float64) {
 	if len(x) != len(f.lin) || len(dst) != len(x) {
 		panic(badLen)
 	}
@@ -142,19 +130,14 @@ func gradient(dst, q, lin, x []float64) {
 		blas64.Vector{N: n, Data: x, Inc: 1}, -1, blas64.Vector{N: n, Data: dst, Inc: 1})
 }
 
-// Smoothness returns an upper bound on λ_max(Q).
-func (f *Quadratic) Smoothness() float64 { return f.lip }
+func (f *parabola) Smoothness() float64 { return f.lip }
+func (f *parabola) Convexity() float64  { return f.mu }
 
-// Convexity returns a lower bound on λ_min(Q), at least 0.
-func (f *Quadratic) Convexity() float64 { return f.mu }
-
-// Quadratic returns the coefficients, which the caller must not change; ok is true.
-func (f *Quadratic) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool) {
+func (f *parabola) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool) {
 	return f.q, f.lin, f.c, true
 }
 
-// Hessian stores Q in dst.
-func (f *Quadratic) Hessian(dst *mat.SymDense, x []float64) {
+func (f *parabola) Hessian(dst *mat.SymDense, x []float64) {
 	if len(x) != len(f.lin) || dst.SymmetricDim() != len(x) {
 		panic(badLen)
 	}

@@ -36,14 +36,16 @@ func TestRecorders(t *testing.T) {
 	require.Equal(t, 0.5, trace.Points[1].Residual)
 
 	trace.Func = nil
-	spaced := splitting.LogSpaced(3, trace)
+	trace.PerDecade = 3
 	for range 2 { // and again from the start
-		solve(2000, spaced)
+		solve(2000, trace)
 		require.Equal(t, []int{1, 2, 5, 10, 22, 46, 100, 215, 464, 1000}, iterations(trace))
 	}
-	solve(100, splitting.LogSpaced(-1, trace))
+	trace.PerDecade = 1
+	solve(100, trace)
 	require.Equal(t, []int{1, 10, 100}, iterations(trace))
-	solve(12, splitting.LogSpaced(math.MaxInt, trace))
+	trace.PerDecade = math.MaxInt
+	solve(12, trace)
 	require.Len(t, trace.Points, 12)
 	require.Zero(t, trace.Points[1].Value)
 }

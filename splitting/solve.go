@@ -3,6 +3,7 @@ package splitting
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -41,9 +42,9 @@ const (
 func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) (*Result, error) {
 	switch {
 	case m == nil:
-		return nil, fmt.Errorf("%w: the Method is nil, want one such as &DavisYin{}, or Minimize", ErrSettings)
+		return nil, invalid("the Method is nil, want one such as &DavisYin{}, or Minimize")
 	case ctx == nil:
-		return nil, fmt.Errorf("%w: ctx is nil, want one such as context.Background()", ErrSettings)
+		return nil, invalid("ctx is nil, want one such as context.Background()")
 	}
 	if s == nil {
 		s = &Settings{}
@@ -149,16 +150,14 @@ func interrupted(ctx, limited context.Context) (Status, error) {
 func (s Settings) checked() (*Settings, error) {
 	switch {
 	case s.Iterations < 0:
-		return nil, fmt.Errorf("%w: Iterations = %d, want a positive number or 0 for %d", ErrSettings, s.Iterations,
-			defaultIterations)
+		return nil, invalid("Iterations = %d, want a positive number or 0 for %d", s.Iterations, defaultIterations)
 	case math.IsNaN(s.Tolerance) || math.IsInf(s.Tolerance, 1):
-		return nil, fmt.Errorf("%w: Tolerance = %v, want a positive finite number, 0 for %v, or a negative number to run "+
-			"to another limit",
-			ErrSettings, s.Tolerance, defaultTolerance)
+		return nil, invalid("Tolerance = %v, want a positive finite number, 0 for %v, or a negative number to run to "+
+			"another limit", s.Tolerance, defaultTolerance)
 	case !(s.Gap >= 0) || math.IsInf(s.Gap, 1):
-		return nil, fmt.Errorf("%w: Gap = %v, want a positive finite number, or 0 not to look at it", ErrSettings, s.Gap)
+		return nil, invalid("Gap = %v, want a positive finite number, or 0 not to look at it", s.Gap)
 	case s.Runtime < 0:
-		return nil, fmt.Errorf("%w: Runtime = %v, want a positive duration or 0 for no limit", ErrSettings, s.Runtime)
+		return nil, invalid("Runtime = %v, want a positive duration or 0 for no limit", s.Runtime)
 	}
 	s.Iterations, s.Tolerance = cmp.Or(s.Iterations, defaultIterations), cmp.Or(s.Tolerance, defaultTolerance)
 	if s.Src == nil {
@@ -174,7 +173,7 @@ func (s Settings) checked() (*Settings, error) {
 // check returns an error if no method can start from x0.
 func (p Problem) check(x0 []float64) error {
 	if len(x0) == 0 {
-		return fmt.Errorf("%w: x0 is empty, want a point of the problem's dimension", ErrProblem)
+		return unfit("x0 is empty, want a point of the problem's dimension")
 	}
 	for i, v := range x0 {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -182,16 +181,16 @@ func (p Problem) check(x0 []float64) error {
 		}
 	}
 	if d, ok := dimension(p.F); ok && d != len(x0) {
-		return fmt.Errorf("%w: x0 has %d entries, want %d, the dimension of F", ErrProblem, len(x0), d)
+		return unfit("x0 has %d entries, want %d, the dimension of F", len(x0), d)
 	}
 	image := len(x0)
 	if p.K != nil {
 		m, d := p.K.Dims()
 		if d != len(x0) {
-			return fmt.Errorf("%w: x0 has %d entries, want %d, the columns of K", ErrProblem, len(x0), d)
+			return unfit("x0 has %d entries, want %d, the columns of K", len(x0), d)
 		}
 		if norm := p.K.Norm(); !(norm >= 0) || math.IsInf(norm, 1) {
-			return fmt.Errorf("%w: K.Norm() = %v, want a finite number of at least ‖K‖₂", ErrProblem, norm)
+			return unfit("K.Norm() = %v, want a finite number of at least ‖K‖₂", norm)
 		}
 		image = m
 	}
@@ -204,7 +203,7 @@ func (p Problem) check(x0 []float64) error {
 			continue
 		}
 		if err := prox.Check(part.op, part.dim); err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrProblem, part.name, err)
+			return unfit("%s: %w", part.name, err)
 		}
 	}
 	return nil
@@ -213,7 +212,7 @@ func (p Problem) check(x0 []float64) error {
 // dimension returns the number of parameters of f, if it is known.
 func dimension(f Smooth) (d int, ok bool) {
 	switch f := f.(type) {
-	case *Quadratic:
+	case *parabola:
 		return len(f.lin), true
 	case *LeastSquares:
 		return f.d, true
@@ -287,28 +286,10 @@ func convexity(f Smooth) float64 {
 	return 0
 }
 
-// stepSize returns step, or factor/L_f if step is 0, and L_f. It refuses steps outside (0, 2/L_f),
-// with which the methods do not converge.
-func stepSize(field string, step, factor float64, f Smooth) (gamma, lip float64, err error) {
-	lip = f.Smoothness()
-	if !(lip >= 0) || math.IsInf(lip, 1) {
-		return 0, 0, fmt.Errorf("%w: F.Smoothness() is not a finite number ≥ 0, want a Lipschitz constant of the gradient",
-			ErrProblem)
-	}
-	limit := 2 / lip // +Inf for an affine F
-	if !(step >= 0) || step >= limit || math.IsInf(step, 1) {
-		return 0, 0, fmt.Errorf("%w: %s = %v, want a number in (0, 2/L_f), or 0 for %v/L_f", ErrSettings, field, step, factor)
-	}
-	if gamma = cmp.Or(step, factor/lip); math.IsInf(gamma, 1) {
-		gamma = 1 // F is affine, or nearly: every step size is allowed
-	}
-	return gamma, lip, nil
-}
-
 // relaxation returns lambda, or 1 for 0, and refuses numbers outside (0, limit).
 func relaxation(field string, lambda, limit float64) (float64, error) {
 	if !(lambda >= 0) || lambda >= limit {
-		return 0, fmt.Errorf("%w: %s = %v, want a number in (0, %v), or 0 for 1", ErrSettings, field, lambda, limit)
+		return 0, invalid("%s = %v, want a number in (0, %v), or 0 for 1", field, lambda, limit)
 	}
 	return cmp.Or(lambda, 1), nil
 }
@@ -327,3 +308,46 @@ func resize[T any](s []T, n int) []T {
 	}
 	return make([]T, n)
 }
+
+// Status is the reason why a solve stopped.
+type Status int
+
+// Reasons why a solve stopped; NotTerminated means that it goes on.
+const (
+	NotTerminated  Status = iota
+	Converged             // the residual met the tolerance
+	IterationLimit        // Settings.Iterations were done
+	RuntimeLimit          // Settings.Runtime was spent
+	Cancelled             // the context was cancelled
+	Failure               // a value was NaN, or a Recorder or the method returned an error
+	Stalled               // rounding allows no progress, and the residual is above the tolerance
+)
+
+// early holds the errors of the statuses that end a solve early.
+var early = map[Status]error{
+	IterationLimit: errors.New("splitting: maximum number of iterations reached"),
+	RuntimeLimit:   errors.New("splitting: maximum runtime reached"),
+	Cancelled:      errors.New("splitting: context cancelled"),
+	Failure:        errors.New("splitting: termination ended in failure"),
+	Stalled:        errors.New("splitting: rounding allows no further progress"),
+}
+
+// String returns the name of the constant.
+func (s Status) String() string {
+	return name("status", int(s), "NotTerminated", "Converged", "IterationLimit", "RuntimeLimit", "Cancelled", "Failure",
+		"Stalled")
+}
+
+// name returns the name of the constant i.
+func name(kind string, i int, names ...string) string {
+	if i < 0 || i >= len(names) {
+		return fmt.Sprintf("invalid %s %d", kind, i)
+	}
+	return names[i]
+}
+
+// Early returns whether the solve ended before the residual met the tolerance.
+func (s Status) Early() bool { return s.Err() != nil }
+
+// Err returns the error of an early ending, nil if Early returns false.
+func (s Status) Err() error { return early[s] }

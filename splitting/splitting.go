@@ -2,6 +2,7 @@ package splitting
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -44,6 +45,7 @@ type FiniteSum interface {
 // Quadratizer is the optional ability of a [Smooth] that is the quadratic ½x'Qx − ⟨lin,x⟩ + c to
 // show its coefficients. ok is false if f is not quadratic. The caller must not change q or lin.
 type Quadratizer interface {
+	Smooth
 	Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool)
 }
 
@@ -134,16 +136,10 @@ type Result struct {
 	// where no μ > 0 is known. CoordinateDescent does not ask a LeastSquares for its μ, which would
 	// cost more than the solve; there Residual/f.Convexity() is the bound.
 	Distance float64
-	// Gap bounds J(X) − J* by Residual²/(2μ), by Residual·(‖X‖+‖x*‖) where a minimizer is known to
-	// be bounded, or by the duality gap of a Gapper if that is less; +Inf where no bound is known.
-	// Like the residual it has no allowance for rounding.
+	// Gap bounds J(X) − J* by Residual²/(2μ), by Residual·(‖X‖+‖x*‖) where a minimizer is known to be
+	// bounded, or by the duality gap of a CoordinateDescent or FrankWolfe if that is less; +Inf where
+	// no bound is known. Like the residual it has no allowance for rounding.
 	Gap float64
-}
-
-// Gapper is the optional ability of a [Method] to bound J(X) − J* by duality.
-type Gapper interface {
-	// Gap returns the bound for the X of the last Step, +Inf if none is known.
-	Gap() float64
 }
 
 // Statuser is the optional ability of a [Method] to end the solve by itself, as in gonum's
@@ -162,3 +158,13 @@ var (
 	// ErrNaN reports that an iterate or residual became NaN or infinite.
 	ErrNaN = errors.New("splitting: NaN encountered")
 )
+
+// unfit returns an ErrProblem with its reason.
+func unfit(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrProblem, fmt.Errorf(format, args...))
+}
+
+// invalid returns an ErrSettings with its reason.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrSettings, fmt.Errorf(format, args...))
+}

@@ -13,6 +13,21 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
+// Optional abilities, without which a solve would take longer or prove less, and no error would say
+// so.
+var (
+	_ = []Statuser{&CoordinateDescent{}, &DavisYin{}, &DouglasRachford{}, &ForwardBackward{}, &FrankWolfe{}, &LBFGS{},
+		&PrimalDual{}, &ProxNewton{}, &StochasticTOS{}}
+	_              = []gapper{&CoordinateDescent{}, &DavisYin{}, &FrankWolfe{}, &PrimalDual{}, &StochasticTOS{}}
+	_              = []dual{&DavisYin{}, &PrimalDual{}}
+	_              = []nonnegative{&LeastSquares{}, &linearModel{}}
+	_              = []Convex{&LeastSquares{}, &parabola{}}
+	_              = []Hessianer{&parabola{}, &linearModel{}}
+	_ Quadratizer  = &parabola{}
+	_ FuncGrader   = &linearModel{}
+	_ TermSmoother = &linearModel{}
+)
+
 // toy is ½‖Ax−b‖² + (ridge/2)‖x‖² as a FiniteSum, whose tilt plants a minimizer.
 type toy struct {
 	a           [][]float64
@@ -289,7 +304,7 @@ func TestDouglasRachfordRate(t *testing.T) {
 	for _, lambda := range []float64{0.5, 1, 1.5} {
 		m := &DouglasRachford{Relaxation: lambda}
 		require.NoError(t, m.Init(Problem{F: quad, G: g, H: h}, make([]float64, d), nil))
-		root := math.Sqrt(quad.Smoothness() / quad.Convexity())
+		root := math.Sqrt(quad.Smoothness() / quad.(Convex).Convexity())
 		factor := math.Abs(1-lambda/2) + lambda/2*(root-1)/(root+1)
 		star := make([]float64, d) // z* = x* + γ∇f(x*)
 		for j := range star {
@@ -500,6 +515,30 @@ func TestPrimalDualAccelerated(t *testing.T) {
 	}
 	// The certificate stands for K ≠ I too.
 	dist := floats.Distance(loc.X, x, 2)
-	require.LessOrEqual(t, dist, loc.Residual/f.Convexity()+1e-12)
+	require.LessOrEqual(t, dist, loc.Residual/f.(Convex).Convexity()+1e-12)
 	require.Less(t, loc.Residual, 1e-4)
+}
+
+// Gap returns the duality gap of LeastSquares + g + h at any x, +Inf where no bound is known.
+func (f *LeastSquares) Gap(x []float64, g, h prox.Operator) float64 {
+	psi, ok := Problem{G: g, H: h}.coordinatewise()
+	var p penalty
+	if !ok || p.init(psi, f.d) != nil {
+		return math.Inf(1)
+	}
+	if len(x) != f.d {
+		panic(badLen)
+	}
+	for j, v := range x {
+		if !(p.lo[j] <= v && v <= p.hi[j]) {
+			return math.Inf(1)
+		}
+	}
+	r, v := make([]float64, f.n), make([]float64, f.d)
+	f.rest(r, x)
+	f.mulTrans(v, r)
+	if gap := p.leastSquaresGap(x, v, f.y, r); gap >= 0 {
+		return gap
+	}
+	return math.Inf(1) // NaN: x is too large for float64
 }

@@ -2,13 +2,11 @@ package splitting
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync"
 
-	"gonum.org/v1/gonum/floats"
-
+	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/prox"
 )
 
@@ -34,17 +32,16 @@ import (
 //	Sampled     FixedStep           γ, λ_k = (k+1)^−p, X = y                 biased if h acts
 //	Sampled     StronglyConvexStep  γ_k of DavisYin, η = ½, X = y [YVC16]    E‖y_k−x*‖² = O(1/k)
 //	Sampled     RootStep            γ/√(k+1), X = mean of y [YGS21, §3]      E gap O(log k/√k)
-//	Sampled     AdaptiveStep        γ/√Σ‖v_j‖², X = mean of y [YGS21, §4]    the same without L_f
 //
-// The last two rules want gradients ∇fᵢ that are bounded on the domain of g. Rates, conditions and
+// RootStep wants gradients ∇fᵢ that are bounded on the domain of g. Rates, conditions and
 // proofs: docs/theory/splitting.md#splitting.stochastic
 type StochasticTOS struct {
 	// Estimator is Sampled, SVRG or SAGA.
 	Estimator Estimator
-	// Rule is FixedStep; with Sampled also StronglyConvexStep, RootStep or AdaptiveStep.
+	// Rule is FixedStep; with Sampled also StronglyConvexStep or RootStep.
 	Rule StepRule
-	// StepSize is γ > 0, or the first γ. 0 means 1/(4L) for SVRG and SAGA; for Sampled 1/L_f,
-	// 1/(2L) with StronglyConvexStep, which allows no more, and 1 with AdaptiveStep.
+	// StepSize is γ > 0, or the first γ. 0 means 1/(4L) for SVRG and SAGA; for Sampled 1/L_f, or
+	// 1/(2L) with StronglyConvexStep, which allows no more.
 	StepSize float64
 	// Relaxation is the exponent p in (0, 1] of λ_k for Sampled with FixedStep; 0 means 0.502.
 	// Other settings want 0.
@@ -52,21 +49,15 @@ type StochasticTOS struct {
 
 	estimate
 	certificate
-	first, second prox.Operator // g and h, as the steps use them
-	rows          RowSum        // f where rowStep applies, else nil
-	gamma         float64
-	p             float64
-	squares       float64 // Σ‖v_j‖²
-	k             int
-	lambdas       []float64
-	x, y, z, v    []float64 // y is Location.X with Sampled
-	mean          []float64 // of the y
+	rows        RowSum  // f where rowStep applies, else nil
+	tau, lo, hi float64 // of rowStep: the threshold of g, the box h
+	gamma       float64
+	p           float64
+	k           int
+	lambdas     []float64
+	x, y, z, v  []float64 // y is Location.X with Sampled
+	mean        []float64 // of the y
 }
-
-var (
-	_ Method   = (*StochasticTOS)(nil)
-	_ Statuser = (*StochasticTOS)(nil)
-)
 
 const defaultRelaxation = 0.502
 
@@ -84,14 +75,13 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	}
 	m.certificate.init(p, len(x0))
 	if m.Rule == StronglyConvexStep && m.mu == 0 {
-		return fmt.Errorf("%w: StochasticTOS: StronglyConvexStep needs F.Convexity() > 0; FixedStep and RootStep do not",
-			ErrProblem)
+		return unfit("StochasticTOS: StronglyConvexStep needs F.Convexity() > 0; FixedStep and RootStep do not")
 	}
 	if err := m.step(lip); err != nil {
 		return err
 	}
 	n := len(x0)
-	m.k, m.lambdas, m.rows, m.first, m.second = 0, lambdas(), nil, m.g, m.h
+	m.k, m.lambdas, m.rows = 0, lambdas(), nil
 	m.x, m.z, m.v = resize(m.x, n), resize(m.z, n), resize(m.v, n)
 	copy(m.z, x0)
 	m.estimate.init(sum, m.Estimator, x0, rnd)
@@ -99,14 +89,7 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	case m.Estimator != Sampled:
 		m.y = resize(m.y, n)
 	case m.Rule == FixedStep:
-		m.first, m.second = uniformly(m.g, n, m.gamma), uniformly(m.h, n, m.gamma)
-		m.rows = rowSum(sum, m.first, m.second)
-	case m.Rule == AdaptiveStep:
-		m.owed = m.n
-		sum.Grad(m.v, x0)
-		if m.squares = floats.Dot(m.v, m.v); !(m.squares > 0) {
-			m.squares = 1 // any positive number
-		}
+		m.rows = m.rowSum(sum, n)
 	}
 	m.mean = resize(m.mean, n)
 	return nil
@@ -117,50 +100,42 @@ func (m *StochasticTOS) settings() error {
 	rules := []StepRule{FixedStep}
 	switch m.Estimator {
 	case Sampled:
-		rules = []StepRule{FixedStep, StronglyConvexStep, RootStep, AdaptiveStep}
+		rules = []StepRule{FixedStep, StronglyConvexStep, RootStep}
 	case SVRG, SAGA:
 	default:
-		return fmt.Errorf("%w: StochasticTOS.Estimator = %v, want Sampled, SVRG or SAGA", ErrSettings, m.Estimator)
+		return invalid("StochasticTOS.Estimator = %v, want Sampled, SVRG or SAGA", m.Estimator)
 	}
 	if err := rule("StochasticTOS.Rule", m.Rule, rules...); err != nil {
 		return err
 	}
 	if m.Relaxation != 0 && (m.Rule != FixedStep || m.Estimator != Sampled) {
-		return fmt.Errorf("%w: StochasticTOS.Relaxation = %v with %v and %v, want 0", ErrSettings, m.Relaxation, m.Estimator,
-			m.Rule)
+		return invalid("StochasticTOS.Relaxation = %v with %v and %v, want 0", m.Relaxation, m.Estimator, m.Rule)
 	}
 	if m.p = cmp.Or(m.Relaxation, defaultRelaxation); !(m.p > 0) || m.p > 1 {
-		return fmt.Errorf("%w: StochasticTOS.Relaxation = %v, want an exponent in (0, 1], or 0 for %v", ErrSettings, m.p,
-			defaultRelaxation)
+		return invalid("StochasticTOS.Relaxation = %v, want an exponent in (0, 1], or 0 for %v", m.p, defaultRelaxation)
 	}
 	return nil
 }
 
 // step sets the first γ for L = lip.
 func (m *StochasticTOS) step(lip float64) error {
-	first, limit := 1.0, math.Inf(1) // limit is the supremum of γL
+	first, limit := 1/m.lip, math.Inf(1) // limit is the supremum of γL
 	switch {
 	case m.Estimator != Sampled:
 		first, limit = 1/(4*lip), 0.5
 	case m.Rule == StronglyConvexStep:
 		first, limit = 1/(2*lip), math.Nextafter(0.5, 1)
-	case m.Rule != AdaptiveStep:
-		first = 1 / m.lip
 	}
 	switch {
 	case !(m.StepSize >= 0) || math.IsInf(m.StepSize, 1):
-		return fmt.Errorf("%w: StochasticTOS.StepSize = %v, want a positive finite number, or 0 for a default", ErrSettings,
-			m.StepSize)
+		return invalid("StochasticTOS.StepSize = %v, want a positive finite number, or 0 for a default", m.StepSize)
 	case limit < 1 && math.IsInf(lip, 1):
-		return fmt.Errorf("%w: StochasticTOS: neither F.Smoothness() nor F.TermSmoothness() is finite, want one of them",
-			ErrProblem)
+		return unfit("StochasticTOS: neither F.Smoothness() nor F.TermSmoothness() is finite, want one of them")
 	case limit < 1 && m.StepSize*lip >= limit:
-		return fmt.Errorf("%w: StochasticTOS.StepSize = %v, want at most 1/(2L), L = n·maxᵢ L_fᵢ = %v; a FiniteSum that is "+
-			"a TermSmoother "+
-			"has a smaller L", ErrSettings, m.StepSize, lip)
+		return invalid("StochasticTOS.StepSize = %v, want at most 1/(2L), L = n·maxᵢ L_fᵢ = %v; a FiniteSum that is a "+
+			"TermSmoother has a smaller L", m.StepSize, lip)
 	case m.StepSize == 0 && !(first > 0):
-		return fmt.Errorf("%w: StochasticTOS: F.Smoothness() = %v, want a finite number ≥ 0, or a StepSize", ErrProblem,
-			m.lip)
+		return unfit("StochasticTOS: F.Smoothness() = %v, want a finite number ≥ 0, or a StepSize", m.lip)
 	}
 	if m.gamma = cmp.Or(m.StepSize, first); math.IsInf(m.gamma, 1) {
 		m.gamma = 1 // f is affine: every step size is allowed
@@ -180,17 +155,13 @@ func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 	}
 	y, z, v := y[:len(x)], m.z[:len(x)], m.v[:len(x)]
 	gamma := m.gamma
-	switch m.Rule {
-	case RootStep:
-		gamma = m.gamma / math.Sqrt(float64(m.k+1))
-	case AdaptiveStep:
-		gamma = m.gamma / math.Sqrt(m.squares)
+	if m.Rule == RootStep {
+		gamma /= math.Sqrt(float64(m.k + 1))
 	}
-	m.first.Prox(y, z, gamma) // y = prox_{γg}(z)
+	m.g.Prox(y, z, gamma) // y = prox_{γg}(z)
 	scale := m.estimate.at(v, y, stats)
 	if m.Rule == StronglyConvexStep {
-		t := m.mu * m.gamma / 2 // ημγ
-		next := m.gamma / (t + math.Sqrt(t*t+1))
+		next := shorter(m.gamma, m.mu, 0.5)
 		for i, yi := range y { // u = (z−y)/γ is kept
 			z[i] = yi + next/m.gamma*(z[i]-yi)
 		}
@@ -203,7 +174,7 @@ func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 	for i := range x {
 		x[i] = 2*y[i] - z[i] - step*v[i]
 	}
-	m.second.Prox(x, x, gamma) // x = prox_{γh}(2y − z − γv)
+	m.h.Prox(x, x, gamma) // x = prox_{γh}(2y − z − γv)
 	lambda := m.lambda()
 	for i := range x {
 		z[i] += lambda * (x[i] - y[i]) // z ← z + λ(x − y)
@@ -215,8 +186,7 @@ func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 			copy(z, x) // exactly, so that y stays in the domain of h
 		}
 		m.locate(loc, y)
-	case m.Rule == RootStep || m.Rule == AdaptiveStep:
-		m.squares += scale * scale * floats.Dot(v, v)
+	case m.Rule == RootStep:
 		m.average(y)
 	}
 	m.k++
@@ -280,3 +250,67 @@ var lambdas = sync.OnceValue(func() []float64 {
 	}
 	return table
 })
+
+// RowSum is the optional ability of a [FiniteSum] to show the parts of its terms,
+//
+//	fᵢ(x) = φᵢ(⟨aᵢ,x⟩) + (1/n)·((ridge/2)‖x‖² + ρ(x)),
+//
+// so that [StochasticTOS] does a step in two passes over the coordinates. No method allocates, and
+// the caller must not change the slices they return.
+type RowSum interface {
+	FiniteSum
+	// Row returns aᵢ.
+	Row(i int) []float64
+	// Slope returns φᵢ′(u).
+	Slope(i int, u float64) float64
+	// Rest returns ∇ρ(x), in dst or in memory of its own, and ridge.
+	Rest(dst, x []float64) (grad []float64, ridge float64)
+}
+
+// rowStep is the step of StochasticTOS for a RowSum, g a multiple of the ℓ1 norm and h a box, both
+// the same for every coordinate:
+//
+//	y = soft(z, γl1),   u = ⟨aᵢ,y⟩
+//	x = clip((2 − γ·ridge)y − z − γnφᵢ′(u)aᵢ − γ∇ρ(y), lo, hi)
+//	z ← z + λ_k(x − y)
+func (m *StochasticTOS) rowStep(loc *Location, stats *Stats) {
+	i := m.rnd.IntN(m.n)
+	a := m.rows.Row(i)
+	u := kernel.ShrinkDot(loc.X, m.z, a, m.tau)
+	slope := m.rows.Slope(i, u)
+	rest, ridge := m.rows.Rest(m.v, loc.X)
+	kernel.Relax(m.z, loc.X, a, rest, 2-m.gamma*ridge, m.gamma*float64(m.n)*slope, m.gamma, m.lo, m.hi, m.lambda())
+	m.k++
+	stats.GradTerms++
+	stats.Proxes += 2
+}
+
+// rowSum returns f as a RowSum if rowStep applies to it, g and h, whose coefficients it sets.
+func (m *StochasticTOS) rowSum(f FiniteSum, n int) RowSum {
+	norm, ok := uniform(m.g, n)
+	box, same := uniform(m.h, n)
+	all := coefficients{lo: math.Inf(-1), hi: math.Inf(1)}
+	if all.l1 = norm.l1; !ok || !same || norm != all || box.l1 != 0 || box.l2 != 0 {
+		return nil
+	}
+	m.tau, m.lo, m.hi = m.gamma*norm.l1, box.lo, box.hi
+	rows, _ := f.(RowSum)
+	return rows
+}
+
+// coefficients are those of one coordinate of a prox.Coordinatewise.
+type coefficients struct{ l1, l2, lo, hi float64 }
+
+// uniform returns the coefficients of g if every coordinate has the same.
+func uniform(g prox.Operator, n int) (first coefficients, ok bool) {
+	c, ok := g.(coordinatewise)
+	for i := 0; i < n && ok; i++ {
+		var at coefficients
+		at.l1, at.l2, at.lo, at.hi = c.Coordinate(i)
+		if i == 0 {
+			first = at
+		}
+		ok = at == first
+	}
+	return first, ok
+}

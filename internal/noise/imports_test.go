@@ -40,7 +40,7 @@ var solverSources = map[string]bool{"splitting": true}
 // that draw records; the rest of their package is under the rules.
 var suites = map[string]bool{
 	"dp/dptest": true, "erm/ermtest": true, "loss/losstest": true,
-	"prox/proxtest": true, "splitting/splittest": true,
+	"prox/proxtest":                       true,
 	"cmd/internal/experiment/coverage.go": true, "cmd/internal/experiment/lowbits.go": true,
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/internal/num"
 )
 
 const badSteepness = "release: Minimize of a loss without a finite Smoothness, or to a Target that is not positive and finite"
@@ -81,7 +81,7 @@ func (s *solver) descendPairs(x, low []float64, gamma, steps float64) error {
 		next := s.zero()
 		for j := range next.x {
 			z, v := at.at(j)
-			y := prox.ProxPair(s.pairs, j, z.Plus(v.Times(-gamma)), gamma)
+			y := num.NewPiece(s.pairs.Coordinate(j)).Prox(z.Plus(v.Times(-gamma)), gamma)
 			next.x[j], next.low[j] = y.Hi, y.Lo
 		}
 		next.measure()

@@ -5,7 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // The effort of refine: evaluations of the gradient, and the largest dimension in which a Hessian
@@ -93,8 +93,8 @@ func (q *pair) measure() {
 }
 
 // at returns coordinate j of the point and of ∇f.
-func (q *pair) at(j int) (x, v prox.Pair) {
-	return prox.Pair{Hi: q.x[j], Lo: q.low[j]}, prox.Pair{Hi: q.grad[j], Lo: q.gradLow[j]}
+func (q *pair) at(j int) (x, v num.Pair) {
+	return num.Pair{Hi: q.x[j], Lo: q.low[j]}, num.Pair{Hi: q.grad[j], Lo: q.gradLow[j]}
 }
 
 // newton returns −H⁻¹h on the free coordinates and 0 elsewhere, and whether H is positive definite.
@@ -104,7 +104,7 @@ func (q *pair) newton(hess *mat.SymDense) (step []float64, ok bool) {
 	var h []float64
 	for j := range q.x {
 		x, v := q.at(j)
-		w, smooth := prox.Steepest(q.s.pairs, j, x, v)
+		w, smooth := num.NewPiece(q.s.pairs.Coordinate(j)).Steepest(x, v)
 		if math.IsInf(w, 0) || math.IsNaN(w) {
 			return nil, false
 		}
@@ -145,15 +145,15 @@ func (q *pair) move(step []float64, t float64) pair {
 		l1, _, lo, hi := q.s.pairs.Coordinate(j)
 		y := x
 		if step[j] != 0 {
-			y = x.Plus(prox.Pair{Hi: t * step[j]})
+			y = x.Plus(num.Pair{Hi: t * step[j]})
 		}
 		switch {
 		case l1 > 0 && x.Hi != 0 && y.Hi*x.Hi <= 0:
-			y = prox.Pair{}
+			y = num.Pair{}
 		case y.Compare(lo) < 0:
-			y = prox.Pair{Hi: lo}
+			y = num.Pair{Hi: lo}
 		case y.Compare(hi) > 0:
-			y = prox.Pair{Hi: hi}
+			y = num.Pair{Hi: hi}
 		}
 		next.x[j], next.low[j] = y.Hi, y.Lo
 	}

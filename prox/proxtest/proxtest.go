@@ -8,10 +8,7 @@
 //	Φ(u)     g(u) + ‖u−x‖²/(2γ), whose minimizer is p
 //	D        Dist(p, v) = dist(−v, ∂g(p))
 //
-// # References
-//
-//	[BC17]  Bauschke, Combettes. Convex Analysis and Monotone Operator Theory
-//	        in Hilbert Spaces, 2nd ed. 2017.
+// References in brackets: docs/theory/numerics.md
 package proxtest
 
 import (
@@ -48,10 +45,10 @@ const rounding = 1e-11
 //     the domain; and D is the limit from below of the rate
 //     ‖p − prox_{tg}(p−tv)‖/t as t falls to 0 [BC17, Cor. 23.46], so that it is
 //     neither under- nor over-reported
-//   - prox.Rounded: Shift(p) is a few units in the last place
+//   - prox.Shift(p) is a few units in the last place
 //   - prox.Coordinatewise: the coefficients give the same function values
 //   - prox.LinearMinimizer: a point of the set, below every projection
-//   - prox.Checker: Check(dim) is nil
+//   - prox.Check(op, dim) is nil
 func Check(t T, op prox.Operator, dim int) {
 	t.Helper()
 	c := &checker{T: t, op: op, dim: dim, rnd: rand.New(rand.NewPCG(1, uint64(dim)))}

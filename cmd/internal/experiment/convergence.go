@@ -272,9 +272,9 @@ const firstPass = 0.1
 
 // trace solves by m and returns error against work, log-spaced.
 func (e experiment) trace(ctx context.Context, m method) ([]splitting.TracePoint, error) {
-	t := &splitting.Trace{Func: e.err}
+	t := &splitting.Trace{Func: e.err, PerDecade: 25}
 	s := &splitting.Settings{Iterations: m.steps, Tolerance: -1, Src: noise.Reproducible(20, "convergence"),
-		Recorder: splitting.LogSpaced(25, t)}
+		Recorder: t}
 	if _, err := splitting.Solve(ctx, e.problem, make([]float64, e.dim), s, m.m); err != nil {
 		return nil, err
 	}

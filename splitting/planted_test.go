@@ -1,4 +1,4 @@
-package splittest
+package splitting_test
 
 import (
 	"math"
@@ -11,8 +11,9 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// Problem is a strongly convex problem whose minimizer is known.
-type Problem struct {
+// planted is a strongly convex problem whose minimizer is known without any solver: choose x* and
+// u ∈ ∂(g+h)(x*), and tilt a strongly convex f so that ∇f(x*) = −u.
+type planted struct {
 	splitting.Problem
 	Name     string
 	Start    []float64
@@ -23,12 +24,12 @@ type Problem struct {
 	// closed form.
 	Certifiable bool
 
-	terms *terms // F
+	sum *plantedSum // F
 }
 
-// Tolerance is the residual that certifies a relative distance of 1e-8 to the minimizer, or of 1e-6
+// tolerance is the residual that certifies a relative distance of 1e-8 to the minimizer, or of 1e-6
 // where only a gap can be proved, because its residual is the root of a difference of values.
-func (p Problem) Tolerance() float64 {
+func (p planted) tolerance() float64 {
 	size := p.Mu * (1 + floats.Norm(p.Solution, 2))
 	if !p.Certifiable {
 		return 1e-6 * size
@@ -36,35 +37,35 @@ func (p Problem) Tolerance() float64 {
 	return 1e-8 * size
 }
 
-// GapTolerance is the residual that certifies a relative gap of 1e-8.
-func (p Problem) GapTolerance() float64 {
+// gapTolerance is the residual that certifies a relative gap of 1e-8.
+func (p planted) gapTolerance() float64 {
 	return math.Sqrt(2 * p.Mu * 1e-8 * math.Max(1, math.Abs(p.Func(p.Solution))))
 }
 
-const records, dim = 30, 8
+const plantedTerms, plantedDim = 30, 8
 
-// Planted returns new copies of the problems of Check.
-func Planted() []Problem {
+// plantedProblems returns new copies of the problems of conforms.
+func plantedProblems() []planted {
 	rnd := rand.New(rand.NewPCG(20, 26))
 	inf := math.Inf(1)
-	var all []Problem
+	var all []planted
 	add := func(name string, g, h prox.Operator, solution, u []float64) {
 		for _, kind := range []string{"squares", "logistic", "unknown"} {
-			f := newTerms(rnd, kind, solution, u)
-			p := Problem{
+			f := newPlantedSum(rnd, kind, solution, u)
+			p := planted{
 				Problem:  splitting.Problem{F: f, G: g, H: h},
 				Name:     kind + "/" + name,
-				Start:    make([]float64, dim),
+				Start:    make([]float64, plantedDim),
 				Solution: solution,
-				Mu:       ridge,
+				Mu:       plantedRidge,
 				Scale:    f.Smoothness() * (1 + floats.Norm(solution, 2)),
-				terms:    f,
+				sum:      f,
 			}
 			switch kind {
 			case "squares":
-				p.F = squares{f}
+				p.F = plantedSquares{f}
 			case "unknown":
-				p.F = unknown{f}
+				p.F = plantedUnknown{f}
 			}
 			for i := range p.Start {
 				p.Start[i] = 3 * rnd.NormFloat64()
@@ -73,7 +74,7 @@ func Planted() []Problem {
 			all = append(all, p)
 		}
 	}
-	half := func(i int) float64 { return 0.5 * float64(i+1) / dim } // in (0, ½]
+	half := func(i int) float64 { return 0.5 * float64(i+1) / plantedDim } // in (0, ½]
 
 	// Each u below is in ∂(g+h)(x*), strictly inside where that is an interval.
 	x, u := zeros()
@@ -81,7 +82,7 @@ func Planted() []Problem {
 		x[i] = rnd.NormFloat64()
 	}
 	add("ridge", nil, nil, x, u)
-	add("l2squared", prox.SquaredL2{Weight: 2}, nil, x, scaled(2, x))
+	add("l2squared", prox.SquaredL2{Weight: 2}, nil, x, times(2, x))
 
 	x, u = zeros()
 	for i := range x {
@@ -125,16 +126,16 @@ func Planted() []Problem {
 		x[i] = rnd.NormFloat64()
 	}
 	floats.Scale(1.5/floats.Norm(x, 2), x)
-	add("ball", nil, prox.L2Ball{R: 1.5}, x, scaled(2, x))
-	add("norm", prox.L2Norm{Weight: 2}, nil, x, scaled(2/1.5, x))
-	add("norm+ball", prox.L2Norm{Weight: 2}, prox.L2Ball{R: 1.5}, x, scaled(2/1.5+1, x))
+	add("ball", nil, prox.L2Ball{R: 1.5}, x, times(2, x))
+	add("norm", prox.L2Norm{Weight: 2}, nil, x, times(2/1.5, x))
+	add("norm+ball", prox.L2Norm{Weight: 2}, prox.L2Ball{R: 1.5}, x, times(2/1.5+1, x))
 
 	// The simplex: the normal cone at x is {c·1 − v : v ≥ 0, ⟨v,x⟩ = 0}.
 	x, u = zeros()
 	for i := range x {
 		u[i] = 0.3
 		if i%2 == 0 {
-			x[i] = 2 / float64(dim)
+			x[i] = 2 / float64(plantedDim)
 		} else {
 			u[i] -= half(i)
 		}
@@ -149,24 +150,24 @@ func Planted() []Problem {
 	add("group", groups, nil, x, u)
 
 	// No closed form is known for these sums; x₇ = 0.8 is at the box.
-	v := scaled(1, u)
+	v := times(1, u)
 	v[7] += 0.7
 	add("group+box", groups, prox.Box{Lo: -inf, Hi: 0.8}, x, v)
 	return all
 }
 
-func zeros() (x, u []float64) { return make([]float64, dim), make([]float64, dim) }
+func zeros() (x, u []float64) { return make([]float64, plantedDim), make([]float64, plantedDim) }
 
-func scaled(c float64, x []float64) []float64 {
+func times(c float64, x []float64) []float64 {
 	return floats.ScaleTo(make([]float64, len(x)), c, x)
 }
 
-// ridge is the strong convexity of every planted f.
-const ridge = 1.0
+// plantedRidge is the strong convexity of every planted f.
+const plantedRidge = 1.0
 
-// terms is f(x) = Σᵢ φ(⟨aᵢ,x⟩; bᵢ) + (ridge/2)‖x‖² + ⟨tilt,x⟩ with
+// plantedSum is f(x) = Σᵢ φ(⟨aᵢ,x⟩; bᵢ) + (plantedRidge/2)‖x‖² + ⟨tilt,x⟩ with
 // φ(t;b) = ½(t−b)² or log(1+e^t) − bt, as a FiniteSum with a Hessian.
-type terms struct {
+type plantedSum struct {
 	a          [][]float64
 	b          []float64
 	tilt       []float64
@@ -176,17 +177,17 @@ type terms struct {
 }
 
 var (
-	_ splitting.FiniteSum    = (*terms)(nil)
-	_ splitting.TermSmoother = (*terms)(nil)
-	_ splitting.Convex       = (*terms)(nil)
-	_ splitting.Hessianer    = (*terms)(nil)
+	_ splitting.FiniteSum    = (*plantedSum)(nil)
+	_ splitting.TermSmoother = (*plantedSum)(nil)
+	_ splitting.Convex       = (*plantedSum)(nil)
+	_ splitting.Hessianer    = (*plantedSum)(nil)
 )
 
-// newTerms returns an f with ∇f(x) = −u.
-func newTerms(rnd *rand.Rand, kind string, x, u []float64) *terms {
-	f := &terms{squared: kind == "squares", tilt: make([]float64, dim)}
-	for range records {
-		row := make([]float64, dim)
+// newPlantedSum returns an f with ∇f(x) = −u.
+func newPlantedSum(rnd *rand.Rand, kind string, x, u []float64) *plantedSum {
+	f := &plantedSum{squared: kind == "squares", tilt: make([]float64, plantedDim)}
+	for range plantedTerms {
+		row := make([]float64, plantedDim)
 		for j := range row {
 			row[j] = rnd.NormFloat64()
 		}
@@ -197,8 +198,8 @@ func newTerms(rnd *rand.Rand, kind string, x, u []float64) *terms {
 	if !f.squared {
 		f.smoothness /= 4
 	}
-	f.smoothness += ridge
-	g := make([]float64, dim)
+	f.smoothness += plantedRidge
+	g := make([]float64, plantedDim)
 	f.Grad(g, x)
 	for i := range g {
 		f.tilt[i] = -u[i] - g[i]
@@ -207,7 +208,7 @@ func newTerms(rnd *rand.Rand, kind string, x, u []float64) *terms {
 }
 
 // phi returns φ, φ′ and φ″.
-func (f *terms) phi(t, b float64) (v, d, d2 float64) {
+func (f *plantedSum) phi(t, b float64) (v, d, d2 float64) {
 	if f.squared {
 		return (t - b) * (t - b) / 2, t - b, 1
 	}
@@ -219,20 +220,20 @@ func (f *terms) phi(t, b float64) (v, d, d2 float64) {
 	return math.Max(t, 0) + math.Log1p(e) - b*t, p - b, p * (1 - p)
 }
 
-func (f *terms) Len() int            { return len(f.a) }
-func (f *terms) Smoothness() float64 { return f.smoothness }
-func (f *terms) Convexity() float64  { return ridge }
+func (f *plantedSum) Len() int            { return len(f.a) }
+func (f *plantedSum) Smoothness() float64 { return f.smoothness }
+func (f *plantedSum) Convexity() float64  { return plantedRidge }
 
-func (f *terms) TermSmoothness() float64 {
+func (f *plantedSum) TermSmoothness() float64 {
 	curve := 1.0 // ‖aᵢ‖² = 1
 	if !f.squared {
 		curve = 0.25
 	}
-	return curve + ridge/float64(len(f.a))
+	return curve + plantedRidge/float64(len(f.a))
 }
 
-func (f *terms) Func(x []float64) float64 {
-	s := ridge/2*floats.Dot(x, x) + floats.Dot(f.tilt, x)
+func (f *plantedSum) Func(x []float64) float64 {
+	s := plantedRidge/2*floats.Dot(x, x) + floats.Dot(f.tilt, x)
 	for i, a := range f.a {
 		v, _, _ := f.phi(floats.Dot(a, x), f.b[i])
 		s += v
@@ -240,7 +241,7 @@ func (f *terms) Func(x []float64) float64 {
 	return s
 }
 
-func (f *terms) Grad(dst, x []float64) {
+func (f *plantedSum) Grad(dst, x []float64) {
 	clear(dst)
 	for i, a := range f.a {
 		_, d, _ := f.phi(floats.Dot(a, x), f.b[i])
@@ -249,7 +250,7 @@ func (f *terms) Grad(dst, x []float64) {
 	f.perturb(dst, x, 1)
 }
 
-func (f *terms) GradTerms(dst, x []float64, idx []int) {
+func (f *plantedSum) GradTerms(dst, x []float64, idx []int) {
 	clear(dst)
 	for _, i := range idx {
 		_, d, _ := f.phi(floats.Dot(f.a[i], x), f.b[i])
@@ -258,15 +259,15 @@ func (f *terms) GradTerms(dst, x []float64, idx []int) {
 	f.perturb(dst, x, float64(len(idx))/float64(len(f.a)))
 }
 
-func (f *terms) perturb(dst, x []float64, share float64) {
-	floats.AddScaled(dst, share*ridge, x)
+func (f *plantedSum) perturb(dst, x []float64, share float64) {
+	floats.AddScaled(dst, share*plantedRidge, x)
 	floats.AddScaled(dst, share, f.tilt)
 	if f.nan {
 		dst[0] = math.NaN()
 	}
 }
 
-func (f *terms) Hessian(dst *mat.SymDense, x []float64) {
+func (f *plantedSum) Hessian(dst *mat.SymDense, x []float64) {
 	dst.Zero()
 	for i, a := range f.a {
 		_, _, d2 := f.phi(floats.Dot(a, x), f.b[i])
@@ -277,27 +278,27 @@ func (f *terms) Hessian(dst *mat.SymDense, x []float64) {
 		}
 	}
 	for j := range x {
-		dst.SetSym(j, j, dst.At(j, j)+ridge)
+		dst.SetSym(j, j, dst.At(j, j)+plantedRidge)
 	}
 }
 
-// squares is a terms of squares that shows its coefficients.
-type squares struct{ *terms }
+// plantedSquares is a plantedSum of squares that shows its coefficients.
+type plantedSquares struct{ *plantedSum }
 
-var _ splitting.Quadratizer = squares{}
+var _ splitting.Quadratizer = plantedSquares{}
 
-func (f squares) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool) {
-	q = mat.NewSymDense(dim, nil)
-	origin := make([]float64, dim)
+func (f plantedSquares) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool) {
+	q = mat.NewSymDense(plantedDim, nil)
+	origin := make([]float64, plantedDim)
 	f.Hessian(q, origin)
-	lin = make([]float64, dim)
+	lin = make([]float64, plantedDim)
 	f.Grad(lin, origin)
 	floats.Scale(-1, lin)
 	return q, lin, f.Func(origin), true
 }
 
-// unknown is a terms with unknown Smoothness.
-type unknown struct{ *terms }
+// plantedUnknown is a plantedSum with unknown Smoothness.
+type plantedUnknown struct{ *plantedSum }
 
-func (unknown) Smoothness() float64     { return math.Inf(1) }
-func (unknown) TermSmoothness() float64 { return math.Inf(1) }
+func (plantedUnknown) Smoothness() float64     { return math.Inf(1) }
+func (plantedUnknown) TermSmoothness() float64 { return math.Inf(1) }

@@ -1,4 +1,4 @@
-package prox
+package num
 
 import (
 	"math"
@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/privopt/privopt/internal/num"
 )
 
 func exactly(p Pair) *big.Float {
@@ -17,15 +15,15 @@ func exactly(p Pair) *big.Float {
 }
 
 func randomPair(rnd *rand.Rand) Pair {
-	hi, lo := num.TwoSum(rnd.NormFloat64(), rnd.NormFloat64()*0x1p-54)
+	hi, lo := TwoSum(rnd.NormFloat64(), rnd.NormFloat64()*0x1p-54)
 	return Pair{hi, lo}
 }
 
-// ProxPair and Steepest against big.Float, next to faces too.
+// Prox and Steepest against big.Float, next to faces too.
 func TestPairs(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 20000 {
-		g := separable{math.Abs(rnd.NormFloat64()), math.Abs(rnd.NormFloat64()), -1 - rnd.Float64(), rnd.Float64()}
+		g := Piece{math.Abs(rnd.NormFloat64()), math.Abs(rnd.NormFloat64()), -1 - rnd.Float64(), rnd.Float64()}
 		switch rnd.IntN(4) {
 		case 0:
 			g.l1 = 0
@@ -34,8 +32,8 @@ func TestPairs(t *testing.T) {
 		}
 		x, gamma := randomPair(rnd), math.Abs(rnd.NormFloat64())
 		if rnd.IntN(3) == 0 { // near the kink
-			h, l := num.TwoProd(gamma, g.l1)
-			x.Hi, x.Lo = num.TwoSum(h, l*(1+0x1p-40*rnd.NormFloat64()))
+			h, l := TwoProd(gamma, g.l1)
+			x.Hi, x.Lo = TwoSum(h, l*(1+0x1p-40*rnd.NormFloat64()))
 		}
 		big0, big1 := new(big.Float).SetPrec(500), new(big.Float).SetPrec(500).SetInt64(1)
 		gm := new(big.Float).SetPrec(500).SetFloat64(gamma)
@@ -56,14 +54,28 @@ func TestPairs(t *testing.T) {
 		if hi := big.NewFloat(g.hi); want.Cmp(hi) > 0 {
 			want.Set(hi)
 		}
-		got := ProxPair(g, 0, x, gamma)
+		got := g.Prox(x, gamma)
 		e, _ := new(big.Float).Sub(exactly(got), want).Float64()
 		require.LessOrEqual(t, math.Abs(e), 64*0x1p-106*math.Abs(x.Hi))
 
 		v := randomPair(rnd)
 		at := got
-		w, smooth := Steepest(g, 0, at, v)
-		require.InDelta(t, g.gap(at.Hi, v.Hi), math.Abs(w), 1e-14)
+		w, smooth := g.Steepest(at, v)
+		a, b := -g.l1, g.l1 // −v lies in l2·x + [a, b], or w leads there
+		switch {
+		case at.Hi > 0:
+			a = g.l1
+		case at.Hi < 0:
+			b = -g.l1
+		}
+		if at.Hi == g.lo {
+			a = math.Inf(-1)
+		}
+		if at.Hi == g.hi {
+			b = math.Inf(1)
+		}
+		slope := v.Hi + g.l2*at.Hi
+		require.InDelta(t, max(slope+a, -slope-b, 0), math.Abs(w), 1e-14)
 		if smooth {
 			s := exactly(v)
 			s.Add(s, new(big.Float).Mul(l2, exactly(at)))
@@ -76,7 +88,7 @@ func TestPairs(t *testing.T) {
 
 // A pair that is next to a face, but equal to it in float64.
 func TestSteepestDecidesFaces(t *testing.T) {
-	g := L1Box{1, -1, 1}
+	g, inf := Piece{1, 0, -1, 1}, math.Inf(1)
 	for _, c := range []struct {
 		x      Pair
 		v, w   float64
@@ -89,7 +101,7 @@ func TestSteepestDecidesFaces(t *testing.T) {
 			false}, {Pair{math.NaN(), 0}, 0, inf, false},
 		{Pair{0.5, 0}, math.NaN(), inf, false}, {Pair{0.5, 0}, inf, inf, false}, {Pair{0.5, 0}, -inf, inf, false},
 	} {
-		w, smooth := Steepest(g, 0, c.x, Pair{Hi: c.v})
+		w, smooth := g.Steepest(c.x, Pair{Hi: c.v})
 		require.Equal(t, c.w, w, "%v", c)
 		require.Equal(t, c.smooth, smooth, "%v", c)
 	}

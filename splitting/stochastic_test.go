@@ -34,7 +34,8 @@ func TestRowSumTakesTheSameSteps(t *testing.T) {
 	for _, quad := range []bool{false, true} {
 		f, _ := experiment(n, d, 1, quad)
 		for name, h := range map[string]prox.Operator{"symmetric": prox.Box{Lo: -0.4, Hi: 0.4},
-			"not": prox.Box{Lo: -0.2, Hi: 0.5}, "none": nil} {
+			"not": prox.Box{Lo: -0.2, Hi: 0.5}, "none": nil,
+			"a norm in the box": prox.L1Box{Weight: 3, Lo: -0.4, Hi: 0.4}, "a square": prox.SquaredL2{Weight: 2}} {
 			var x [2][]float64
 			for i, term := range []splitting.Smooth{f, rows{f}} {
 				p := splitting.Problem{F: term, G: prox.L1{Weight: 5}, H: h}

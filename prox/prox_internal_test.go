@@ -1,0 +1,38 @@
+package prox
+
+// The abilities of every operator. Without one of them certificates and solvers would do less, and
+// no error would say so.
+type (
+	exactFaces interface {
+		Subdifferential
+		checker
+	}
+	exactSet interface {
+		exactFaces
+		Set
+	}
+	roundedFaces interface {
+		rounded
+		checker
+	}
+	roundedSet interface {
+		roundedFaces
+		Set
+	}
+	slopes interface {
+		exactFaces
+		Coordinatewise
+	}
+)
+
+var (
+	_ = []checker{Entropy{}, plainSet{}, ridge{}}
+	_ = []exactFaces{GroupL2{}, Hinge{}, Huber{}, L2Norm{}, LInfNorm{}, LogBarrier{}, SortedL1{}, TotalVariation{},
+		grouped{}, fused{}}
+	_ = []slopes{L1{}, SquaredL2{}, ElasticNet{}, L1Box{}, Box{}, NonNegative{}, separable{}, coordwise{}, coordSet{}}
+	_ = []exactSet{Box{}, NonNegative{}, coordSet{}}
+	_ = []roundedFaces{NuclearNorm{}, certified{}, radial{}, absBall{}, weighted{}}
+	_ = []roundedSet{HalfSpace{}, (*affine)(nil), SecondOrderCone{}, PSDCone{}, NuclearBall{}, SpectralBall{}, L1Ball{},
+		L2Ball{}, Simplex{}, radialSet{}, absBallSet{}, certifiedSet{}}
+	_ = []LinearMinimizer{Simplex{}, L1Ball{}, L2Ball{}, Box{}, NuclearBall{}}
+)
