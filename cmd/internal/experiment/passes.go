@@ -105,8 +105,8 @@ func dense(n, d int, rnd *rand.Rand) (*erm.Data, error) {
 	return erm.NewDataDense(x, y, inside(d))
 }
 
-// packed returns n records in a file that is removed at once, where the system allows that: it lasts as
-// long as it is open.
+// packed returns n records in a file that is removed at once, where the system allows that: it
+// lasts as long as it is open.
 func packed(n, d int, rnd *rand.Rand) (*erm.Data, error) {
 	dir, err := os.MkdirTemp("", "passes")
 	if err != nil {

@@ -45,7 +45,8 @@ func (o *Options) Register(f *Flags, out string) {
 	f.StringVar(&o.Out, "out", out, "folder `DIR` of the results")
 	f.BoolVar(&o.Force, "force", false, "overwrite results of another run in -out")
 	f.BoolVar(&o.Resume, "resume", false, "continue the run in -out; without -seed the remaining cells draw new noise")
-	f.ListVar(&o.Formats, "formats", allFormats, allFormats, "files to write, `LIST` of csv, json (summary.json), png, svg, pdf")
+	f.ListVar(&o.Formats, "formats", allFormats, allFormats,
+		"files to write, `LIST` of csv, json (summary.json), png, svg, pdf")
 	f.BoolVar(&o.Quiet, "quiet", false, "no notes and no progress on standard error")
 	f.BoolVar(&o.Progress, "progress", false, "progress on standard error also without a terminal")
 	f.BoolVar(&o.JSON, "json", false, "one JSON object a cell on standard output instead of the table")
@@ -191,8 +192,8 @@ func (r Range) parse(text string, integer bool) (float64, error) {
 		format(r.Example))
 }
 
-// value is a flag.Value that keeps what parse returns in p. Package flag also asks the zero value for
-// its text.
+// value is a flag.Value that keeps what parse returns in p. Package flag also asks the zero value
+// for its text.
 type value[T any] struct {
 	p     *T
 	show  func(T) string

@@ -215,8 +215,8 @@ func writeTable(out io.Writer, e *Experiment, notPrivate string, results []Resul
 	return err
 }
 
-// short writes the mean to the digits that its standard error supports, at least four, and the error
-// to two.
+// short writes the mean to the digits that its standard error supports, at least four, and the
+// error to two.
 func short(r Result) (mean, stderr string) {
 	digits := 4
 	if r.StdErr > 0 && r.Mean != 0 {
