@@ -16,7 +16,6 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/objpert"
@@ -87,14 +86,9 @@ func TestEveryInputSCO(t *testing.T) {
 	sgd := &sco.NoisySGD{Radius: 1, Batch: 5, Steps: 4}
 	steps, err := sgd.Plan(p, b)
 	require.NoError(t, err)
-	passes, err := (&sco.Phased{Radius: 1}).Plan(p, b)
-	require.NoError(t, err)
-	obj, err := (&sco.ObjPert{Radius: 1}).Plan(p, b)
-	require.NoError(t, err)
 	everyInput(t, "sco", brief(methods(t, []any{background, p, b, source, q},
 		sgd, &sco.ProxGD{NoisySGD: *sgd}, &sco.DPSGD{Epochs: 1, Batch: 5, StepSize: 0.1, Clip: 0.5}, &sco.PermutationSGD{Radius: 1},
-		&sco.Phased{Radius: 1}, &sco.ObjPert{Radius: 1}, &sco.ObjPertSVRG{ObjPert: sco.ObjPert{Radius: 1}}, &sco.Output{Radius: 1},
-		steps, passes, obj, steps.Params(), passes.Params(), sco.FixedSize, sco.Accounted)))
+		&sco.Phased{Radius: 1}, &sco.ObjPert{Radius: 1}, &sco.Output{Radius: 1}, steps, steps.Params(), sco.FixedSize)))
 }
 
 // origin is a Minimizer that answers with 0.
@@ -109,51 +103,34 @@ func TestEveryInputObjpert(t *testing.T) {
 	p, err := halfspaces(records(t, 20, 2, 1, loss.Logistic{}, unit), ternary)
 	require.NoError(t, err)
 	b := dp.Budget{Epsilon: 1}
-	public := objpert.Public{Space: ternary, Dim: 2, Range: 1, Budget: b}
-	samp := objpert.SampPublic{Dim: 2, Diameter: 2, Lipschitz: 1, Records: 20, Gap: 0.01, Budget: dp.Budget{Epsilon: 1, Delta: 1e-6}}
+	samp := &objpert.OPSamp{Dim: 2, Diameter: 2, Lipschitz: 1, Records: 20, Gap: 0.01}
 	plan, err := (&objpert.Product{}).Plan(p, b)
 	require.NoError(t, err)
-	sampled, err := (&objpert.OPSamp{}).Calibrate(samp)
+	sampled, err := samp.Plan(dp.Budget{Epsilon: 1, Delta: 1e-6})
 	require.NoError(t, err)
 	point := []int{1, -1}
 	ball, err := halfspaces(records(t, 20, 2, 1, loss.Logistic{}, unit), objpert.Lattice(2))
 	require.NoError(t, err)
-	inBall := objpert.Public{Space: objpert.Lattice(2), Dim: 2, Range: 1, Budget: b}
 	gauss := dp.Budget{Epsilon: 1, Delta: 1e-6}
-	average := methods(t, []any{background, ball, gauss, source, inBall, samp, objpert.Minimizer(origin{})},
-		&objpert.OPDisc{}, &objpert.OPSamp{}, sampled)
-	rest := methods(t, []any{background, p, b, source, public, point, []float64{0.5, 0.5}},
+	average := methods(t, []any{background, ball, gauss, source, objpert.Minimizer(origin{})},
+		&objpert.OPDisc{}, samp, sampled)
+	rest := methods(t, []any{background, p, b, source, point, []float64{0.5, 0.5}},
 		&objpert.Product{}, &objpert.RSPM{}, &objpert.SampleAndAggregate{Blocks: 3}, plan,
-		objpert.Auto{}, objpert.CellSearch{}, objpert.Enumerate{},
-		objpert.GenericSearch{})
+		objpert.Search{})
 	everyInput(t, "objpert", brief(merged(merged(average, rest), map[string]row{
 		"Empty":            call(objpert.Empty, 2, ternary),
+		"Custom":           call(objpert.Custom, 2, ternary),
 		"Lattice":          call(objpert.Lattice, 2),
 		"Integers":         call(objpert.Integers, [][]float64{{1, 2}}, []objpert.Feature{{Lo: 0, Hi: 2, Den: 1}, {Lo: 0, Hi: 2, Den: 1}}, 4),
 		"NewProblem":       call(objpert.NewProblem, [][]int64{{1, 2}}, []int{1}, []int{1}, ternary),
-		"Problem.Check":    call((*objpert.Problem).Check, p),
+		"Problem.Dim":      call((*objpert.Problem).Dim, p),
+		"Problem.Space":    call((*objpert.Problem).Space, p).keep(0),
+		"Problem.Rows":     call((*objpert.Problem).Rows, p).keep(0),
 		"Problem.Contains": call((*objpert.Problem).Contains, p, point).keep(0),
 		"Problem.Loss":     call((*objpert.Problem).Loss, p, point).keep(0),
 		// of problems that pass Check
 		"Problem.Noise": call((*objpert.Problem).Noise, p).keep(0), "Problem.Objective": call((*objpert.Problem).Objective, p, point).keep(0),
 		"Problem.Perturb": call((*objpert.Problem).Perturb, p, [][]int64{{0, 0, 0}, {0, 0, 0}}, []int64(nil), 0).sharing(),
-		"Problem.Points":  call((*objpert.Problem).Points, p).keep(0), "Problem.Records": call((*objpert.Problem).Records, p).keep(0),
-	})))
-}
-
-func TestEveryInputAccounting(t *testing.T) {
-	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
-	sampler := accounting.Poisson{Rate: 0.1}
-	step, err := accounting.Gaussian(sampler, 1)
-	require.NoError(t, err)
-	composed, err := accounting.Compose(step)
-	require.NoError(t, err)
-	everyInput(t, "internal/accounting", brief(merged(methods(t, []any{1., 10, source}, composed, step, sampler,
-		accounting.FixedSize{Size: 5, Records: 10}, accounting.WithReplacement{Size: 5, Records: 10}, accounting.Full{}), map[string]row{
-		"Batches.Next": call(func(records int, src rand.Source) int { return len(sampler.Batches(records, src).Next()) }, 10, source),
-		"Compose":      call(accounting.Compose, step),
-		"Gaussian":     call(accounting.Gaussian, accounting.Sampler(sampler), 1.),
-		"Noise":        call(accounting.Noise, accounting.Sampler(sampler), 2, b),
 	})))
 }
 

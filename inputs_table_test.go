@@ -22,7 +22,7 @@ func TestEveryInputLasso(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	paper := lasso.PublishedParameters()
+	paper := lasso.Paper{Epsilon: 0.5, Delta: 0.01, Lambda: 1, Iterations: 1000}
 	e, err := paper.Experiment(in, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -30,13 +30,12 @@ func TestEveryInputLasso(t *testing.T) {
 	src := func() rand.Source { return fixed() }
 	vector := func() io.Reader { return strings.NewReader("x\n1\n") }
 	everyInput(t, "lasso", map[string]row{
-		"Generate":            call(lasso.Generate, spec, src),
-		"ReadVector":          call(lasso.ReadVector, vector, 1),
-		"Problem":             call(func(lambda, kappa float64) bool { return lasso.Problem(data, lambda, kappa).Check() == nil }, 1., 1.),
-		"Instance.Data":       call(in.Data, 1.),
-		"Instance.Dims":       call(in.Dims),
-		"Instance.Risk":       call(in.Risk, []float64{1, 2}).mayBeNaN(),
-		"PublishedParameters": call(lasso.PublishedParameters),
+		"Generate":      call(lasso.Generate, spec, src),
+		"ReadVector":    call(lasso.ReadVector, vector, 1),
+		"Problem":       call(func(lambda, kappa float64) bool { return lasso.Problem(data, lambda, kappa).Check() == nil }, 1., 1.),
+		"Instance.Data": call(in.Data, 1.),
+		"Instance.Dims": call(in.Dims),
+		"Instance.Risk": call(in.Risk, []float64{1, 2}).mayBeNaN(),
 		"Paper.Experiment": call(func(p lasso.Paper, sigma2 float64) (bool, error) {
 			e, err := p.Experiment(in, sigma2)
 			return e != nil, err
@@ -78,22 +77,19 @@ func TestEveryInputTable(t *testing.T) {
 		"Encoder.NumClasses":   call(e.NumClasses),
 		"Encoder.Dim":          call(e.Dim),
 		"Encoder.Bounds":       call(e.Bounds),
-		"Encoder.Sparse":       call(e.Sparse),
 		"Encoder.LabelText":    call(e.LabelText, 0.5),
 		"Encoder.LabelValue":   call(e.LabelValue, 0.5).mayBeNaN(),
 		"Encoder.Coefficients": call(e.Coefficients, []float64{1, 2, 3}).mayBeNaN(),
 		"Rows.Next":            call(func() bool { return rows().Next() }),
 		"Rows.Err":             call(func() error { return rows().Err() }),
-		"Rows.Line":            call(func() int { return rows().Line() }),
 		"Rows.Row":             call(func() []float64 { _, val := rows().Row(); return val }),
 		"Rows.Label":           call(func() float64 { return rows().Label() }),
-		"Rows.Labeled":         call(func() bool { return rows().Labeled() }),
 		"Numeric.ReadCSV":      call(table.Numeric.ReadCSV, table.Numeric{Bounds: unit, Header: true}, numbers),
 		"Numeric.Scan": call(func(n table.Numeric, r io.Reader) error {
 			return n.Scan(r, func([]string) error { return nil }, func([]float64) error { return nil })
 		}, table.Numeric{Header: true}, numbers),
 		"Numeric.ReadLIBSVM": call(table.Numeric.ReadLIBSVM, table.Numeric{Bounds: unit},
 			func() io.Reader { return strings.NewReader("1 1:2\n") }, 2),
-		"Drafting.Draft": call(table.Drafting.Draft, table.Drafting{Label: "y"}, numbers),
+		"Draft": call(table.Draft, numbers, table.Schema{Label: table.Label{Column: "y"}}),
 	})
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
@@ -53,6 +52,7 @@ func (p budgeted) Certificate() dp.Certificate {
 func TestEveryInputDP(t *testing.T) {
 	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
 	c := dp.Certificate{Budget: b, Relation: dp.Replace, Theorem: "x"}
+	poisson := dp.Sampler{Rate: 0.1}
 	family := func(s float64) dp.Curve { return dp.GaussianCurve(s) }
 	everyInput(t, "dp", map[string]row{
 		"Budget.Check":      call(dp.Budget.Check, b),
@@ -67,7 +67,19 @@ func TestEveryInputDP(t *testing.T) {
 		"Compose": call(func(delta float64, b dp.Budget) (dp.Certificate, error) {
 			return dp.Compose(delta, budgeted{b}, budgeted{b})
 		}, 1e-5, b),
-		"Calibrate":        call(func(b dp.Budget) (float64, error) { return dp.Calibrate(family, b) }, b),
+		"Calibrate":         call(func(b dp.Budget) (float64, error) { return dp.Calibrate(family, b) }, b),
+		"Sampler.Check":     call(dp.Sampler.Check, poisson),
+		"Sampler.Neighbors": call(dp.Sampler.Neighbors, poisson),
+		"Sampler.Fraction":  call(dp.Sampler.Fraction, poisson).mayBeNaN(),
+		"Sampler.Profile": call(func(s dp.Sampler, noise float64, steps int, eps float64) (float64, error) {
+			p, err := s.Profile(noise, steps)
+			return p.Delta(eps), err
+		}, poisson, 1., 2, 1.),
+		"Sampler.Epsilon": call(dp.Sampler.Epsilon, poisson, 1., 2, 1e-6),
+		"Sampler.Noise":   call(dp.Sampler.Noise, poisson, 2, b),
+		"Sampler.Batches": call(func(s dp.Sampler, records int, src rand.Source) int {
+			return len(s.Batches(records, src)())
+		}, dp.Sampler{Size: 5, Records: 10}, 10, source),
 		"GaussianDelta":    call(dp.GaussianDelta, 1., 1.),
 		"GaussianLogDelta": call(dp.GaussianLogDelta, 1., 1.),
 		"GaussianSigma":    call(dp.GaussianSigma, b, 1.),
@@ -95,12 +107,9 @@ func TestEveryInputNoise(t *testing.T) {
 	everyInput(t, "internal/noise", map[string]row{
 		"Secure":       call(func() uint64 { return noise.Secure().Uint64() }),
 		"Reproducible": call(func(label string) uint64 { return noise.Reproducible(1, label).Uint64() }, "a"),
-		"Uniform":      call(noise.Uniform, src),
 		"Exponential":  call(noise.Exponential, src),
 		"Normal":       call(func(x []float64, s float64, r rand.Source) []float64 { noise.Normal(x, s, r); return x }, x, 1., src).keep(0, 2),
-		"Laplace":      call(noise.Laplace, 1., src),
 		"ChiSquared":   call(noise.ChiSquared, 2, src),
-		"Sphere":       call(func(x []float64, r rand.Source) []float64 { noise.Sphere(x, r); return x }, x, src),
 		"Grid": call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.Grid(x, s, e, r); return x }, k, 1., 2,
 			src).keep(0, 3),
 		"LaplaceGrid": call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.LaplaceGrid(x, s, e, r); return x }, k, 1., 2,
@@ -140,21 +149,13 @@ func TestEveryInputRandmat(t *testing.T) {
 // abilities adds rows of what l may be able to do.
 func abilities(table map[string]row, name string, l loss.Loss) {
 	bounds := loss.Bounds{Row: 1, Label: 1}
-	if a, ok := l.(loss.Exact); ok { // of finite predictions, normalized
-		table[name+".Exact"] = call(a.Exact)
-		table[name+".Slope2"] = call(a.Slope2, 0.5, 0., 1., 1.).mayBeNaN()
-	}
 	if a, ok := l.(loss.Envelope); ok {
 		table[name+".Envelope"] = call(a.Envelope, bounds, 0., 0.5).keep(0, 1, 2) // of checked bounds and norms
 	}
-	if a, ok := l.(loss.Attained); ok {
-		table[name+".Attained"] = call(a.Attained)
-	}
-	if a, ok := l.(loss.DataChecker); ok {
+	if a, ok := l.(interface {
+		CheckData(dim int, bounds loss.Bounds) error
+	}); ok {
 		table[name+".CheckData"] = call(a.CheckData, 2, bounds)
-	}
-	if a, ok := l.(loss.Ranged); ok {
-		table[name+".Range"] = call(a.Range, bounds, 1.).keep(0, 1) // of checked bounds
 	}
 }
 
@@ -181,11 +182,8 @@ func TestEveryInputLoss(t *testing.T) {
 		table[name+".Grad"] = call(l.Grad, g, theta, a, 1.).mayBeNaN()
 		table[name+".Scalar"] = call(l.Scalar, 0.5, 1., 1.).mayBeNaN()
 		table[name+".Constants"] = call(l.Constants, bounds, 1.)
-		if c, ok := l.(loss.Checker); ok {
+		if c, ok := l.(interface{ Check() error }); ok {
 			table[name+".Check"] = call(c.Check)
-		}
-		if m, ok := l.(loss.Monotone); ok {
-			table[name+".Monotone"] = call(m.Monotone)
 		}
 		if c, ok := l.(loss.Clippable); ok {
 			table[name+".ClipPoints"] = call(c.ClipPoints, 1., 0.5).mayBeNaN()
@@ -212,7 +210,8 @@ func TestEveryInputLoss(t *testing.T) {
 	table["Multinomial.Check"] = call(loss.Multinomial.Check, multinomial)
 	abilities(table, "Multinomial", multinomial)
 	table["CheckData"] = call(loss.CheckData, loss.Loss(loss.Logistic{}), 2, bounds).keep(0)
-	table["Range"] = call(loss.Range, loss.Loss(loss.Logistic{}), bounds, 1.).keep(0)
+	table["Exact"] = call(func(l loss.Loss, u, ul, b, norm float64) (hi, lo, err float64) { return loss.Exact(l)(u, ul, b, norm) },
+		loss.Loss(loss.Logistic{}), 0.5, 0., 1., 1.).keep(0).mayBeNaN() // of finite predictions, normalized
 	table["Proved"] = call(loss.Proved, loss.Loss(loss.Logistic{}))
 	table["Pinball.Check"] = call(loss.Pinball.Check, loss.Pinball{Tau: 0.5})
 	table["Pinball.Constants"] = call(loss.Pinball.Constants, loss.Pinball{Tau: 0.5}, bounds, 1.)
@@ -388,12 +387,9 @@ func TestEveryInputERM(t *testing.T) {
 		"Data.Map": call(func(b float64) float64 {
 			return p.Data.Map(func([]float64, float64) (float64, bool) { return b, true }).Label(0)
 		}, 0.5),
-		"Problem.Check":       call((*erm.Problem).Check, p),
-		"Problem.Certifiable": call((*erm.Problem).Certifiable, p),
-		"Problem.Constants":   call((*erm.Problem).Constants, p),
+		"Problem.Check": call((*erm.Problem).Check, p),
 		"Problem.Perturb": call(func(q erm.Perturbation) float64 { return p.Perturb(q).Residual(x) },
 			erm.Perturbation{Linear: []float64{1, 2}, Center: []float64{0, 0}, Quad: mat.NewDiagDense(2, []float64{1, 1}), MinEig: 1, MaxEig: 1}),
-		"NewUnperturbed":           call(func() float64 { return erm.NewUnperturbed(p).Residual(x) }),
 		"Objective.Func":           call(o.Func, x).mayBeNaN(),
 		"Objective.Grad":           call(o.Grad, g, x).mayBeNaN(),
 		"Objective.FuncGrad":       call(o.FuncGrad, g, x).mayBeNaN(),
@@ -413,11 +409,9 @@ func TestEveryInputERM(t *testing.T) {
 		}, x, int64(1)<<20),
 		"Empty":           call(erm.Empty, 2, unit),
 		"LossAssumptions": call(erm.LossAssumptions, loss.Loss(loss.Logistic{})),
-		"NewTrace":        call(func(x []float64, r, shift, mu float64) int { return len(erm.NewTrace(x, r, shift, mu).Theta) }, x, 1., 0., 1.),
-		"Trace.Evaluate": call(func(x []float64) {
-			tr := erm.NewTrace(x, 1, 0, 1)
-			tr.Evaluate(p, o)
-		}, x),
+		"NewTrace": call(func(x []float64, r, shift, mu float64) int {
+			return len(erm.NewTrace(x, r, shift, mu).Theta)
+		}, x, 1., 0., 1.),
 		"Problem.Public":      call((*erm.Problem).Public, p, dp.Replace).mayBeNaN(),
 		"Public.Complete":     call(erm.Public.Complete, public, dp.Replace).keep(0),
 		"Public.Envelope":     call(func() bool { return public.Envelope() == nil }),
@@ -425,7 +419,6 @@ func TestEveryInputERM(t *testing.T) {
 		"Public.SlopeAt":      call(public.SlopeAt, x),
 		"Public.Smooth":       call(erm.Public.Smooth, public),
 		"Public.Admit":        call(public.Admit, p),
-		"Public.Allowance":    call(public.Allowance, per, 1.).keep(0, 1),
 		"Public.Reach":        call(public.Reach, per).keep(0),
 		"Public.Floor":        call(public.Floor, per),
 		"Public.Cover":        call(public.Cover, per, 1e-3, 1.).keep(0),
@@ -442,8 +435,6 @@ func TestEveryInputLOP(t *testing.T) {
 	plan, err := (&lop.Mechanism{}).Plan(p, b)
 	require.NoError(t, err)
 	src := func() rand.Source { return fixed() }
-	settings := lop.Settings{Mechanism: lop.Mechanism{Share: 0.1}}
-	cert, step := plan.Certificate(), linear.Step{C: 0.1, S: 0.1, Output: 0.1, Ridge: 10}
 	everyInput(t, "lop", map[string]row{
 		"Mechanism.Calibrate": call((*lop.Mechanism).Calibrate, &lop.Mechanism{Share: 0.1}, q, b),
 		"Mechanism.Plan":      call((*lop.Mechanism).Plan, &lop.Mechanism{Share: 0.1}, p, b),
@@ -451,11 +442,6 @@ func TestEveryInputLOP(t *testing.T) {
 		"Output.Calibrate":    call((*lop.Output).Calibrate, &lop.Output{}, q, b),
 		"Output.Plan":         call((*lop.Output).Plan, &lop.Output{}, p, b),
 		"Output.Fit":          call((*lop.Output).Fit, &lop.Output{}, background, p, b, src),
-		"Settings.Calibrate":  call(lop.Settings.Calibrate, settings, q, b),
-		"Settings.Plan":       call(lop.Settings.Plan, settings, p, b),
-		"Settings.Fit":        call(lop.Settings.Fit, settings, background, p, b, src),
-		"Settings.CheckStep":  call(lop.Settings.CheckStep, settings, p, cert, step),
-		"Settings.Run":        call(lop.Settings.Run, settings, background, p, cert, step, src),
 		"Plan.Fit":            call(plan.Fit, background, p, src),
 		"Plan.Profile":        call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
 		"Plan.Params":         call(plan.Params),
@@ -487,9 +473,5 @@ func TestEveryInputQOP(t *testing.T) {
 		"Plan.Certificate": call(func(p *qop.Plan) string { return p.Certificate().Theorem }, plan),
 		"Plan.Profile":     call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
 		"Plan.Traced":      call(func(p *qop.Plan) string { return p.Traced(nil).Params().Theorem }, plan),
-		"Published.Constants": call(qop.Published.Constants, qop.Published{Dim: 2, Degrees: 5, Rank: 1, Smoothness: 1, Epsilon1: 1, Epsilon2: 0.1,
-			Delta1: 1e-3, Delta2: 1e-3, Delta3: 1e-3, Delta4: 1e-3, Tau: 1e-3, Eta: 0.1}, false),
-		"Utility.Bound": call(qop.Utility.Bound, qop.Utility{Records: 10, Dim: 2, Radius: 1, RegLipschitz: 1,
-			Constants: loss.Constants{Smoothness: 1, Rank: 1, Structure: loss.LSQ}}, b).slow(),
 	})
 }

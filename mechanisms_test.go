@@ -158,7 +158,7 @@ func mechanisms(cover float64) []mechanism {
 			return opened(&sco.Phased{Radius: 1}, p, b)
 		},
 		"sco.ObjPertSVRG": func(p *erm.Problem, b dp.Budget, t tracing) (any, release, error) {
-			return opened(&sco.ObjPertSVRG{ObjPert: sco.ObjPert{Radius: 1, Cover: cover, Trace: t}}, p, b)
+			return opened(&sco.ObjPert{Radius: 1, Cover: cover, Trace: t, SVRG: true}, p, b)
 		},
 	} {
 		list = append(list, mechanism{name, dp.Replace, false, false, name == "sco.ObjPertSVRG", open})

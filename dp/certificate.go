@@ -6,10 +6,12 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/privopt/privopt/internal/num"
 )
 
-// Assumption is a fact that a proof uses and the program did not check, as a
-// sentence a reader can verify. Mechanisms add their own.
+// Assumption is a fact that a proof uses and the program did not check, as a sentence that a reader
+// can verify. Mechanisms add their own.
 type Assumption string
 
 // Assumptions that every package shares.
@@ -19,18 +21,16 @@ const (
 	// CalibrationArithmetic: the constants of the plan come from float64 arithmetic.
 	CalibrationArithmetic Assumption = "the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no " +
 		"smaller than the theorem asks for"
-	// ChiArithmetic: the noise of a linear perturbation comes from the law of χ_q.
+	// ChiArithmetic: noise comes from the law of χ_q.
 	ChiArithmetic Assumption = "the law of χ_q, the norm of a normal vector of q ≥ 2 dimensions, computed by quadrature in float64 " +
 		"and tested against 60 digits, asks for no more noise"
-	// SimplexArithmetic: it comes from the largest of several normal numbers, for the multinomial
-	// logistic loss.
+	// SimplexArithmetic: noise for the multinomial loss comes from the largest of normal numbers.
 	SimplexArithmetic Assumption = "the law of the largest of K − 1 differences of normal numbers, computed by quadrature in float64 and " +
 		"tested against 60 digits, asks for no more noise"
 	// LossArithmetic: the cost is that of composed privacy loss distributions.
 	LossArithmetic Assumption = "privacy loss distributions, composed by Fourier transforms in float64 with a bound on their error and " +
 		"tested against 60 digits, cost no more"
-	// WishartArithmetic: the noise of a quadratic perturbation comes from the laws of the eigenvalues
-	// of Wishart matrices.
+	// WishartArithmetic: noise comes from the laws of the eigenvalues of Wishart matrices.
 	WishartArithmetic Assumption = "the laws of the eigenvalues of Wishart matrices, computed in float64 and tested against 60 digits, " +
 		"ask for no more noise"
 )
@@ -38,29 +38,26 @@ const (
 // model is the premise of every theorem of this module; certificates do not repeat it.
 const model = "about the program: uniform secret bits, IEEE-754 arithmetic, the release alone is seen"
 
-// Certificate states the cost of a release and the grounds of the statement. The statement is about
-// the program, not about an idealized one that computes with real numbers. All theorems of this
-// module assume the following, which Assumptions does not list:
+// Certificate states the cost of a release and the grounds of the statement, which is about the
+// program and not about real numbers. All theorems of this module assume, besides Assumptions:
 //
 //   - the bits of the random source are uniform and secret;
 //   - float64 operations round as IEEE 754 says, and integers are exact;
-//   - the release alone is seen: neither the time that it took, nor memory, nor
-//     whether the caller's context ended a fit;
+//   - the release alone is seen: neither its time, nor memory, nor whether a context ended the fit;
 //   - data sets have at most as many records as the Params of the plan say.
 //
-// As JSON it has the stable names epsilon, delta, relation ("replace" or
-// "add-remove"), theorem and assumptions (a list, possibly empty).
+// As JSON it has the stable names epsilon, delta, relation ("replace" or "add-remove"), theorem and
+// assumptions (a list, possibly empty).
 type Certificate struct {
 	Budget
 	Relation Relation `json:"relation"`
-	// Theorem is a stable identifier such as "lop.joint/2". What it means
-	// never changes: another noise scale or statement gets another number.
+	// Theorem is a stable identifier such as "lop.joint/2". Another noise scale or statement gets
+	// another number.
 	Theorem     string       `json:"theorem"`
 	Assumptions []Assumption `json:"assumptions"`
 }
 
-// Check returns an error unless the budget and the relation are valid and a
-// theorem is named.
+// Check returns an error unless the budget and the relation are valid and a theorem is named.
 func (c Certificate) Check() error {
 	if err := c.Budget.Check(); err != nil {
 		return err
@@ -74,8 +71,8 @@ func (c Certificate) Check() error {
 	return nil
 }
 
-// String returns the certificate for a terminal: the claim on the first line,
-// the theorem and each assumption on a line of its own, and last the premise of all theorems.
+// String returns the claim, the theorem, each assumption and the premise of all theorems, on a line
+// each.
 func (c Certificate) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v-differentially private, %v neighbors\n  theorem: %s", c.Budget, c.Relation, c.Theorem)
@@ -92,8 +89,7 @@ func (c Certificate) With(a ...Assumption) Certificate {
 	return c
 }
 
-// MarshalJSON writes the form described at Certificate. An invalid relation
-// is an error.
+// MarshalJSON writes the form described at [Certificate]. An invalid relation is an error.
 func (c Certificate) MarshalJSON() ([]byte, error) {
 	type plain Certificate // without methods
 	p := plain(c)
@@ -109,16 +105,13 @@ type Release struct {
 	Certificate Certificate `json:"certificate"`
 }
 
-// Basic returns the certificate of publishing all the releases c, each chosen
-// with knowledge of the earlier ones, by basic composition:
+// Basic returns the certificate of publishing all the releases c, each chosen with knowledge of the
+// earlier ones and with independent noise, by basic composition: ε = Σ εᵢ, δ = Σ δᵢ, rounded up.
 //
-//	ε = Σ εᵢ,  δ = Σ δᵢ                                 [DR14, Theorem 3.16]
-//
-// rounded up. Its theorem is "dp.basic/1" with the parts in parentheses, its
-// assumptions are the union of theirs in order of appearance. The parts must
-// use independent noise. The error wraps ErrCondition for an empty list or a
-// part without a theorem, ErrRelation for an invalid relation or a mix of
-// two, and ErrBudget if a part or the sum fails Budget.Check.
+// The theorem is "dp.basic/1" (docs/theory/composition.md#dp.basic/1) with those of the parts in
+// parentheses; the assumptions are the union of theirs. The error wraps ErrCondition for an empty
+// list or a part without a theorem, ErrRelation for an invalid relation or a mix of two, and
+// ErrBudget if a part or the sum fails Budget.Check.
 func Basic(c ...Certificate) (Certificate, error) {
 	sum, err := add("dp.basic/1", c)
 	if err != nil {
@@ -143,8 +136,8 @@ func add(theorem string, c []Certificate) (sum Certificate, err error) {
 			return sum, fmt.Errorf("%w (part %d of %d)", err, i, len(c))
 		}
 		if part.Relation != sum.Relation {
-			return sum, fmt.Errorf("%w: part %d is about %v neighbors and part 0 about %v, want one relation", ErrRelation, i, part.Relation,
-				sum.Relation)
+			return sum, fmt.Errorf("%w: part %d is about %v neighbors and part 0 about %v, want one relation", ErrRelation, i,
+				part.Relation, sum.Relation)
 		}
 		sum.Epsilon = addUp(sum.Epsilon, part.Epsilon)
 		sum.Delta = addUp(sum.Delta, part.Delta)
@@ -167,9 +160,8 @@ func union(a []Assumption, b ...Assumption) []Assumption {
 
 // addUp returns the least float64 that is at least a + b ≥ 0.
 func addUp(a, b float64) float64 {
-	s := a + b
-	t := s - a
-	if err := (a - (s - t)) + (b - t); err > 0 { // a + b = s + err exactly (Knuth)
+	s, err := num.TwoSum(a, b)
+	if err > 0 {
 		return math.Nextafter(s, math.Inf(1))
 	}
 	return s

@@ -15,7 +15,8 @@ func cert(eps, delta float64, theorem string, a ...Assumption) Certificate {
 }
 
 func TestCompose(t *testing.T) {
-	c, err := Basic(cert(0.5, 1e-6, "lop.kifer/2", CalibrationArithmetic), cert(0.25, 0, "qop.lsq/2", CallerSource, CalibrationArithmetic))
+	c, err := Basic(cert(0.5, 1e-6, "lop.kifer/2", CalibrationArithmetic),
+		cert(0.25, 0, "qop.lsq/2", CallerSource, CalibrationArithmetic))
 	require.NoError(t, err)
 	require.Equal(t, cert(0.75, 1e-6, "dp.basic/1(lop.kifer/2, qop.lsq/2)", CalibrationArithmetic, CallerSource), c)
 
@@ -97,7 +98,8 @@ func TestCertificateJSON(t *testing.T) {
 func TestBudget(t *testing.T) {
 	require.NoError(t, Budget{MinEpsilon, MinDelta}.Check())
 	require.NoError(t, Budget{MaxEpsilon, 0}.Check())
-	for _, b := range []Budget{{}, {1, 1}, {1, 1.5}, {1, -1e-9}, {1, 1e-320}, {math.Inf(1), 0}, {1, math.NaN()}, {1e-320, 0}} {
+	for _, b := range []Budget{{}, {1, 1}, {1, 1.5}, {1, -1e-9}, {1, 1e-320}, {math.Inf(1), 0}, {1, math.NaN()},
+		{1e-320, 0}} {
 		require.ErrorIs(t, b.Check(), ErrBudget)
 	}
 	require.ErrorContains(t, Budget{0, 0}.Check(), "Epsilon = 0")

@@ -5,8 +5,9 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 
-	"github.com/privopt/privopt/internal/pld"
+	"github.com/privopt/privopt/dp/internal/pld"
 )
 
 // Compose returns the certificate of publishing one release of each plan, with
@@ -14,30 +15,26 @@ import (
 // a plan chosen with knowledge of an earlier release composes by Basic, or by a filter
 // of package dp/ledger. The data of one release may depend on earlier outputs.
 //
-// It composes the profiles of the plans by their loss distributions [ZDW22],
-// removing and adding a record apart, after the lower convex hull of every curve in
-// e^ε has been taken, and adds the probabilities of failure,
-//
-//	δ(ε) = max{δ_remove(ε), δ_add(ε)} + (1 + e^ε)·Σ Failure
-//
-// Gaussian profiles alone compose to the Gaussian profile with the root of the sum of squares
-// [DRS22]. Otherwise, below δ = 1e-12, which the loss distributions do not resolve, it takes the
-// sum of the Rényi curves. The result is never more than that of Basic, which alone serves delta =
-// 0.
+// It composes the profiles of the plans by their loss distributions, in both orders apart, and adds
+// the probabilities of failure. Gaussian profiles alone compose to a Gaussian profile. Below δ =
+// 1e-12, which loss distributions do not resolve, it takes the sum of the Rényi curves. The result
+// is never more than that of Basic, which alone serves delta = 0.
 //
 // The theorem is "dp.compose/2" (docs/theory/composition.md#dp.compose/2) with those of the parts
-// in parentheses; the assumptions are the union of theirs in order of appearance, DeclaredPlan if a
-// plan is of a type of the caller, and LossArithmetic. The error wraps ErrCondition for an empty
-// list, a plan without a certificate, or where no ε is known at delta, ErrRelation for a mix of
-// relations, and ErrBudget for a delta out of range.
+// in parentheses; the assumptions are the union of theirs, DeclaredPlan if a plan is of a type of
+// the caller, and LossArithmetic. The error wraps ErrCondition for an empty list, a plan without a
+// certificate, or where no ε is known at delta, ErrRelation for a mix of relations, and ErrBudget
+// for a delta out of range.
 func Compose(delta float64, plans ...Plan) (Certificate, error) {
 	parts := make([]Certificate, len(plans))
 	for i, p := range plans {
 		if p == nil {
-			return Certificate{}, fmt.Errorf("%w: plan %d of %d is nil, want one that a calibration made", ErrCondition, i, len(plans))
+			return Certificate{}, fmt.Errorf("%w: plan %d of %d is nil, want one that a calibration made", ErrCondition, i,
+				len(plans))
 		}
 		if parts[i] = p.Certificate(); parts[i].Theorem == "" {
-			return Certificate{}, fmt.Errorf("%w: plan %d of %d has no certificate, want one that a calibration made", ErrCondition, i, len(plans))
+			return Certificate{}, fmt.Errorf("%w: plan %d of %d has no certificate, want one that a calibration made",
+				ErrCondition, i, len(plans))
 		}
 	}
 	sum, err := add("dp.compose/2", parts)
@@ -56,8 +53,8 @@ func Compose(delta float64, plans ...Plan) (Certificate, error) {
 	}
 	sum.Budget = Budget{max(eps, MinEpsilon), delta}
 	if err := sum.Budget.Check(); err != nil {
-		return Certificate{}, fmt.Errorf("%w: no ε up to %g is known for the %d plans at Delta = %v, whose sum is %v; want a larger Delta",
-			ErrCondition, float64(MaxEpsilon), len(plans), delta, sum.Delta)
+		return Certificate{}, fmt.Errorf("%w: no ε up to %g is known for the %d plans at Delta = %v, whose sum is %v; want "+
+			"a larger Delta", ErrCondition, float64(MaxEpsilon), len(plans), delta, sum.Delta)
 	}
 	for _, p := range plans {
 		sum.Assumptions = union(sum.Assumptions, Declared(p)...)
@@ -66,8 +63,7 @@ func Compose(delta float64, plans ...Plan) (Certificate, error) {
 	return sum, nil
 }
 
-// composed returns an ε at delta > 0 from the profiles of the plans, +Inf where none
-// is known.
+// composed returns an ε at delta > 0 from the profiles of the plans, +Inf where none is known.
 func composed(delta float64, plans []Plan) float64 {
 	if len(plans) == 1 {
 		return plans[0].Profile().Epsilon(delta)
@@ -115,8 +111,7 @@ func composed(delta float64, plans []Plan) float64 {
 	return pld.WithFailure(delta, failure, epsilon)
 }
 
-// gaussians returns the curve of the plans together, and the sum of their failures, if all profiles
-// are Gaussian.
+// gaussians returns the curve of Gaussian plans together and the sum of their failures.
 func gaussians(plans []Plan) (c Curve, failure float64, ok bool) {
 	sum := 0.0
 	for _, plan := range plans {
@@ -130,4 +125,33 @@ func gaussians(plans []Plan) (c Curve, failure float64, ok bool) {
 	}
 	// Each root loses at most two units in the last place.
 	return GaussianCurve(sum * (1 + float64(len(plans)+1)*0x1p-51)), failure, true
+}
+
+// Plan is a calibrated mechanism. It fixes the cost of one release from public quantities, before
+// any record is read, and cannot be edited after that.
+type Plan interface {
+	// Certificate states the cost of one release. A plan that no calibration made returns the zero
+	// Certificate, which fails its Check.
+	Certificate() Certificate
+	// Profile returns δ(ε) of one release, that of the budget where nothing sharper is proved.
+	Profile() Profile
+	// String describes the plan in prose that may be published.
+	String() string
+}
+
+// DeclaredPlan is assumed where a plan of a type of the caller is composed or charged to a ledger.
+const DeclaredPlan Assumption = "the certificate and the profile that the caller's own plan states are true of its releases"
+
+// Declared returns the assumptions that rest on p itself: DeclaredPlan unless the type of p is of
+// this module, also where it is a struct that embeds a plan of this module.
+func Declared(p Plan) []Assumption {
+	t := reflect.TypeOf(p)
+	if t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	module := strings.TrimSuffix(reflect.TypeFor[Budget]().PkgPath(), "dp")
+	if t == nil || !strings.HasPrefix(t.PkgPath(), module) {
+		return []Assumption{DeclaredPlan}
+	}
+	return nil
 }

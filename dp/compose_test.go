@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/privopt/privopt/dp/internal/pld"
 )
 
 // fixed is a plan with a given certificate and profile.
@@ -173,7 +176,8 @@ func TestComposeOrdersApart(t *testing.T) {
 func TestComposeAtMostBasic(t *testing.T) {
 	known := gaussianPlan(0.3)
 	blind := &fixed{known.cert, Unknown()}
-	for _, plans := range [][]*fixed{{known, known}, {known, blind}, {blind, blind}, {known}, {blind}, {purePlan(0.2), known, purePlan(1)}} {
+	for _, plans := range [][]*fixed{{known, known}, {known, blind}, {blind, blind}, {known}, {blind},
+		{purePlan(0.2), known, purePlan(1)}} {
 		var certs []Certificate
 		for _, p := range plans {
 			certs = append(certs, p.cert)
@@ -231,7 +235,8 @@ func TestComposeNames(t *testing.T) {
 	}{
 		{1e-6, nil, ErrCondition}, {1e-6, []Plan{a, nil}, ErrCondition}, {1e-6, []Plan{empty, a}, ErrCondition},
 		{1e-6, []Plan{a, replace}, ErrRelation},
-		{0, []Plan{a, a}, ErrCondition}, {-1, []Plan{a, a}, ErrBudget}, {1, []Plan{a}, ErrBudget}, {math.NaN(), []Plan{a}, ErrBudget},
+		{0, []Plan{a, a}, ErrCondition}, {-1, []Plan{a, a}, ErrBudget}, {1, []Plan{a}, ErrBudget}, {math.NaN(), []Plan{a},
+			ErrBudget},
 		{1e-6, []Plan{over}, ErrBudget},
 		{1e-7, []Plan{&fixed{a.cert, Unknown()}, a}, ErrCondition},
 	} {
@@ -239,4 +244,115 @@ func TestComposeNames(t *testing.T) {
 		require.ErrorIs(t, err, c.want)
 	}
 	require.True(t, slices.Contains(cert.Assumptions, LossArithmetic))
+}
+
+// above requires that a bound is at least the exact value and at most slightly
+// above it; 1e-10 allows for rounding of the exact value, which tests compute in
+// float64.
+func above(t *testing.T, exact, bound, rel float64, msg ...any) {
+	t.Helper()
+	require.GreaterOrEqual(t, bound, exact*(1-1e-10), msg...)
+	require.LessOrEqual(t, bound, exact*(1+rel)+3e-15, msg...)
+}
+
+// part is a repeated release with the curves of p, of which it takes the lower convex hull. It
+// hides that p is Gaussian.
+func part(p Profile, times int) pld.Part {
+	return pld.Part{Pair: pld.Tabulate(pld.Symmetric(p.Remove), 1e-22), Times: times}
+}
+
+// Compositions of Gaussian mechanisms by discretization and FFT against their
+// closed form, up to a million steps. The helper general hides that they are Gaussian.
+func TestGaussianExact(t *testing.T) {
+	for _, c := range []struct {
+		s     float64
+		steps int
+	}{{0.5, 1}, {0.5, 2}, {0.3, 10}, {0.05, 400}, {2, 3}, {0.001, 1e6}} {
+		total := c.s * math.Sqrt(float64(c.steps))
+		comp := pld.New([]pld.Part{part(GaussianProfile(c.s), c.steps)})
+		for _, eps := range []float64{-1, 0, 0.3, 1, 3 * total, 6 * total} {
+			// The grid is a 30th of the standard deviation of a step, so that the
+			// variance is too large by 1e-4, and far in the tail δ by more.
+			exact := GaussianDelta(eps, total)
+			above(t, exact, comp.Delta(pld.Up, eps), 2e-2, "s = %v, %d steps, ε = %v", c.s, c.steps, eps)
+		}
+		for _, delta := range []float64{1e-3, 1e-6, 1e-11} {
+			exact := GaussianCurve(total).Epsilon(delta)
+			eps := comp.Epsilon(delta)
+			require.GreaterOrEqual(t, eps, exact*(1-1e-12))
+			require.LessOrEqual(t, eps, exact*1.002+1e-9, "s = %v, %d steps, δ = %v", c.s, c.steps, delta)
+		}
+	}
+}
+
+// Randomized response: k compositions have the profile of [KOV15],
+//
+//	δ(ε) = Σᵢ C(k,i) (e^{(k−i)ε₀} − e^{ε+iε₀})₊/(1+e^{ε₀})^k
+func TestRandomizedResponseExact(t *testing.T) {
+	exact := func(k int, eps0, eps float64) float64 {
+		var sum float64
+		for i := range k + 1 {
+			c := logBinomial(float64(k), float64(i)) - float64(k)*math.Log1p(math.Exp(eps0))
+			if a, b := float64(k-i)*eps0, eps+float64(i)*eps0; a > b {
+				sum += math.Exp(c+a) * -math.Expm1(b-a)
+			}
+		}
+		return sum
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		k := rapid.IntRange(2, 40).Draw(rt, "k")
+		eps0 := rapid.Float64Range(0.05, 1.5).Draw(rt, "eps0")
+		eps := rapid.Float64Range(0, 0.9*float64(k)*eps0).Draw(rt, "eps")
+		c := pld.New([]pld.Part{part(Budget{Epsilon: eps0}.Profile(), k)})
+		// The atoms at ±ε₀ fall between grid points, which moves ε by about a
+		// step of the grid each way.
+		got := c.Delta(pld.Up, eps)
+		require.GreaterOrEqual(rt, got, exact(k, eps0, eps)*(1-1e-9)-1e-15)
+		h := min(2e-3, 2.5*PureCurve(eps0)(0)/30)
+		require.LessOrEqual(rt, got, exact(k, eps0, eps-3*h*float64(k))*(1+1e-6)+2e-15)
+	})
+}
+
+// Steps of several kinds: Gaussian ones against the closed form, in any order.
+func TestHeterogeneous(t *testing.T) {
+	kinds := func(times ...int) (parts []pld.Part) {
+		for i, s := range []float64{0.2, 0.05, 0.5} {
+			parts = append(parts, part(GaussianProfile(s), times[i]))
+		}
+		return parts
+	}
+	total := math.Sqrt(3*0.04 + 100*0.0025 + 0.25)
+	for _, parts := range [][]pld.Part{kinds(3, 100, 1), append(kinds(1, 60, 1), kinds(2, 40, 0)[:2]...)} {
+		c := pld.New(parts)
+		for _, eps := range []float64{0, 1, 3} {
+			above(t, GaussianDelta(eps, total), c.Delta(pld.Up, eps), 1e-2)
+		}
+	}
+	// Subsampled sums on top cost something, and less than twice everything.
+	full, sub := part(GaussianProfile(0.5), 2), pld.Part{Pair: Sampler{Size: 10, Records: 100}.one(4).pair, Times: 50}
+	with, without := pld.New([]pld.Part{full, sub}), pld.New([]pld.Part{full})
+	require.Greater(t, with.Epsilon(1e-6), without.Epsilon(1e-6))
+	require.Less(t, with.Epsilon(1e-6), without.Epsilon(5e-7)+pld.New([]pld.Part{sub}).Epsilon(5e-7))
+}
+
+// Steps that fail with probability δ₀ keep it at every ε: 1 − (1−δ₀)^T.
+func TestInfiniteMass(t *testing.T) {
+	b := Budget{Epsilon: 0.1, Delta: 1e-3}
+	c := pld.New([]pld.Part{part(b.Profile(), 10)})
+	above(t, -math.Expm1(10*math.Log1p(-1e-3)), c.Delta(pld.Up, 1.5), 1e-6)
+	require.Equal(t, math.Inf(1), c.Epsilon(1e-3))
+	require.Less(t, c.Epsilon(2e-2), 1.1)
+}
+
+// TestEpsilonOfPureSteps: many steps of a small pure loss, whose grid has few
+// points, have the ε at which their δ(ε) falls below δ.
+func TestEpsilonOfPureSteps(t *testing.T) {
+	for _, pure := range []float64{0.04, 1e-3} {
+		c := pld.New([]pld.Part{part(Budget{Epsilon: pure}.Profile(), 1000)})
+		eps := c.Epsilon(1e-6)
+		require.LessOrEqual(t, c.Delta(pld.Up, eps), 1e-6*(1+1e-6))
+		require.Greater(t, c.Delta(pld.Up, 0.999*eps), 1e-6)
+		// about that of a Gaussian mechanism with s = ε₀√T
+		require.InEpsilon(t, GaussianCurve(pure*math.Sqrt(1000)).Epsilon(1e-6), eps, 0.06)
+	}
 }

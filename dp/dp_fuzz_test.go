@@ -12,7 +12,8 @@ import (
 
 // hostile are the numbers that break naive code; every fuzz target of this
 // package starts from them.
-var hostile = []float64{0, math.Copysign(0, -1), 1, -1, 0.5, 1e-6, 1e-320, 0x1p-51, 0x1p-50, 1e-300, 1e-9, 300, 1e5, 1e6, 1e308,
+var hostile = []float64{0, math.Copysign(0, -1), 1, -1, 0.5, 1e-6, 1e-320, 0x1p-51, 0x1p-50, 1e-300, 1e-9, 300, 1e5,
+	1e6, 1e308,
 	math.MaxFloat64, math.NaN(), math.Inf(1), math.Inf(-1)}
 
 // FuzzGaussian: whatever the budget and sensitivity, GaussianSigma reports an

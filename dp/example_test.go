@@ -57,3 +57,19 @@ func ExampleRDP_Epsilon() {
 	// Output:
 	// RDP 1.4716, exact 1.3676
 }
+
+// The noise for 1000 steps of stochastic gradient descent in which every record takes part with
+// probability 1 %, and the cost of the steps at another δ.
+func ExampleSampler() {
+	sampler := dp.Sampler{Rate: 0.01}
+	z, err := sampler.Noise(1000, dp.Budget{Epsilon: 1, Delta: 1e-5})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	eps, err := sampler.Epsilon(z, 1000, 1e-8)
+	fmt.Printf("noise %.2f times the clipping norm\nε = %.2f at δ = 1e-8, %v\n", z, eps, err)
+	// Output:
+	// noise 2.66 times the clipping norm
+	// ε = 1.40 at δ = 1e-8, <nil>
+}

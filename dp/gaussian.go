@@ -8,17 +8,12 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// GaussianLogDelta returns log δ(ε) of the Gaussian mechanism with
-// s = sensitivity/σ, for every real ε:
+// GaussianLogDelta returns log δ(ε) of Gaussian noise with s = sensitivity/σ, for every real ε:
 //
 //	δ(ε) = Φ(s/2 - ε/s) - e^ε Φ(-s/2 - ε/s)             [BW18, Theorem 8]
 //
-// (docs/theory/composition.md#composition.gaussian).
-// With a = ε/s - s/2, b = a + s and the Mills ratio R the two terms are
-// φ(a)R(a) and φ(a)R(b); their difference is taken without cancellation, so
-// that the error of the logarithm is near 1e-13 for every δ ≥ MinDelta. Below
-// zero δ(ε) = 1 - e^ε + e^ε δ(-ε). At s = 0 it is log max(0, 1-e^ε). A
-// negative or NaN s and a NaN ε give 0, that is δ = 1: nothing is promised.
+// (docs/theory/composition.md#composition.gaussian). The error is near 1e-13 for every δ ≥
+// MinDelta. A negative or NaN s and a NaN ε give 0, that is δ = 1: nothing is promised.
 func GaussianLogDelta(eps, s float64) float64 {
 	switch {
 	case !(s >= 0) || math.IsInf(s, 1) || math.IsNaN(eps) || math.IsInf(eps, -1):
@@ -32,6 +27,7 @@ func GaussianLogDelta(eps, s float64) float64 {
 	case s == 0 || math.IsInf(eps, 1):
 		return math.Inf(-1)
 	}
+	// The terms are φ(a)R(a) and φ(a)R(b), with the Mills ratio R.
 	a := math.FMA(-s/2, s, eps) / s // ε/s - s/2, rounded once
 	b := eps/s + s/2
 	switch {
@@ -42,9 +38,8 @@ func GaussianLogDelta(eps, s float64) float64 {
 	case s > 1:
 		return logNormal(a) + num.Log(num.Mills(a)-num.Mills(b))
 	}
-	// R(a) - R(b) = ∫_a^b (1 - x R(x)) dx: a smooth positive integrand on an
-	// interval of length at most 1, where 12 nodes reach rounding, and fewer on a
-	// shorter one.
+	// R(a) - R(b) = ∫_a^b (1 - x R(x)) dx without cancellation: the integrand is smooth and positive,
+	// and 12 nodes reach rounding on an interval of length 1.
 	nodes := 12
 	switch {
 	case s <= 0.03:
@@ -66,26 +61,21 @@ func logNormal(x float64) float64 { return -x*x/2 - 0.5*num.Log(2*math.Pi) }
 // GaussianDelta returns δ(ε) = exp(GaussianLogDelta(eps, s)).
 func GaussianDelta(eps, s float64) float64 { return math.Exp(GaussianLogDelta(eps, s)) }
 
-// GaussianSigma returns the least standard deviation σ, rounded up by less
-// than 1e-6 relative and proved by intervals, with which adding N(0, σ²I) to a vector of the given
-// ℓ₂ sensitivity is (ε, δ)-differentially private. It solves
+// GaussianSigma returns the least standard deviation σ, rounded up by less than 1e-6 relative and
+// proved by intervals, with which adding N(0, σ²I) to a vector of the given ℓ₂ sensitivity is (ε,
+// δ)- differentially private [BW18]. It holds for every ε, unlike the classical σ = Δ√(2
+// ln(1.25/δ))/ε.
 //
-//	δ(ε; sensitivity/σ) = δ                             [BW18, Algorithm 1]
-//
-// by bisection; unlike the classical σ = Δ√(2 ln(1.25/δ))/ε it holds for
-// every ε. The unit of σ is that of the sensitivity.
-//
-// The error wraps ErrBudget if b fails Check or δ = 0, which no Gaussian
-// gives, and ErrCondition unless the sensitivity is positive and finite: a
-// sensitivity of 0 is refused because it is more often a forgotten bound than
-// a constant, and a constant needs no mechanism.
+// The error wraps ErrBudget if b fails Check or δ = 0, which no Gaussian gives, and ErrCondition
+// unless the sensitivity is positive and finite: 0 is more often a forgotten bound than a constant.
 func GaussianSigma(b Budget, sensitivity float64) (float64, error) {
 	s, err := gaussianScale(b)
 	if err != nil {
 		return 0, err
 	}
 	if !(sensitivity > 0) || math.IsInf(sensitivity, 1) {
-		return 0, fmt.Errorf("%w: Sensitivity = %v, want a positive finite bound on the change of the output", ErrCondition, sensitivity)
+		return 0, fmt.Errorf("%w: Sensitivity = %v, want a positive finite bound on the change of the output", ErrCondition,
+			sensitivity)
 	}
 	sigma := math.Nextafter(sensitivity/s*(1+1e-12), math.Inf(1))
 	for up := 0.0; up < 1e-6; up = max(1e-13, 4*up) { // a hair above what float64 found, if it has to be
@@ -96,20 +86,25 @@ func GaussianSigma(b Budget, sensitivity float64) (float64, error) {
 			return least, nil
 		}
 	}
-	return 0, fmt.Errorf("%w: Sensitivity = %v needs noise beyond the range of float64, rescale the output", ErrCondition, sensitivity)
+	return 0, fmt.Errorf("%w: Sensitivity = %v needs noise beyond the range of float64, rescale the output", ErrCondition,
+		sensitivity)
+}
+
+// checkGaussian is Check, and refuses δ = 0.
+func (b Budget) checkGaussian() error {
+	if err := b.Check(); err != nil || b.Delta > 0 {
+		return err
+	}
+	return fmt.Errorf("%w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example "+
+		"1e-6", ErrBudget, MinDelta)
 }
 
 // gaussianScale returns the largest s with δ(ε; s) ≤ δ, rounded down.
 func gaussianScale(b Budget) (float64, error) {
-	if err := b.Check(); err != nil {
+	if err := b.checkGaussian(); err != nil {
 		return 0, err
 	}
-	if b.Delta == 0 {
-		return 0, fmt.Errorf("%w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example 1e-6", ErrBudget,
-			MinDelta)
-	}
-	// The margin covers the error of the logarithm; d log δ/d log s ≥ 1, so it
-	// costs less than 1e-9 in s.
+	// The margin covers the error of the logarithm, for below 1e-9 of s: d log δ/d log s ≥ 1.
 	target := num.Log(b.Delta) * (1 + 1e-12)
 	good, _ := num.Bisect(func(s float64) bool {
 		return GaussianLogDelta(b.Epsilon, s) <= target

@@ -142,7 +142,8 @@ func TestGaussianMonotone(t *testing.T) {
 
 func TestGaussianBadValues(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
-	for _, b := range []Budget{{}, {1, 0}, {0, 1e-5}, {-1, 1e-5}, {nan, 1e-5}, {inf, 1e-5}, {1, 1}, {1, -1e-9}, {1, nan}, {1, 1e-320},
+	for _, b := range []Budget{{}, {1, 0}, {0, 1e-5}, {-1, 1e-5}, {nan, 1e-5}, {inf, 1e-5}, {1, 1}, {1, -1e-9}, {1, nan},
+		{1, 1e-320},
 		{0x1p-51, 1e-5}, {1e6, 1e-5}} {
 		sigma, err := GaussianSigma(b, 1)
 		require.ErrorIs(t, err, ErrBudget, "%v", b)
@@ -157,7 +158,8 @@ func TestGaussianBadValues(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, sigma) // noise never rounds to none
 	for _, c := range []struct{ eps, s, want float64 }{
-		{nan, 1, 1}, {1, nan, 1}, {1, -1, 1}, {1, inf, 1}, {-inf, 1, 1}, {inf, 1, 0}, {1, 0, 0}, {0, 0, 0}, {-1, 0, -math.Expm1(-1)},
+		{nan, 1, 1}, {1, nan, 1}, {1, -1, 1}, {1, inf, 1}, {-inf, 1, 1}, {inf, 1, 0}, {1, 0, 0}, {0, 0, 0}, {-1, 0,
+			-math.Expm1(-1)},
 		{1, 5e-324, 0}, {1e5, 1e-300, 0}, {1, 1e308, 1}, {-700, 1e-300, 1}, {0, 1e308, 1},
 	} {
 		require.InDelta(t, c.want, GaussianDelta(c.eps, c.s), 1e-15, "ε = %v, s = %v", c.eps, c.s)

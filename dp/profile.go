@@ -4,47 +4,40 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/privopt/privopt/dp/internal/pld"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/internal/pld"
 )
 
-// Curve is δ(ε) for an ordered pair of output laws P, Q on neighboring data: a
-// bound on the hockey-stick divergence
-//
-//	sup_S P(S) - e^ε Q(S)
-//
-// It is defined for every real ε, takes values in [0, 1] and does not increase. The pointwise least
-// of several curves is a curve again, and may be composed: the divergence is convex in e^ε and so
-// lies below the lower convex hull of any bound on it.
+// Curve is δ(ε) for an ordered pair of output laws P, Q on neighboring data: a bound on the
+// hockey-stick divergence sup_S P(S) - e^ε Q(S). It is defined for every real ε, takes values in
+// [0, 1] and does not increase. The least of several curves is a curve.
 type Curve func(eps float64) float64
 
-// Profile is the privacy profile of a release. Under AddRemove the two orders of
-// a pair of neighbors are kept apart, because releases compose in each order separately;
-// under Replace both fields hold the same curve.
+// Profile is the privacy profile of a release. Under AddRemove it keeps the two orders of a pair of
+// neighbors apart, because releases compose in each order; under Replace both fields hold one
+// curve.
 type Profile struct {
 	Remove Curve // P is the law on the data set with the record, Q without it
 	Add    Curve // the other way round
 	// RDP bounds the Rényi divergences of both orders; nil where no bound is known.
 	RDP RDP
-	// Failure bounds, for every data set, the probability that the release differs
-	// from one with these curves: a mechanism that stops short of its ideal on a
-	// rare event of its own noise. It adds (1 + e^ε)·Failure to δ.
+	// Failure bounds, for every data set, the probability of the rare event of its own noise in which
+	// the release differs from one with these curves. It adds (1 + e^ε)·Failure to δ.
 	Failure float64
 
 	shift float64 // s of GaussianProfile, else 0
 }
 
-// GaussianProfile returns the profile of Gaussian noise with s = sensitivity/σ. [Compose]
-// recognizes it: several of them have the profile of one with the root of the sum of squares.
+// GaussianProfile returns the profile of Gaussian noise with s = sensitivity/σ. [Compose] adds up
+// the squares of the s of such profiles.
 func GaussianProfile(s float64) Profile {
 	p := Symmetric(GaussianCurve(s), GaussianRDP(s))
 	p.shift = s
 	return p
 }
 
-// gaussian returns an s for which Gaussian noise has a profile no better than p, failures apart,
-// and whether one is known. Curves that were put in the place of those of
-// GaussianProfile show at one of the points.
+// gaussian returns s if the curves are those of GaussianProfile. Curves that a caller put in their
+// place differ at one of the points.
 func (p Profile) gaussian() (s float64, ok bool) {
 	s = p.shift
 	if !(s > 0) || math.IsInf(s, 1) {
@@ -67,8 +60,6 @@ func Unknown() Profile { return Symmetric(func(float64) float64 { return 1 }, ni
 // Delta returns the larger δ(ε) of the two orders, failures included:
 //
 //	max{δ_remove(ε′), δ_add(ε′)} + (1 + e^ε′)·Failure,   ε′ = min(ε, −½ ln Failure)
-//
-// where the smaller ε′ keeps the second term small; δ(ε) ≤ δ(ε′).
 func (p Profile) Delta(eps float64) float64 {
 	if math.IsNaN(eps) {
 		return 1
@@ -83,19 +74,15 @@ func (p Profile) Delta(eps float64) float64 {
 	return min(1, delta)
 }
 
-// Epsilon returns the least ε in [0, MaxEpsilon] with
-//
-//	max{δ_remove(ε), δ_add(ε)} + (1 + e^ε)·Failure ≤ delta
-//
-// rounded up to the next float64, with failures by a part in a million; or +Inf
-// where there is none.
+// Epsilon returns the least ε in [0, MaxEpsilon] with Delta(ε) ≤ delta, rounded up to the next
+// float64, with failures by a part in a million; +Inf where there is none.
 func (p Profile) Epsilon(delta float64) float64 {
 	both := Curve(func(eps float64) float64 { return max(p.Remove(eps), p.Add(eps)) })
 	return pld.WithFailure(delta, p.Failure, both.Epsilon)
 }
 
-// Epsilon returns the least ε in [0, MaxEpsilon] with p(ε) ≤ delta, rounded
-// up to the next float64, or +Inf where there is none.
+// Epsilon returns the least ε in [0, MaxEpsilon] with p(ε) ≤ delta, rounded up to the next float64,
+// or +Inf where there is none.
 func (p Curve) Epsilon(delta float64) float64 {
 	switch {
 	case !(p(MaxEpsilon) <= delta):
@@ -107,10 +94,10 @@ func (p Curve) Epsilon(delta float64) float64 {
 	return eps
 }
 
-// PureCurve returns the curve that ε₀-differential privacy implies, that of
-// randomized response:
+// PureCurve returns the curve that ε₀-differential privacy implies, that of randomized response
+// [KOV15]:
 //
-//	δ(ε) = max{ 0, 1 - e^ε, (e^ε₀ - e^ε)/(1 + e^ε₀) }   [KOV15]
+//	δ(ε) = max{ 0, 1 - e^ε, (e^ε₀ - e^ε)/(1 + e^ε₀) }
 //
 // eps0 < 0 or NaN gives δ = 1.
 func PureCurve(eps0 float64) Curve {
@@ -122,12 +109,9 @@ func PureCurve(eps0 float64) Curve {
 	}
 }
 
-// Profile returns the profile that (ε₀, δ₀)-differential privacy implies:
-//
-//	δ(ε) = δ₀ + (1 - δ₀)·δ_pure(ε; ε₀)                  [KOV15]
-//
-// in both orders (docs/theory/composition.md#composition.pure). A budget that fails Check gives δ =
-// 1.
+// Profile returns the profile that (ε₀, δ₀)-differential privacy implies, in both orders: δ(ε) = δ₀
+// + (1 - δ₀)·δ_pure(ε; ε₀), see docs/theory/composition.md#composition.pure. A budget that fails
+// Check gives δ = 1.
 func (b Budget) Profile() Profile {
 	if b.Check() != nil {
 		return Unknown()
@@ -142,21 +126,15 @@ func (b Budget) Profile() Profile {
 	}, nil)
 }
 
-// GaussianCurve returns the curve of Gaussian noise with
-// s = sensitivity/σ; see GaussianLogDelta.
+// GaussianCurve returns the curve of Gaussian noise with s = sensitivity/σ, see [GaussianLogDelta].
 func GaussianCurve(s float64) Curve {
 	return func(eps float64) float64 { return GaussianDelta(eps, s) }
 }
 
-// Calibrate returns the largest s > 0 for which family(s), whose δ does not
-// decrease with s, meets the budget:
-//
-//	sup{ s : δ_s(ε) ≤ δ }
-//
-// rounded down to a float64 for which it was checked. s is a signal-to-noise
-// ratio such as sensitivity/σ. It looks in [2⁻⁸⁰, 2⁸⁰]; the error wraps
-// ErrBudget for a bad budget and ErrCondition if not even the least s serves.
-// The error of family itself is the caller's to allow for.
+// Calibrate returns the largest s in [2⁻⁸⁰, 2⁸⁰] for which family(s), whose δ does not decrease
+// with s, meets the budget, rounded down to a float64 for which it was checked. s is a ratio of
+// signal to noise such as sensitivity/σ. The error wraps ErrBudget for a bad budget and
+// ErrCondition if not even the least s serves. The caller allows for errors of family.
 func Calibrate(family func(s float64) Curve, b Budget) (float64, error) {
 	if err := b.Check(); err != nil {
 		return 0, err

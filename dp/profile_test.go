@@ -34,7 +34,8 @@ func TestProfiles(t *testing.T) {
 	}
 	require.Zero(t, PureCurve(0.7)(0.7))
 	require.Zero(t, PureCurve(0.7)(2))
-	require.InEpsilon(t, (math.Exp(0.7)-1)/(math.Exp(0.7)+1), PureCurve(0.7)(0), 1e-15) // total variation of randomized response
+	require.InEpsilon(t, (math.Exp(0.7)-1)/(math.Exp(0.7)+1), PureCurve(0.7)(0),
+		1e-15) // total variation of randomized response
 	require.Equal(t, -math.Expm1(-3), PureCurve(0.7)(-3))
 	require.Equal(t, 1e-3, Budget{1, 1e-3}.Profile().Delta(1))
 	for _, p := range []Curve{PureCurve(-1), PureCurve(math.NaN()), PureCurve(math.Inf(1)), Budget{}.Profile().Delta} {

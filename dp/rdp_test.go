@@ -4,8 +4,9 @@ import (
 	"math"
 	"testing"
 
-	"github.com/privopt/privopt/internal/num"
 	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/internal/num"
 )
 
 // poisson is the curve of T steps of the Poisson-subsampled Gaussian mechanism
@@ -34,7 +35,8 @@ func TestRDPGolden(t *testing.T) {
 	read(t, "golden.json", &g)
 	require.NotEmpty(t, g.Rdp_poisson)
 	for _, c := range g.Rdp_poisson {
-		require.InDelta(t, c.Rdp, poisson(c.Q, c.Z, 1)(float64(c.Alpha)), 1e-11*(1+c.Rdp)) // Lgamma differences in the test's own sum
+		require.InDelta(t, c.Rdp, poisson(c.Q, c.Z, 1)(float64(c.Alpha)),
+			1e-11*(1+c.Rdp)) // Lgamma differences in the test's own sum
 	}
 	var orders []float64
 	for a := 2; a <= 64; a++ {
@@ -110,4 +112,59 @@ func TestRDPBadValues(t *testing.T) {
 	require.Zero(t, GaussianRDP(0)(math.Inf(1)))
 	eps, _ = GaussianRDP(0).Epsilon(1e-5)
 	require.InDelta(t, 0, eps, 1e-4) // nothing was released
+}
+
+// At order 2 the Rényi curve of Poisson batches is log1p(q²(e^{1/z²}−1)), which a
+// sum near 1 does not resolve.
+func TestRDPSmall(t *testing.T) {
+	require.InEpsilon(t, math.Log(10*9*8/6), logBinomial(10, 3), 1e-13)
+	for _, q := range []float64{1e-9, 1e-6, 1e-3, 0.3} {
+		for _, z := range []float64{0.5, 3, 300} {
+			want := math.Log1p(q * q * math.Expm1(1/(z*z)))
+			got := rdpPoisson(q, z)(2)
+			require.GreaterOrEqual(t, got, want)
+			require.InEpsilon(t, want, got, 1e-10)
+		}
+	}
+	// Order 500 against the sum by definition, which is above 1 by 1.4e-10.
+	const q, z, alpha = 1e-5, 300., 500
+	sum, weight := 0.0, math.Exp(alpha*math.Log1p(-q))
+	for k := 1.0; k <= 20; k++ {
+		weight *= (alpha - k + 1) / k * q / (1 - q)
+		sum += weight * math.Expm1(k*(k-1)/(2*z*z))
+	}
+	got := rdpPoisson(q, z)(alpha) * (alpha - 1)
+	require.GreaterOrEqual(t, got, math.Log1p(sum)*(1-1e-12))
+	require.InEpsilon(t, math.Log1p(sum), got, 1e-9)
+}
+
+func TestSampledRDPGolden(t *testing.T) {
+	g := readSampled(t)
+	require.Len(t, g.Rdp.A, 4)
+	require.Len(t, g.Rdp.B, 3)
+	for _, v := range g.Rdp.A {
+		c := sumsOf(t, Sampler{Rate: v.Q, Relation: AddRemove}, v.Z, 1)
+		require.InEpsilon(t, v.Rdp, c.rdp(v.Alpha), 1e-10)
+	}
+	for _, v := range g.Rdp.B {
+		n := 10000
+		c := sumsOf(t, Sampler{Size: int(v.Q * float64(n)), Records: n}, v.Z, 1)
+		require.InEpsilon(t, v.Rdp, c.rdp(v.Alpha), 1e-10)
+		c = sumsOf(t, Sampler{Rate: v.Q}, v.Z, 1) // the same bound
+		require.InEpsilon(t, v.Rdp, c.rdp(v.Alpha), 1e-10)
+	}
+	var golden []float64 // the orders of the golden search
+	for _, a := range orders() {
+		if a <= 512 {
+			golden = append(golden, a)
+		}
+	}
+	require.Len(t, g.Conversion.Values, 3)
+	for _, v := range g.Conversion.Values {
+		eps, _ := sumsOf(t, Sampler{Rate: v.Q, Relation: AddRemove}, v.ZPoisson, v.T).rdp.Epsilon(v.Delta, golden...)
+		require.InEpsilon(t, v.Poisson, eps, 1e-9)
+		n := 10000
+		eps, _ = sumsOf(t, Sampler{Size: int(v.Q * float64(n)), Records: n}, v.ZFixed, v.T).rdp.Epsilon(v.Delta, golden...)
+		require.InEpsilon(t, v.Fixed, eps, 1e-9)
+	}
 }

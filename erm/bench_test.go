@@ -13,14 +13,13 @@ import (
 
 func benchSizes() [][2]int { return [][2]int{{300, 100}, {1000, 100}, {15682, 23}, {100000, 100}} }
 
-// The gradient pass X'(Xw−y), to be set beside the same in C and beside what
-// memory can deliver.
+// The gradient pass X'(Xw−y), to be set beside the same in C and beside what memory can deliver.
 func BenchmarkGrad(b *testing.B) {
 	for _, s := range [][2]int{{300, 100}, {1000, 100}, {4000, 50}, {15682, 23}, {100000, 100}, {1000000, 50}} {
 		data, x := uniform(s[0], s[1])
 		g := make([]float64, s[1])
 		for _, threads := range []int{1, 2} {
-			o := NewUnperturbed(&Problem{Data: data, Loss: loss.Squared{}, Threads: threads})
+			o := unperturbed(&Problem{Data: data, Loss: loss.Squared{}, Threads: threads})
 			b.Run(fmt.Sprintf("n=%d/d=%d/threads=%d", s[0], s[1], threads), func(b *testing.B) {
 				b.ReportAllocs()
 				b.SetBytes(int64(8 * s[0] * s[1]))
@@ -57,7 +56,7 @@ func BenchmarkGradLoss(b *testing.B) {
 		data, x, _ := random(1, s[0], s[1])
 		g := make([]float64, s[1])
 		for _, l := range []loss.Loss{loss.Logistic{}, loss.Huber{Delta: 1}} {
-			o := NewUnperturbed(&Problem{Data: data, Loss: l, Threads: 1})
+			o := unperturbed(&Problem{Data: data, Loss: l, Threads: 1})
 			for name, f := range map[string]func(){
 				"Grad":     func() { o.Grad(g, x) },
 				"Func":     func() { o.Func(x) },
@@ -97,7 +96,7 @@ func BenchmarkGram(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				fresh := &records{n: r.n, d: r.d, shift: r.shift, slabs: r.slabs, bounds: r.bounds, floatsOnce: r.floatsOnce}
-				(&Problem{Data: &Data{func() *records { return fresh }}, Loss: loss.Squared{}}).Perturb(Perturbation{}).Quadratic()
+				unperturbed(&Problem{Data: &Data{func() *records { return fresh }}, Loss: loss.Squared{}}).Quadratic()
 			}
 		})
 	}
@@ -107,7 +106,7 @@ func BenchmarkGram(b *testing.B) {
 func BenchmarkQuadratic(b *testing.B) {
 	data, _, qs := random(1, 300, 100)
 	p := &Problem{Data: data, Loss: loss.Squared{}}
-	NewUnperturbed(p).Quadratic()
+	p.Perturb(Perturbation{}).Quadratic()
 	for name, q := range map[string]Perturbation{"diagonal": qs[2], "dense": qs[4]} {
 		b.Run("quad="+name+"/n=300/d=100", func(b *testing.B) {
 			b.ReportAllocs()
@@ -138,7 +137,7 @@ func BenchmarkHessian(b *testing.B) {
 	data, x, _ := random(1, 15682, 23)
 	h := mat.NewSymDense(23, nil)
 	for _, l := range []loss.Loss{loss.Logistic{}, loss.Huber{Delta: 1e9}, loss.Huber{Delta: 4}} {
-		o := NewUnperturbed(&Problem{Data: data, Loss: l})
+		o := unperturbed(&Problem{Data: data, Loss: l})
 		b.Run(fmt.Sprintf("loss=%T%v/n=15682/d=23", l, l), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -10,7 +10,7 @@ import (
 	"github.com/privopt/privopt/randmat"
 )
 
-// gramians returns Σ aᵢaᵢ', Σ bᵢaᵢ and Σ bᵢ², computed once: O(nd²).
+// gramians returns Σ aᵢaᵢ', Σ bᵢaᵢ and Σ bᵢ², computed once for the records in O(nd²).
 func (s *objective) gramians() (gram *mat.SymDense, xty []float64, yty float64) {
 	r := s.data
 	r.gramLock.Lock()
@@ -37,7 +37,7 @@ func (s *objective) gramians() (gram *mat.SymDense, xty []float64, yty float64) 
 	return gram, xty, yty
 }
 
-// hessTo stores the Hessian in dst.
+// hessTo stores the Hessian of the answer in dst.
 func (a *answer) hessTo(dst *mat.SymDense) {
 	raw := dst.RawSymmetric()
 	d := raw.N
@@ -46,14 +46,13 @@ func (a *answer) hessTo(dst *mat.SymDense) {
 	}
 }
 
-// Quadratic returns the coefficients of f(x) = ½x'qx − ⟨lin,x⟩ + c if the loss
-// is a quadratic (loss.LSQ and loss.Linear), else ok = false:
+// Quadratic returns the coefficients of f(x) = ½x'qx − ⟨lin,x⟩ + c if the loss is a quadratic
+// (c₀/2)(⟨a,θ⟩−b)², that is loss.LSQ and loss.Linear, and ok = false otherwise:
 //
 //	q = c₀ Σ aᵢaᵢ' + Q,  lin = c₀ Σ bᵢaᵢ + Qθ̃ − b,  c = (c₀/2) Σ bᵢ² + ½θ̃'Qθ̃
 //
-// where ℓ = (c₀/2)(⟨a,θ⟩−b)². The Gram matrix Σ aᵢaᵢ' is computed once for the
-// Data and shared by all objectives over it; the rest costs O(d²), once for
-// the Objective. The caller must not change q or lin.
+// The Gram matrix Σ aᵢaᵢ' is computed once for the Data, the rest in O(d²) once for the Objective.
+// The caller must not change q or lin.
 func (o *Objective) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool) {
 	s := o.s()
 	if s.lsq == 0 {
@@ -63,7 +62,7 @@ func (o *Objective) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok b
 		d := s.data.d
 		gram, xty, yty := s.gramians()
 		s.quadratic = mat.NewSymDense(d, nil)
-		scaleUpper(s.quadratic, s.lsq, gram)
+		s.quadratic.ScaleSym(s.lsq, gram)
 		s.addQuadTo(s.quadratic)
 		s.lin = make([]float64, d)
 		floats.AddScaled(s.lin, s.lsq, xty)
@@ -83,14 +82,6 @@ func (o *Objective) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok b
 	return s.quadratic, s.lin, s.constant, true
 }
 
-// scaleUpper stores ca in dst.
-func scaleUpper(dst *mat.SymDense, c float64, a *mat.SymDense) {
-	to, from := dst.RawSymmetric(), a.RawSymmetric()
-	for i := range to.N {
-		floats.ScaleTo(to.Data[i*to.Stride+i:i*to.Stride+to.N], c, from.Data[i*from.Stride+i:i*from.Stride+from.N])
-	}
-}
-
 // addQuadTo adds Q to dst.
 func (s *objective) addQuadTo(dst *mat.SymDense) {
 	raw := dst.RawSymmetric()
@@ -105,19 +96,15 @@ func (s *objective) addQuadTo(dst *mat.SymDense) {
 	}
 }
 
-// HasHessian reports whether the loss is a loss.Linear, so that Hessian may be
-// called: solvers ask before they do.
+// HasHessian reports whether the loss is a loss.Linear. If it is not, Hessian panics.
 func (o *Objective) HasHessian() bool { return o.s().glm != nil }
 
-// Hessian stores ∇²f(x) = Σᵢ φ″(⟨aᵢ,x⟩;bᵢ) aᵢaᵢ' + Q in dst, which is empty or
-// d×d. It panics unless the loss is a loss.Linear. It does not allocate once it
-// has run, unless dst is empty.
+// Hessian stores ∇²f(x) = Σᵢ φ″(⟨aᵢ,x⟩;bᵢ) aᵢaᵢ' + Q in dst, which is empty or d×d. It panics
+// unless the loss is a loss.Linear. After its first call it does not allocate unless dst is empty.
 func (o *Objective) Hessian(dst *mat.SymDense, x []float64) {
 	s := o.s()
 	d := s.data.d
-	if len(x) != d {
-		panic(badLen)
-	}
+	s.check(x)
 	if s.glm == nil {
 		panic(badLoss)
 	}
@@ -132,15 +119,14 @@ func (o *Objective) Hessian(dst *mat.SymDense, x []float64) {
 	s.addQuadTo(dst)
 }
 
-// HessianIsFree reports whether a pass over the records that computes a gradient computes the
-// Hessian too, so that keeping an old one saves nothing.
+// HessianIsFree reports whether a pass that computes a gradient computes the Hessian too. Then a
+// solver saves nothing by reusing an old Hessian.
 func (o *Objective) HessianIsFree() bool { return o.s().whole }
 
-// Smoothness returns an upper bound on the Lipschitz constant of ∇f, up to
-// rounding: sup φ″·λ_max(Σ aᵢaᵢ') + λ_max(Q), or nβ + λ_max(Q) where sup φ″ depends on the norm
-// of a row. It serves step sizes only: it is
-// a function of the records and never calibrates noise. +Inf if the loss
-// states no bound on its curvature.
+// Smoothness returns an upper bound on the Lipschitz constant of ∇f, up to rounding: sup φ″·λ_max(Σ
+// aᵢaᵢ') + λ_max(Q), or nβ + λ_max(Q) if sup φ″ depends on the norm of a row. It is +Inf if the
+// loss declares no bound on its curvature. Not private: it serves step sizes and must not calibrate
+// noise.
 func (o *Objective) Smoothness() float64 {
 	s := o.s()
 	if math.IsInf(s.curve, 1) { // also where all rows are 0
@@ -153,15 +139,13 @@ func (o *Objective) Smoothness() float64 {
 	return s.weight*s.curve*s.topEig() + hi
 }
 
-// TermSmoothness returns an upper bound on the Lipschitz constants of the ∇fᵢ of
-// GradTerms, each of which carries 1/n of the perturbation, of use where they
-// are sampled:
+// TermSmoothness returns an upper bound on the Lipschitz constants of the gradients ∇fᵢ that
+// GradTerms samples:
 //
 //	sup φ″·maxᵢ ‖aᵢ‖² + λ_max(Q)/n
 //
-// for a loss.Linear, and the declared sup λ_max(∇²ℓ) in place of the first part
-// for others. Like Smoothness it serves step sizes only, and is +Inf if the loss
-// states no bound on its curvature.
+// for a loss.Linear; for other losses the declared sup λ_max(∇²ℓ) replaces the first term. It is
+// +Inf if the loss declares no bound on its curvature. Not private, as Smoothness.
 func (o *Objective) TermSmoothness() float64 {
 	s := o.s()
 	if math.IsInf(s.curve, 1) {
@@ -181,27 +165,24 @@ func (o *Objective) TermSmoothness() float64 {
 	return (one + s.most()/float64(max(s.data.n, 1))) * (1 + 8*unit) // at most seven roundings
 }
 
-// Convexity returns a lower bound on the modulus of strong convexity of the
-// perturbation: λ_min(Quad) − QuadError, or 0. The records add to the true modulus, but what
-// they add is private: this is the μ that a privacy theorem may use.
+// Convexity returns a lower bound on the modulus of strong convexity of the perturbation:
+// λ_min(Quad) − QuadError, or 0. It is public. The records may add to the modulus of f, but a
+// privacy theorem must not use their private contribution.
 func (o *Objective) Convexity() float64 {
 	return max(o.s().least()-o.s().quadError, 0)
 }
 
-// Modulus returns a lower bound on the modulus of strong convexity of J:
-// Convexity, plus the ridge that Reg is known to contain. Like Convexity it
-// depends on no record, and Residual(x)/Modulus() bounds the distance of x to
-// the minimizer.
+// Modulus returns a lower bound on the modulus of strong convexity of J: Convexity plus the ridge
+// that Reg is known to contain. It is public. Residual(x)/Modulus() bounds the distance of x to the
+// minimizer.
 func (o *Objective) Modulus() float64 {
 	return o.Convexity() + ridge(o.s().reg, o.s().data.d)
 }
 
-// topEig returns an upper bound on λ_max(Σ aᵢaᵢ'), computed once: λ_max of the Gram matrix if that takes less
-// than gramFlops and gramFloats, else the lesser of
-//
-//	Σ ‖aᵢ‖²,   maxᵢ ‖aᵢ‖₁ · maxⱼ Σᵢ |aᵢⱼ|
-//
-// and n·Row² where a pass computes gradient and Hessian or records are not in memory, or could not be read.
+// topEig returns an upper bound on λ_max(Σ aᵢaᵢ'), computed once for the records. If the Gram
+// matrix takes at most gramFlops and gramFloats, the bound is its largest eigenvalue. Otherwise it
+// is the lesser of Σ ‖aᵢ‖² and maxᵢ ‖aᵢ‖₁ · maxⱼ Σᵢ |aᵢⱼ|. It is n·Row² if a pass computes gradient
+// and Hessian together and for records that are not in memory.
 func (s *objective) topEig() float64 {
 	r := s.data
 	r.topLock.Lock()
@@ -216,7 +197,7 @@ func (s *objective) topEig() float64 {
 	case s.glm != nil && !s.whole && flops <= gramFlops && d*d <= gramFloats:
 		gram, _, _ := s.gramians()
 		if s.failure.Load() != nil {
-			return top // another objective may be able to read
+			return top // not kept: another objective may succeed in reading the records
 		}
 		trace := 0.0
 		for i := range r.d {
@@ -249,58 +230,48 @@ func (r *records) sizes() float64 {
 		}
 		row = max(row, floats.Norm(a, 1))
 	}
-	// Sums of at most n or d terms are low by as many roundings.
+	// A sum of n or d terms is too small by at most n or d roundings.
 	return min(squares, row*floats.Max(columns)) * (1 + float64(r.n+r.d)*0x1p-52)
 }
 
-// gramFlops is the work that Smoothness may spend on a Gram matrix to get a
-// longer step: about a second.
-const gramFlops = 4e9
+// Limits on a Gram matrix that Smoothness makes to allow longer steps.
+const (
+	gramFlops  = 4e9     // work: about a second
+	gramFloats = 1 << 22 // size: 32 MiB
+)
 
-// gramFloats is the size of a Gram matrix that Smoothness may make: 32 MiB.
-const gramFloats = 1 << 22
-
-// least returns 0 ≤ lo ≤ λ_min(Q), computed once where it was not declared.
-func (s *objective) least() float64 {
-	s.loOnce.Do(func() {
-		s.lo = s.minEig
+// spectrum returns 0 ≤ lo ≤ λ_min(Q) and hi ≥ λ_max(Q), computed once unless they were declared.
+func (s *objective) spectrum() (lo, hi float64) {
+	s.eigOnce.Do(func() {
 		switch {
 		case s.diag != nil:
-			s.lo = max(s.lo, floats.Min(s.diag))
-		case s.quad == nil: // Q = 0, whatever was declared
-			s.lo = 0
-		case !(s.lo > 0):
-			s.lo = randmat.MinEig(mat.NewSymDense(s.data.d, s.quad))
+			s.lo, s.hi = max(s.minEig, floats.Min(s.diag)), floats.Max(s.diag)
+		case s.quad != nil:
+			q := mat.NewSymDense(s.data.d, s.quad)
+			if s.lo = s.minEig; !(s.lo > 0) {
+				s.lo = randmat.MinEig(q)
+			}
+			if s.hi = s.maxEig; !(s.hi > 0) {
+				s.hi = randmat.MaxEig(q)
+			}
 		}
 		if !(s.lo > 0) {
 			s.lo = 0
-		}
-	})
-	return s.lo
-}
-
-// most returns hi ≥ λ_max(Q), computed once where it was not declared.
-func (s *objective) most() float64 {
-	s.hiOnce.Do(func() {
-		s.hi = s.maxEig
-		switch {
-		case s.diag != nil:
-			s.hi = floats.Max(s.diag)
-		case s.quad == nil:
-			s.hi = 0
-		case !(s.hi > 0):
-			s.hi = randmat.MaxEig(mat.NewSymDense(s.data.d, s.quad))
 		}
 		if math.IsNaN(s.hi) || floats.HasNaN(s.diag) {
 			s.hi = math.Inf(1)
 		}
 	})
-	return s.hi
+	return s.lo, s.hi
 }
 
-// Attainable returns about the size of ∇f that rounding leaves in Grad, where a pass over the records is so
-// expensive that a solver should not spend one on finding out: 0 where HessianIsFree does not
-// hold. It is no bound: the rounding is at most (512+8+32)u times Σ‖∇ℓᵢ‖, and seldom a thousandth of that.
+// least returns lo, and most returns hi, of spectrum.
+func (s *objective) least() float64 { lo, _ := s.spectrum(); return lo }
+func (s *objective) most() float64  { _, hi := s.spectrum(); return hi }
+
+// Attainable returns about the size of the rounding of Grad, for a solver that should not spend a
+// pass over many records on finding that out. It is 0 unless HessianIsFree. It is no bound: the
+// rounding is at most (512+8+32)u·Σ‖∇ℓᵢ‖, and seldom a thousandth of that.
 func (o *Objective) Attainable() float64 {
 	s := o.s()
 	if !s.whole || math.IsInf(known(s.consts.Lipschitz), 1) {
@@ -309,8 +280,9 @@ func (o *Objective) Attainable() float64 {
 	return 0x1p-10 * (grain + 40) * unit * float64(s.data.n) * s.consts.Lipschitz
 }
 
-// Steepness returns n·sup λ_max(∇²ℓ) + λ_max(Q), an upper bound on the Lipschitz constant of ∇f
-// from declared bounds and n alone, rounded up; +Inf if the loss states none.
+// Steepness returns an upper bound on the Lipschitz constant of ∇f from declared bounds and n
+// alone: n·sup λ_max(∇²ℓ) + λ_max(Q), rounded up. It is +Inf if the loss declares no bound on its
+// curvature.
 func (o *Objective) Steepness() float64 {
 	s := o.s()
 	return (float64(s.data.n)*known(s.consts.Smoothness) + s.most()) * (1 + 0x1p-40)

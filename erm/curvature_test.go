@@ -53,7 +53,8 @@ func TestHessian(t *testing.T) {
 	for _, size := range [][2]int{{1, 1}, {50, 4}, {200, 6}} {
 		data, x, qs := random(8, size[0], size[1])
 		// Huber thresholds from "no record at full curvature" to "all of them".
-		for _, l := range []loss.Loss{square{}, smoothAbs{}, loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 1e-9}, loss.Huber{Delta: 0.5},
+		for _, l := range []loss.Loss{square{}, smoothAbs{}, loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 1e-9},
+			loss.Huber{Delta: 0.5},
 			loss.Huber{Delta: 3}, loss.Huber{Delta: 1e9}} {
 			p := &Problem{Data: data, Loss: l}
 			for _, q := range qs {
@@ -70,10 +71,10 @@ func TestHessian(t *testing.T) {
 		if size[1] == 1 {
 			continue
 		}
-		o := NewUnperturbed(&Problem{Data: data, Loss: square{}})
+		o := unperturbed(&Problem{Data: data, Loss: square{}})
 		require.PanicsWithValue(t, badHessian, func() { o.Hessian(mat.NewSymDense(1, nil), x) })
 		require.PanicsWithValue(t, badLen, func() { o.Hessian(&mat.SymDense{}, x[:1]) })
-		o = NewUnperturbed(&Problem{Data: data, Loss: general{smoothAbs{}}})
+		o = unperturbed(&Problem{Data: data, Loss: general{smoothAbs{}}})
 		require.PanicsWithValue(t, badLoss, func() { o.Hessian(&mat.SymDense{}, x) })
 	}
 }
@@ -111,22 +112,22 @@ func TestSmoothnessAndConvexity(t *testing.T) {
 			require.Equal(t, o.Convexity()+3, ridge.Modulus())
 		}
 	}
-	hidden := NewUnperturbed(&Problem{Data: data, Loss: general{loss.Logistic{}}})
+	hidden := unperturbed(&Problem{Data: data, Loss: general{loss.Logistic{}}})
 	require.InEpsilon(t, 60*0.25*5*0.64, hidden.Smoothness(), 1e-9) // n·Row²/4
 
-	negative := (&Problem{Data: data, Loss: loss.Squared{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(5, []float64{-1, 1, 1, 1, 1})})
+	negative := (&Problem{Data: data, Loss: loss.Squared{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(5,
+		[]float64{-1, 1, 1, 1, 1})})
 	require.Zero(t, negative.Convexity(), "never negative")
-	unbounded := NewUnperturbed(&Problem{Data: data, Loss: noConstants{}})
+	unbounded := unperturbed(&Problem{Data: data, Loss: noConstants{}})
 	require.Equal(t, math.Inf(1), unbounded.Smoothness())
 	require.False(t, math.IsNaN(unbounded.Residual(x)))
 	zero, err := NewData([][]float64{{0}}, []float64{0}, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
-	require.Equal(t, math.Inf(1), NewUnperturbed(&Problem{Data: zero, Loss: noConstants{}}).Smoothness())
+	require.Equal(t, math.Inf(1), unperturbed(&Problem{Data: zero, Loss: noConstants{}}).Smoothness())
 }
 
-// No term of f is more curved than TermSmoothness, the most curved one of least
-// squares with a perturbation of one eigenvalue is as curved, and n of them are
-// at least as curved as f.
+// No term of f is more curved than TermSmoothness, the most curved one of least squares with a
+// perturbation of one eigenvalue is as curved, and n of them are at least as curved as f.
 func TestTermSmoothness(t *testing.T) {
 	const n, d = 60, 5
 	data, x, qs := random(21, n, d)
@@ -156,10 +157,11 @@ func TestTermSmoothness(t *testing.T) {
 			}
 		}
 	}
-	hidden := NewUnperturbed(&Problem{Data: data, Loss: general{loss.Logistic{}}})
+	hidden := unperturbed(&Problem{Data: data, Loss: general{loss.Logistic{}}})
 	require.InEpsilon(t, 0.25*d*0.64, hidden.TermSmoothness(), 1e-9) // Row²/4
-	require.Equal(t, math.Inf(1), NewUnperturbed(&Problem{Data: data, Loss: noConstants{}}).TermSmoothness())
-	odd := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(d, []float64{math.NaN(), 1, 1, 1, 1})})
+	require.Equal(t, math.Inf(1), unperturbed(&Problem{Data: data, Loss: noConstants{}}).TermSmoothness())
+	odd := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(d,
+		[]float64{math.NaN(), 1, 1, 1, 1})})
 	require.Equal(t, math.Inf(1), odd.TermSmoothness(), "never NaN")
 
 	rapid.Check(t, func(t *rapid.T) { // in exact arithmetic, at any scale, dense and sparse
@@ -173,7 +175,7 @@ func TestTermSmoothness(t *testing.T) {
 					sum = badd(sum, bmul(bf(v), bf(v)))
 				}
 			}
-			got := NewUnperturbed(&Problem{Data: data, Loss: loss.Squared{}}).TermSmoothness()
+			got := unperturbed(&Problem{Data: data, Loss: loss.Squared{}}).TermSmoothness()
 			require.True(t, bf(got).Cmp(badd(sum, bf(-tiny))) >= 0)
 		}
 	})
@@ -184,7 +186,7 @@ func TestFuncOverflows(t *testing.T) {
 	data, _, _ := random(2, 5, 3)
 	far := []float64{1e200, 1e200, -1e200}
 	for _, l := range []loss.Loss{loss.Squared{}, square{}, general{square{}}} {
-		o := NewUnperturbed(&Problem{Data: data, Loss: l})
+		o := unperturbed(&Problem{Data: data, Loss: l})
 		require.Equal(t, math.Inf(1), o.Func(far), "%T", l)
 		require.Equal(t, math.Inf(1), o.FuncGrad(make([]float64, 3), far), "%T", l)
 		require.True(t, math.IsNaN(o.Func([]float64{0, math.NaN(), 0})))
@@ -207,48 +209,11 @@ func TestConvexityNeedsQuad(t *testing.T) {
 	require.Equal(t, []float64{1.5, 2.5}, []float64{o.Convexity(), o.Modulus()}, "of the real Q")
 	q.QuadError = 3
 	require.Zero(t, (&Problem{Data: data, Loss: square{}}).Perturb(q).Modulus())
-	o = (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(3, []float64{math.NaN(), 1, 1})})
+	o = (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(3,
+		[]float64{math.NaN(), 1, 1})})
 	require.Equal(t, math.Inf(1), o.Smoothness(), "never NaN")
 	require.Equal(t, math.Inf(1), o.Residual(make([]float64, 3)))
 }
-
-func TestCheckAndConstants(t *testing.T) {
-	data, _, _ := random(2, 5, 3)
-	wide, err := NewData([][]float64{{1, 0, 0}}, []float64{2}, loss.Bounds{Row: 1, Label: 2})
-	require.NoError(t, err)
-	for text, p := range map[string]*Problem{
-		"the problem is nil": nil,
-		"there is no Data":   {Loss: square{}},
-		"there is no Data,":  {Data: &Data{}, Loss: square{}},
-		"Label: 1":           {Data: wide, Loss: loss.Logistic{}},
-		"3 features for Mul": {Data: wide, Loss: loss.Multinomial{Classes: 2}},
-		"Loss is nil":        {Data: data},
-		"Loss: ":             {Data: data, Loss: loss.Huber{Delta: -1}},
-		"Reg: ":              {Data: data, Loss: square{}, Reg: prox.L1{Weight: math.NaN()}},
-		"Set: ":              {Data: data, Loss: square{}, Set: prox.Box{Lo: 1, Hi: 0}},
-		"Set has radius NaN": {Data: data, Loss: square{}, Set: oddSet{}},
-	} {
-		err := p.Check()
-		require.ErrorIs(t, err, ErrProblem, text)
-		require.ErrorContains(t, err, text)
-		_, err = p.Constants()
-		require.ErrorIs(t, err, ErrProblem)
-		require.PanicsWithValue(t, badProblem, func() { p.Perturb(Perturbation{}) })
-	}
-	p := &Problem{Data: data, Loss: loss.Squared{}}
-	c, err := p.Constants()
-	require.NoError(t, err)
-	require.Equal(t, math.Inf(1), c.Lipschitz)
-	p.Set = prox.L2Ball{R: 2}
-	c, err = p.Constants()
-	require.NoError(t, err)
-	b := data.Bounds()
-	require.InEpsilon(t, b.Row*(b.Row*2+b.Label), c.Lipschitz, 1e-11)
-}
-
-type oddSet struct{ onlyProx }
-
-func (oddSet) Radius(int) float64 { return math.NaN() }
 
 func TestPerturbPanicsOnLengths(t *testing.T) {
 	data, x, _ := random(2, 5, 3)
@@ -258,7 +223,7 @@ func TestPerturbPanicsOnLengths(t *testing.T) {
 	} {
 		require.PanicsWithValue(t, badLen, func() { p.Perturb(q) })
 	}
-	o := NewUnperturbed(p)
+	o := p.Perturb(Perturbation{})
 	require.PanicsWithValue(t, badLen, func() { o.Func(x[:2]) })
 	require.PanicsWithValue(t, badLen, func() { o.Grad(x, x[:2]) })
 	require.PanicsWithValue(t, badLen, func() { o.Grad(x[:2], x) })
@@ -301,9 +266,8 @@ func TestPerturbAnySymmetric(t *testing.T) {
 
 type plainSymmetric struct{ mat.Symmetric }
 
-// The same call gives the same bits at any GOMAXPROCS and any Threads, on both
-// sides of the size where the kernel changes, and the two kernels agree to
-// rounding.
+// The same call gives the same bits at any GOMAXPROCS and any Threads, on both sides of the size
+// where the kernel changes, and the two kernels agree to rounding.
 func TestBitsDoNotDependOnThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, n := range []int{300, 9000, 40000} {
@@ -330,7 +294,7 @@ func TestBitsDoNotDependOnThreads(t *testing.T) {
 				}
 				require.Equal(t, first, all, "%T, %d records, %d processors", l, n, procs)
 			}
-			accurate, _, _ := (&Problem{Data: data, Loss: l}).Perturb(qs[4]).s().accurateGrad(x)
+			accurate, _, _ := (&Problem{Data: data, Loss: l}).Perturb(qs[4]).s().pairGrad(x, nil)
 			require.InDeltaSlice(t, accurate, first[:80], 1e-8) // 4e4 terms of size 10
 		}
 	}
@@ -353,7 +317,7 @@ func TestGradInPlace(t *testing.T) {
 }
 
 func TestKernelsDoNotAllocate(t *testing.T) {
-	if raceEnabled {
+	if testkit.Race {
 		t.Skip("the race detector makes sync.Pool forget, so that kernels allocate")
 	}
 	data, x, qs := random(4, 200, 20)
@@ -381,7 +345,8 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// A Hessian of a loss whose curvature grows as rows get shorter has entries of its size, whatever Row is.
+// A Hessian of a loss whose curvature grows as rows get shorter has entries of its size, whatever
+// Row is.
 func TestHessianOfShortRows(t *testing.T) {
 	rows, labels := make([][]float64, 2*grain), make([]float64, 2*grain)
 	for i := range rows {
@@ -391,7 +356,7 @@ func TestHessianOfShortRows(t *testing.T) {
 	for row, h := range map[float64]*mat.SymDense{2: &want, 1e60: &got} {
 		data, err := NewData(rows, labels, loss.Bounds{Row: row, Label: 1})
 		require.NoError(t, err)
-		NewUnperturbed(&Problem{Data: data, Loss: loss.Moreau{Loss: loss.Hinge{}, Beta: 2}}).Hessian(h, []float64{0.8, 0.1})
+		unperturbed(&Problem{Data: data, Loss: loss.Moreau{Loss: loss.Hinge{}, Beta: 2}}).Hessian(h, []float64{0.8, 0.1})
 	}
 	require.Positive(t, want.At(0, 1))
 	require.Equal(t, want, got)

@@ -2,42 +2,47 @@ package erm
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
-	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/loss"
 )
 
-// Data holds n records (aᵢ, bᵢ) with d features each, every one forced by
-// itself into the declared bounds ‖aᵢ‖₂ ≤ Row and |bᵢ| ≤ Label:
+// Data holds n records (aᵢ, bᵢ) with d features each. Every record is forced into the declared
+// bounds ‖aᵢ‖₂ ≤ Row and |bᵢ| ≤ Label:
 //
 //	a row longer than Row is scaled to norm Row, a label is clamped;
 //	a NaN entry or label becomes 0, and so does −0;
 //	a row with infinite entries becomes Row·s/‖s‖₂, s their signs;
 //	an infinite label becomes ±Label.
 //
-// What a record becomes depends on that record and the bounds alone, so
-// neighboring inputs stay neighboring, and no value of a record is ever an
-// error. The exact norm of every stored row, not merely its rounded norm, is
-// at most Row.
+// The result is a function of that record and the bounds alone, so that neighboring inputs stay
+// neighboring, and no value of a record is ever an error. The exact norm of every stored row is at
+// most Row. Records are kept in a canonical order, that of a fixed hash of their content:
+// everything computed from Data has the same bits for any order of the input. Row and Label count
+// in the canonical order. Records of [Open] stay in their source and in its order and are forced
+// into the bounds at every read.
 //
-// The records are kept in a canonical order, by a fixed hash of their content
-// after this: the order they came in leaves no trace, and everything computed
-// from Data has the same bits for any of them. Row and Label count in the
-// canonical order.
-//
-// The records of Open stay where they are, in their order there, and are forced at every read.
-//
-// Data is immutable, safe for concurrent use, and prints as its dimensions.
-// The zero value has no records.
+// Data is immutable, safe for concurrent use, and prints as its dimensions. The zero value has no
+// records.
 type Data struct {
-	// r is a function because fmt prints those as an address: even as an
-	// unexported field of another struct, where fmt cannot call Format, no
-	// verb prints a record.
+	// r is a function because fmt prints functions as addresses. So no verb prints a record even if
+	// Data is an unexported field of another struct, where fmt cannot call Format.
 	r func() *records
+}
+
+// newData hides r.
+func newData(r *records) *Data { return &Data{func() *records { return r }} }
+
+// records returns what d hides, no records for nil and the zero value.
+func (d *Data) records() *records {
+	if d == nil || d.r == nil {
+		return new(records)
+	}
+	return d.r()
 }
 
 // canonical hides complete records in canonical order.
@@ -46,57 +51,33 @@ func canonical(r *records) *Data {
 		r.slabs[n-1].trim()
 	}
 	r.floatsOnce = r.floats()
-	return &Data{func() *records { return r }}
+	return newData(r)
 }
 
-// records is what Data hides.
-type records struct {
-	n, d   int
-	sparse bool
-	shift  int // log₂ of the records in a slab
-	slabs  []slab
-	bounds loss.Bounds
-	src    *source // of records that are not in slabs, else nil
-
-	floatsOnce int // floats()
-
-	gramLock sync.Mutex
-	gram     *mat.SymDense // Σ aᵢaᵢ', nil if not known
-	xty      []float64     // Σ bᵢaᵢ
-	yty      float64       // Σ bᵢ²
-
-	topLock  sync.Mutex
-	topKnown bool
-	top      float64 // upper bound on λ_max(Σ aᵢaᵢ')
-}
-
-// NewData copies rows and labels and forces each record into the bounds, as
-// Data describes. It returns an error wrapping ErrData if the public shape is
-// wrong: no rows, no features, rows of different lengths, another number of
-// labels, or invalid bounds.
+// NewData copies rows and labels and forces each record into the bounds, as [Data] describes. It
+// returns an error wrapping [ErrData] if the public shape is wrong: no rows, no features, rows of
+// different lengths, another number of labels, or invalid bounds.
 func NewData(rows [][]float64, labels []float64, b loss.Bounds) (*Data, error) {
 	if err := checkShape(len(rows), len(labels), b); err != nil {
 		return nil, err
 	}
-	if len(rows) == 0 {
-		return nil, noRows()
-	}
-	n, d := len(rows), len(rows[0])
 	for i, row := range rows {
-		if len(row) != d {
-			return nil, fmt.Errorf("%w: rows[%d] has %d features, rows[0] has %d; want one length", ErrData, i, len(row), d)
+		if len(row) != len(rows[0]) {
+			return nil, fmt.Errorf("%w: rows[%d] has %d features, rows[0] has %d; want one length",
+				ErrData, i, len(row), len(rows[0]))
 		}
 	}
-	if d == 0 {
-		return nil, fmt.Errorf("%w: rows have no features, want at least 1", ErrData)
+	d := 0
+	if len(rows) > 0 {
+		d = len(rows[0])
 	}
-	return canonical(newDense(n, d, 0, b, func(i int, row []float64) float64 {
+	return dense(len(rows), d, 0, b, func(i int, row []float64) float64 {
 		copy(row, rows[i])
 		return labels[i]
-	})), nil
+	})
 }
 
-// NewDataDense is NewData for the rows of the n×d matrix x.
+// NewDataDense is [NewData] for the rows of the n×d matrix x.
 func NewDataDense(x mat.Matrix, labels []float64, b loss.Bounds) (*Data, error) {
 	if v := reflect.ValueOf(x); x == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("%w: the matrix of rows is nil", ErrData)
@@ -105,34 +86,77 @@ func NewDataDense(x mat.Matrix, labels []float64, b loss.Bounds) (*Data, error) 
 	if err := checkShape(n, len(labels), b); err != nil {
 		return nil, err
 	}
-	if n == 0 {
-		return nil, noRows()
+	threads := 1 // the method At of another matrix may not be safe for concurrent use
+	if _, ok := x.(mat.RawMatrixer); ok {
+		threads = 0
 	}
-	if d == 0 {
-		return nil, fmt.Errorf("%w: rows have no features, want at least 1", ErrData)
-	}
-	if raw, ok := x.(mat.RawMatrixer); ok {
-		m := raw.RawMatrix()
-		return canonical(newDense(n, d, 0, b, func(i int, row []float64) float64 {
-			copy(row, m.Data[i*m.Stride:])
-			return labels[i]
-		})), nil
-	}
-	return canonical(newDense(n, d, 1, b, func(i int, row []float64) float64 { // At may have a memory
+	return dense(n, d, threads, b, func(i int, row []float64) float64 {
 		mat.Row(row, i, x)
 		return labels[i]
+	})
+}
+
+// dense returns the data of newDense, or an error if there are no records or no features.
+func dense(n, d, threads int, b loss.Bounds, read func(i int, row []float64) (label float64)) (*Data, error) {
+	switch {
+	case n == 0:
+		return nil, fmt.Errorf("%w: no records, so no number of features; want at least 1, or Empty", ErrData)
+	case d == 0:
+		return nil, fmt.Errorf("%w: rows have no features, want at least 1", ErrData)
+	}
+	return canonical(newDense(n, d, threads, b, read)), nil
+}
+
+// NewDataCSR is [NewData] for rows of d features, most of which are 0, in compressed sparse rows:
+// the entries of row i are val[ptr[i]:ptr[i+1]], in the increasing columns col[ptr[i]:ptr[i+1]] of
+// 0, …, d−1. Data keeps them in this form, at 12 bytes for each nonzero entry and 24 for each
+// record. Every value computed from Data agrees with that of the same dense rows to rounding, and
+// the records have the same order. Data without rows, ptr = {0}, are [Empty].
+//
+// It returns an error wrapping [ErrData] if the public shape is wrong or if ptr and col are not of
+// that form. The form of ptr and col is a function of the private rows: if the form itself is
+// secret, check it before and report nothing.
+func NewDataCSR(d int, ptr, col []int, val, labels []float64, b loss.Bounds) (*Data, error) {
+	n := len(ptr) - 1
+	if n < 0 {
+		return nil, fmt.Errorf("%w: ptr is empty, want one entry more than rows", ErrData)
+	}
+	if err := checkShape(n, len(labels), b); err != nil {
+		return nil, err
+	}
+	if err := checkFeatures(d); err != nil {
+		return nil, err
+	}
+	if len(col) != len(val) {
+		return nil, fmt.Errorf("%w: %d columns and %d values, want equally many", ErrData, len(col), len(val))
+	}
+	if ptr[0] != 0 || ptr[n] != len(val) {
+		return nil, fmt.Errorf("%w: ptr runs from %d to %d, want 0 to the %d values", ErrData, ptr[0], ptr[n], len(val))
+	}
+	for i := range n {
+		if ptr[i] > ptr[i+1] || ptr[i+1] > len(val) {
+			return nil, fmt.Errorf("%w: ptr decreases after row %d", ErrData, i)
+		}
+		last := -1
+		for _, j := range col[ptr[i]:ptr[i+1]] {
+			if j <= last || j >= d {
+				return nil, fmt.Errorf("%w: the columns of row %d do not increase from 0 to at most %d", ErrData, i, d-1)
+			}
+			last = j
+		}
+	}
+	return canonical(newSparse(n, d, len(val), b, func(i int, c []int32, x []float64) ([]int32, []float64, float64) {
+		for k := ptr[i]; k < ptr[i+1]; k++ {
+			c, x = append(c, int32(col[k])), append(x, val[k])
+		}
+		return c, x, labels[i]
 	})), nil
 }
 
-// Empty returns data of no records with dim features: under dp.AddRemove the neighbor of one
-// record, on which everything is defined and F = 0. It returns an error wrapping ErrData if dim or
-// the bounds make no sense.
+// Empty returns data of no records with dim features. Under [dp.AddRemove] it is a neighbor of the
+// data of one record. Everything is defined on it, and F = 0. It returns an error wrapping
+// [ErrData] for an invalid dim or invalid bounds.
 func Empty(dim int, b loss.Bounds) (*Data, error) { return NewDataCSR(dim, []int{0}, nil, nil, nil, b) }
-
-// noRows is the error of constructors that learn the number of features from a row.
-func noRows() error {
-	return fmt.Errorf("%w: no records, so no number of features; want at least 1, or Empty", ErrData)
-}
 
 func checkShape(rows, labels int, b loss.Bounds) error {
 	if err := b.Check(); err != nil {
@@ -144,67 +168,164 @@ func checkShape(rows, labels int, b loss.Bounds) error {
 	return nil
 }
 
-// force replaces row in place by the row inside the bounds, without −0. It returns an upper bound on
-// its norm, that of normAbove, and whether it was inside.
-func (r *records) force(row, scratch []float64) (norm float64, inside bool) {
-	sum := squares(row)
-	if side(sum, len(row), r.bounds.Row) < 0 {
-		return normOf(sum, row, r.bounds.Row), true
+func checkFeatures(d int) error {
+	if d < 1 || d > math.MaxInt32 {
+		return fmt.Errorf("%w: %d features, want 1 to 2³¹−1", ErrData, d)
 	}
-	inside = forceRow(row, scratch, r.bounds.Row)
-	return normAbove(row, r.bounds.Row), inside
+	return nil
 }
 
-// Dims returns the number of records n and of features d, 0 and 0 for nil and
-// the zero value. Under dp.AddRemove n is private.
-func (d *Data) Dims() (records, features int) {
-	if d == nil || d.r == nil {
-		return 0, 0
+// Builder collects records one at a time, for readers that should hold a file only once. Every
+// record is forced into the bounds, as [Data] describes, and no value is an error. It is not safe
+// for concurrent use.
+type Builder struct{ in *building } // a pointer, which fmt prints as an address inside a struct
+
+type building struct {
+	records // sparse ones as they came, dense ones forced into the bounds
+	scratch []float64
+}
+
+// partWidth is the number of entries of a row for which the slabs of a Builder of sparse rows are
+// made.
+const partWidth = 64
+
+// NewBuilder returns a Builder of records with d features, stored as sparse rows if sparse is true.
+// The error wraps [ErrData] for d outside 1 to 2³¹−1 and for invalid bounds.
+func NewBuilder(d int, sparse bool, b loss.Bounds) (*Builder, error) {
+	if err := checkShape(0, 0, b); err != nil {
+		return nil, err
 	}
-	return d.r().n, d.r().d
+	if err := checkFeatures(d); err != nil {
+		return nil, err
+	}
+	width := d
+	if sparse {
+		width = partWidth
+	}
+	return &Builder{&building{records: records{d: d, sparse: sparse, shift: slabShift(width), bounds: b}}}, nil
+}
+
+// Add adds a record with a copy of its row. It panics if the row has not d features.
+func (b *Builder) Add(row []float64, label float64) {
+	in := b.in
+	if len(row) != in.d {
+		panic(badLen)
+	}
+	s := in.open(0)
+	if in.sparse {
+		for j, v := range row {
+			if v != 0 {
+				s.col, s.x = append(s.col, int32(j)), append(s.x, v)
+			}
+		}
+	} else {
+		s.x = append(s.x, row...)
+	}
+	in.close(s, label)
+}
+
+// AddSparse adds a record with a copy of the entries val of its row, in the columns col; all others
+// are 0. It panics if col and val have different lengths or if the columns do not increase from 0
+// to at most d−1.
+func (b *Builder) AddSparse(col []int32, val []float64, label float64) {
+	in := b.in
+	if len(col) != len(val) {
+		panic(badLen)
+	}
+	last := int32(-1)
+	for _, j := range col {
+		if j <= last || int(j) >= in.d {
+			panic(badIndex)
+		}
+		last = j
+	}
+	s := in.open(0)
+	if in.sparse {
+		s.col, s.x = append(s.col, col...), append(s.x, val...)
+	} else {
+		at := len(s.x)
+		s.x = slices.Grow(s.x, in.d)[:at+in.d]
+		clear(s.x[at:]) // Grow promises no zeros
+		for k, j := range col {
+			s.x[at+int(j)] = val[k]
+		}
+	}
+	in.close(s, label)
+}
+
+// close completes the record whose entries were just appended to s.
+func (in *building) close(s *slab, label float64) {
+	in.n++
+	if in.sparse {
+		s.ptr, s.y = append(s.ptr, len(s.x)), append(s.y, label)
+		return
+	}
+	in.scratch = resize(in.scratch, in.d)
+	norm, _ := in.force(s.x[len(s.x)-in.d:], in.scratch)
+	s.y, s.norm = append(s.y, forceLabel(label, in.bounds.Label)), append(s.norm, norm)
+}
+
+// Data returns the records added, 0×d if there are none. The Builder must not be used after that.
+func (b *Builder) Data() *Data {
+	r := &b.in.records
+	b.in = nil
+	if !r.sparse {
+		r.sort()
+		return canonical(r)
+	}
+	stored := func(i int, c []int32, x []float64) ([]int32, []float64, float64) {
+		col, a := r.entries(i)
+		return append(c, col...), append(x, a...), r.label(i)
+	}
+	return canonical(newSparse(r.n, r.d, r.floats(), r.bounds, stored))
+}
+
+// Format writes the dimensions for every verb: "erm.Data(300×100)".
+func (d Data) Format(f fmt.State, _ rune) {
+	n, k := d.Dims()
+	fmt.Fprintf(f, "erm.Data(%d×%d)", n, k)
+}
+
+// Dims returns the number n of records and d of features; 0 and 0 for nil and the zero value. Under
+// [dp.AddRemove] n is private.
+func (d *Data) Dims() (records, features int) {
+	r := d.records()
+	return r.n, r.d
 }
 
 // Bounds returns the declared bounds, zero for nil and the zero value.
-func (d *Data) Bounds() loss.Bounds {
-	if d == nil || d.r == nil {
-		return loss.Bounds{}
-	}
-	return d.r().bounds
-}
+func (d *Data) Bounds() loss.Bounds { return d.records().bounds }
 
-// Row returns a copy of row i of the canonical order, inside its bounds. Not private: it is a record.
-// It panics if i is out of range.
+// Row returns a copy of row i of the canonical order, inside its bounds. Not private: it is a
+// record. It panics if i is out of range.
 func (d *Data) Row(i int) []float64 {
-	r := d.r()
-	d.check(i)
+	r := d.at(i)
 	return slices.Clone(r.row(i, make([]float64, r.d)))
 }
 
 // Label returns label i of the canonical order, inside its bounds. Not private: it is part of a
 // record. It panics if i is out of range.
 func (d *Data) Label(i int) float64 {
-	d.check(i)
-	return d.r().label(i)
+	return d.at(i).label(i)
 }
 
-func (d *Data) check(i int) {
-	if i < 0 || i >= d.r().n {
+// at returns the records. It panics unless i is the index of one.
+func (d *Data) at(i int) *records {
+	r := d.records()
+	if i < 0 || i >= r.n {
 		panic(badIndex)
 	}
+	return r
 }
 
-// Map returns the data that f makes of each record by itself. f gets a copy of
-// the row and the label and returns the label to use instead, which is clamped
-// as in NewData. If keep is false, the record is replaced by the zero record
-// (row 0, label 0), whose gradient of a loss φ(⟨a,θ⟩;b) is 0: n stays what it
-// was, because under dp.Replace it is public. f must not look at other
-// records. For a Source f is called at every read, from several goroutines at once,
-// and must make the same of a record each time. Map of nil or the zero value is empty.
+// Map returns data with the labels that f returns. f gets one record, a copy of its row and its
+// label, and returns the new label, which is clamped as in [NewData]. If keep is false, the zero
+// record (row 0, label 0) replaces the record; its gradient of a loss φ(⟨a,θ⟩;b) is 0. n does not
+// change, because under [dp.Replace] n is public. f must not look at other records. Over a
+// [Source], f is called at every read, from several goroutines at once, and must return the same
+// for a record each time. Map of nil or the zero value is empty.
 func (d *Data) Map(f func(a []float64, b float64) (label float64, keep bool)) *Data {
-	if d == nil || d.r == nil {
-		return &Data{}
-	}
-	from := d.r()
+	from := d.records()
 	if from.src != nil {
 		return from.mapped(f)
 	}

@@ -29,13 +29,13 @@ func unwords(v ...float64) (b []byte) {
 }
 
 var seeds = [][]float64{
-	{1, 2, 3}, {math.NaN(), 1}, {math.Inf(1), math.Inf(-1), 5}, {1e308, 1e308, -1e308}, {5e-324, 5e-324}, {0, math.Copysign(0, -1)},
+	{1, 2, 3}, {math.NaN(), 1}, {math.Inf(1), math.Inf(-1), 5}, {1e308, 1e308, -1e308}, {5e-324, 5e-324}, {0,
+		math.Copysign(0, -1)},
 	{1e-160, 1e-160, 1e-160}, {1, 0x1p-53}, {math.MaxFloat64}, {0.6, 0.8}, {0.6000000000000001, 0.8},
 }
 
-// FuzzClip: whatever is in a row, the exact norm of what is stored is at most
-// the bound, the row is left alone if it was inside, and clipping twice is
-// clipping once.
+// FuzzClip: whatever is in a row, the exact norm of what is stored is at most the bound, the row is
+// left alone if it was inside, and clipping twice is clipping once.
 func FuzzClip(f *testing.F) {
 	for _, s := range seeds {
 		for _, b := range []float64{1, 1e-320, 1e-3, 1e308, 5e-324, math.Pi} {
@@ -116,7 +116,7 @@ func FuzzData(f *testing.F) {
 			Reg:  []prox.Operator{nil, prox.L1{Weight: 0.1}, prox.SquaredL2{Weight: 1}}[kind/4%3],
 			Set:  []prox.Set{nil, prox.Box{Lo: -1, Hi: 1}}[kind/12%2],
 		}
-		if err := p.Certifiable(); err != nil {
+		if err := certifiable(p); err != nil {
 			require.ErrorIs(t, err, ErrProblem)
 			return
 		}

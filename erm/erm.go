@@ -1,30 +1,30 @@
-// Package erm holds records inside declared bounds, their regularized risk, and
-// its linear and quadratic perturbations.
+// Package erm holds records inside declared bounds, their regularized risk, and its linear and
+// quadratic perturbations.
 //
-// Everything computed here from records is private: only a dp.Release may leave
-// the trust boundary. Data and Objective print as their dimensions.
+// [NewData] and its relatives take records and declared bounds and return [Data]. A [Problem] adds
+// a loss, a regularizer and a set. [Problem.Perturb] returns the perturbed risk as an [Objective],
+// which the solvers of package splitting minimize; [Objective.Residual] bounds the distance of a
+// point to the minimizer. [Problem.Public] returns the declared quantities of a problem, from which
+// mechanisms calibrate noise.
+//
+// Everything computed from records is private: only a dp.Release may leave the trust boundary. Data
+// prints as its dimensions.
 //
 // # Order of records
 //
-// Data keeps records in a canonical order of their content. Every sum over them is made of the sums
-// of 512 consecutive records, in float64 or in twice its precision, and these are added without rounding. All
-// values are therefore functions of the multiset of records: the order of the input, the number of
-// shards it came in and the number of threads leave no trace in any bit.
+// Data keeps records in a canonical order of their content. A sum over the records consists of sums
+// of 512 consecutive records, in float64 or in double-double, which are added without rounding. All
+// values are therefore functions of the multiset of records: no bit depends on the order of the
+// input, on the number of shards it came in or on the number of threads. Records that do not fit
+// into memory stay in a [Source], in its order; see [Open]. Other machines may compute sums over
+// its parts; see [Remote].
 //
-// Records that memory does not hold stay in a Source, see Open, in the order they have there; sums
-// over the parts of a source may be made on other machines, see Remote.
-//
-// Between neighboring data sets the rounding of such a sum still differs, for
-// the one record that was replaced moves others to other places. No release
-// rests on the rounded sums: it is a point whose distance to the exact
-// minimizer Objective.Residual bounds, with an allowance for rounding that
-// holds for any order of the records, and the noise on the released point is
-// calibrated to that bound. For a loss.Exact it is of the order of
-//
-//	2⁻⁸⁷·n(L + βU/Row) + 2⁻⁹⁷(‖b‖ + ‖Q(x−θ̃)‖),
-//
-// with gradients of at most L and predictions of at most U at the released point, which
-// no number of records makes count; for other losses the factor of the first term is 2⁻⁴⁸.
+// Replacing one record may move others, so the rounding of a sum differs between neighboring data
+// sets. No release rests on rounded sums. It rests on the bound of [Objective.Residual] on the
+// distance to the exact minimizer, which includes an allowance for rounding in any order of the
+// records, and the noise is calibrated to it. With gradients of at most L and predictions of at
+// most U, the allowance is about 2⁻⁸⁷·n(L + βU/Row) + 2⁻⁹⁷(‖b‖ + ‖Q(x−θ̃)‖) for a loss with [loss.Exact] slopes, which
+// is negligible for any number of records. For other losses the first factor is 2⁻⁴⁸.
 //
 // # Notation
 //
@@ -34,11 +34,10 @@
 //	r, C          Problem.Reg, Problem.Set
 //	J(θ)          F(θ) + ⟨b,θ⟩ + ½(θ−θ̃)'Q(θ−θ̃) + r(θ) + ι_C(θ)
 //	b, Q, θ̃       Perturbation.Linear, Quad, Center
+//	u             2⁻⁵³, the unit roundoff of float64
 //
-// # Lengths
-//
-// Functions that compute with vectors panic where lengths do not match, as those of gonum do: that is
-// a mistake in the program. Constructors, and functions that return an error, report it.
+// Functions that compute with vectors panic if lengths do not match, as those of gonum do.
+// Constructors and functions that return an error report it.
 //
 // # References
 //
@@ -49,55 +48,56 @@
 package erm
 
 import (
-	"gonum.org/v1/gonum/mat"
+	"fmt"
 
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/prefix"
-	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/prox"
 )
 
-// Errors of this package. Test with errors.Is. Their texts name public
-// quantities only: fields, dimensions and positions, never a value of a record.
+// Errors of this package. Their texts name public quantities only: fields, dimensions and
+// positions, never a value of a record.
 var (
 	// ErrData reports data whose public shape is wrong.
 	ErrData = prefix.New("erm: invalid data")
-	// ErrProblem reports a Problem whose parts do not fit together.
+	// ErrProblem reports a [Problem] whose parts do not fit together.
 	ErrProblem = prefix.New("erm: invalid problem")
+	// ErrSource reports that records could not be read, or were not the same in every pass. Then no
+	// release is made, but its budget is spent.
+	ErrSource = prefix.New("erm: the source of the records failed")
 )
 
-// Problem is the regularized risk Σᵢ ℓ(θ;aᵢ,bᵢ) + r(θ) over θ ∈ C.
-type Problem struct {
-	Data *Data
-	Loss loss.Loss
-	Reg  prox.Operator // nil means none; must not depend on the records
-	Set  prox.Set      // nil means ℝᵈ
-	// Records is the declared, public number n₀ of records for dp.AddRemove, where n is private; 0
-	// means not declared. Noise that weighs against n is tuned for it, and four times as many are
-	// the most for which rounding is accounted. Under dp.Replace it is not looked at.
-	Records int
-	// Threads is the most goroutines that one sum over the records uses; 0
-	// means GOMAXPROCS. Small sums use one. No bit of any value depends on it.
-	Threads int
+// Messages of panics on bugs in the call.
+const (
+	badLen     = "erm: length mismatch"
+	badIndex   = "erm: record out of range"
+	badProblem = "erm: Perturb of a Problem that fails Check"
+	badLoss    = "erm: Hessian needs a loss.Linear"
+	badError   = "erm: Perturbation.LinearError or QuadError is not a number of at least 0"
+	badHessian = "erm: Hessian dst is neither empty nor of the dimension"
+	badRounded = "erm: SumRounded needs 1 ≤ norm ≤ 2⁵¹ and |exponent| ≤ 900"
+	badPair    = "erm: pairs need a loss.Linear and an r + ι_C that is a sum over coordinates"
+)
+
+// unit is the unit roundoff u of float64.
+const unit = num.Unit
+
+// secret is embedded by types that hold noise or functions of records in exported fields or behind
+// pointers. fmt writes no field of such a type, and encoders of JSON, XML and gob fail.
+type secret struct{}
+
+// errSecret is the error of encoders.
+var errSecret = prefix.New("erm: noise and functions of the records are not encoded; read the fields that you need")
+
+// Format writes the same text for every verb.
+func (secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, secret{}.String()) }
+
+// String returns the text that Format writes.
+func (secret) String() string {
+	return "erm: not printed, because it is noise or a function of the records"
 }
 
-// Perturbation is the data-independent ⟨Linear,θ⟩ + ½(θ−Center)'Quad(θ−Center).
-// A nil field means 0.
-//
-// It is secret: whoever knows it can take it off a release. It neither prints
-// nor encodes its values; only as an unexported field of another struct, where
-// fmt calls no methods, would it print.
-type Perturbation struct {
-	Linear, Center []float64
-	// Quad is positive semidefinite. A *mat.DiagDense costs O(d).
-	Quad mat.Symmetric
-	// MinEig and MaxEig are bounds on the spectrum of Quad that the caller
-	// knows, MinEig ≤ λ_min and λ_max ≤ MaxEig; 0 means unknown. They are
-	// trusted.
-	MinEig, MaxEig float64
-	// LinearError and QuadError bound ‖b − Linear‖₂ and ‖Q − Quad‖₂, where b and Q are the real
-	// numbers that a privacy theorem is about and Linear and Quad their floats. Residual counts
-	// them, so that it is about b and Q; Convexity and Modulus subtract QuadError. Labels that
-	// were computed, as those of an interpolating Problem are, move the gradient too: with labels
-	// within ηᵢ of the real ones, by at most Σᵢβᵢηᵢ/‖aᵢ‖, which belongs in LinearError.
-	LinearError, QuadError float64
-}
+// MarshalText always fails: JSON and XML use it.
+func (secret) MarshalText() ([]byte, error) { return nil, errSecret }
+
+// MarshalBinary always fails: gob uses it.
+func (secret) MarshalBinary() ([]byte, error) { return nil, errSecret }

@@ -35,7 +35,7 @@ func ExampleNewDataCSR() {
 		return
 	}
 	g := make([]float64, 4)
-	erm.NewUnperturbed(&erm.Problem{Data: data, Loss: loss.Squared{}}).Grad(g, make([]float64, 4))
+	(&erm.Problem{Data: data, Loss: loss.Squared{}}).Perturb(erm.Perturbation{}).Grad(g, make([]float64, 4))
 	fmt.Printf("%v %.2f\n", data, g) // −Σᵢ bᵢaᵢ
 	// Output:
 	// erm.Data(2×4) [-0.60 1.00 0.00 -0.80]
@@ -55,13 +55,11 @@ func ExampleProblem_Perturb() {
 		Center: []float64{2},
 		Quad:   mat.NewDiagDense(1, []float64{1}),
 	})
-	fmt.Println(o)
 	fmt.Printf("modulus %v\n", o.Modulus())
 	for _, theta := range []float64{0.5, 1, 1.1} {
 		fmt.Printf("θ = %v: residual %.6f\n", theta, o.Residual([]float64{theta}))
 	}
 	// Output:
-	// erm.Objective(1×1)
 	// modulus 1
 	// θ = 0.5: residual 1.250000
 	// θ = 1: residual 0.000000
@@ -82,7 +80,7 @@ func ExampleData_Map() {
 	})
 	p := &erm.Problem{Data: relabelled, Loss: loss.Squared{}}
 	grad := make([]float64, 2)
-	erm.NewUnperturbed(p).Grad(grad, anchor)
+	p.Perturb(erm.Perturbation{}).Grad(grad, anchor)
 	fmt.Println(grad)
 	// Output:
 	// [0 0]

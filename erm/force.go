@@ -6,21 +6,21 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/internal/num"
 )
 
-// forceRow replaces row in place by the nearest multiple inside ‖row‖₂ ≤ bound,
-// looking at nothing but row and bound. It is the identity on rows inside.
+// forceRow replaces row in place by the nearest multiple with ‖row‖₂ ≤ bound, a function of row and
+// bound alone. It does not change rows inside the bound.
 //
 //	NaN entries   become 0
-//	±Inf entries  the row becomes bound·s/‖s‖₂, s the signs of the infinite
-//	              entries: the limit of scaling in ever longer rows
+//	±Inf entries  the row becomes bound·s/‖s‖₂, s the signs of the infinite entries: the limit of
+//	              scaling longer and longer rows
 //	‖row‖₂ > bound  the row becomes row·bound/‖row‖₂
 //
-// The exact norm of the float64 values left in row is at most bound: rounding
-// does not lift a row above the declared bound. scratch has the length of row.
-//
-// It returns whether row was inside.
+// The exact norm of the resulting float64 values is at most bound: rounding does not lift a row
+// above the declared bound. scratch has the length of row. The result reports whether row was
+// inside.
 func forceRow(row, scratch []float64, bound float64) (inside bool) {
 	if side(squares(row), len(row), bound) < 0 {
 		return true
@@ -50,12 +50,12 @@ func forceRow(row, scratch []float64, bound float64) (inside bool) {
 	}
 
 	_, e := math.Frexp(maxAbs(row))
-	s1, s2 := math.Ldexp(1, min(1-e, 1000)), math.Ldexp(1, max(1-e-1000, 0)) // their product may overflow
+	s1, s2 := math.Ldexp(1, min(1-e, 1000)), math.Ldexp(1, max(1-e-1000, 0)) // two factors: their product may overflow
 	for j, v := range row {
 		scratch[j] = v * s1 * s2 // max |scratch| in [1, 2): no overflow below
 	}
 	norm := floats.Norm(scratch, 2)
-	// Rounding may leave the scaled row an ulp too long: shrink it until the
+	// Rounding may leave the scaled row one unit in the last place too long: it is shrunk until its
 	// exact norm is inside. At shrink = 1 the row is 0, so the loop ends.
 	for shrink := 0.0; ; shrink = min(2*shrink+0x1p-52, 1) {
 		f := bound / norm * (1 - shrink)
@@ -81,11 +81,12 @@ func forceLabel(b, bound float64) float64 {
 	return b
 }
 
-// side returns −1 where ‖row‖₂ < bound and 1 where ‖row‖₂ > bound by a margin that proves it, and 0 for
-// rows next to the bound, for NaN and where squares leave the range of float64; sum is squares(row).
+// side returns −1 if ‖row‖₂ < bound and 1 if ‖row‖₂ > bound is proved by sum = squares(row). It
+// returns 0 for rows close to the bound, for NaN, and where squares leave the range of float64.
 //
-// Products and sums of d terms round by at most γ_d = du/(1−du) of them, and by the smallest number
-// where they underflow, which is nothing beside a square of 2⁻⁹⁰⁰; that of bound is rounded once.
+// Rounding changes a sum of d products by at most γ_d = du/(1−du) of it, and underflow by d times
+// the smallest number, which is negligible next to a square of 2⁻⁹⁰⁰. The square of bound is
+// rounded once.
 func side(sum float64, d int, bound float64) int {
 	square := bound * bound
 	margin := square * (float64(d+8) * 0x1p-52)
@@ -100,13 +101,13 @@ func side(sum float64, d int, bound float64) int {
 	return 0
 }
 
-// squarable reports that squares of numbers around bound neither overflow nor lose digits.
+// squarable reports whether squares of numbers close to bound neither overflow nor lose digits.
 func squarable(bound float64) bool { return bound > 0x1p-450 && bound < 0x1p450 }
 
-// squares replaces −0 by 0 and returns Σ vⱼ²: +Inf or NaN where entries are infinite, not numbers, or
-// their squares overflow.
+// squares replaces −0 by 0 and returns Σ vⱼ². The sum is +Inf or NaN if entries are infinite or NaN
+// or if their squares overflow.
 func squares(row []float64) float64 {
-	var s0, s1, s2, s3 float64 // sums that do not wait for each other
+	var s0, s1, s2, s3 float64 // independent sums, which the processor adds in parallel
 	for ; len(row) >= 4; row = row[4:] {
 		v0, v1, v2, v3 := row[0]+0, row[1]+0, row[2]+0, row[3]+0
 		row[0], row[1], row[2], row[3] = v0, v1, v2, v3
@@ -123,39 +124,21 @@ func squares(row []float64) float64 {
 	return (s0 + s1) + (s2 + s3)
 }
 
-// exceeds reports whether ‖row‖₂ > bound in exact arithmetic, for a row
-// without NaN and 0 < bound < +Inf.
+// exceeds reports whether ‖row‖₂ > bound in exact arithmetic, for a row without NaN and
+// 0 < bound < +Inf.
 func exceeds(row []float64, bound float64) bool {
 	if s := side(squares(row), len(row), bound); s != 0 {
 		return s > 0
 	}
-	if !squarable(bound) && maxAbs(row) > bound {
-		return true
+	if squarable(bound) {
+		hi, lo := kernel.Dot2(row, row)
+		ph, pl := num.TwoProd(bound, bound)
+		excess, d := (hi-ph)+(lo-pl), float64(len(row)+4)
+		if math.Abs(excess) > 4*d*d*unit*unit*ph { // the error of Dot2 and three roundings, three times over
+			return excess > 0
+		}
 	}
-	// Scale by 2⁻ᵉ in two factors, so that bound is in [½, 1) and neither
-	// factor overflows: entries that underflow add less than 2⁻¹⁰⁰⁰.
-	f, e := math.Frexp(bound)
-	s1, s2 := math.Ldexp(1, -e/2), math.Ldexp(1, -e+e/2)
-	var hi, lo float64 // Σ t² = hi + lo up to 4d²u² relative
-	for _, v := range row {
-		t := v * s1 * s2
-		p := float64(t * t)
-		q := math.FMA(t, t, -p)
-		var r float64
-		hi, r = num.TwoSum(hi, p)
-		lo += r + q
-	}
-	ph := float64(f * f)
-	pl := math.FMA(f, f, -ph)
-	excess := (hi - ph) + (lo - pl)
-	d := float64(len(row) + 1)
-	switch margin := 8 * d * d * 0x1p-106; {
-	case excess > margin:
-		return true
-	case excess < -margin:
-		return false
-	}
-	return exceedsExactly(row, bound)
+	return maxAbs(row) > bound || exceedsExactly(row, bound)
 }
 
 // exceedsExactly decides ‖row‖₂ > bound without rounding.
@@ -168,8 +151,8 @@ func exceedsExactly(row []float64, bound float64) bool {
 			low = min(low, e)
 		}
 	}
-	// Squares are multiples of 2^(2(low−1−53)) and their sum is below
-	// len(row)·2^(2 top): so many bits hold every partial sum exactly.
+	// Squares are multiples of 2^(2(low−1−53)), and their sum is below len(row)·2^(2 top). With this
+	// precision every partial sum is exact.
 	prec := uint(2*(top-low)+2*54+2) + uint(math.Log2(float64(len(row)+1))) + 2
 	sum := new(big.Float).SetPrec(prec)
 	sq := new(big.Float).SetPrec(prec)
@@ -195,18 +178,30 @@ func maxAbs(v []float64) float64 {
 	return m
 }
 
-// normAbove returns an upper bound on ‖row‖₂ that is at most bound and tight
-// to 2⁻⁴⁹ relative plus rounding in d, or two subnormal steps, for a row with
-// ‖row‖₂ ≤ bound. It is 0 for a zero row.
+// normAbove returns an upper bound on ‖row‖₂ that is at most bound, for a row with ‖row‖₂ ≤ bound.
+// Its relative error is at most 2⁻⁴⁹ plus rounding in d, or its error two subnormal steps. It is 0
+// for a zero row.
 func normAbove(row []float64, bound float64) float64 { return normOf(squares(row), row, bound) }
 
+// normOf is normAbove for sum = squares(row).
 func normOf(sum float64, row []float64, bound float64) float64 {
 	norm := math.Sqrt(sum)
 	if !(sum > 0x1p-900 && sum < 0x1p900) {
 		norm = floats.Norm(row, 2)
-		if norm < 0x1p-960 && maxAbs(row) > 0 { // subnormal norms lose digits, not only the last
+		if norm < 0x1p-960 && maxAbs(row) > 0 { // subnormal norms lose more than the last digit
 			norm += 2 * math.SmallestNonzeroFloat64
 		}
 	}
 	return min(norm*(1+float64(len(row)+8)*0x1p-52), bound)
+}
+
+// force replaces row in place by the row inside the bounds, without −0. It returns normAbove of the
+// result and whether row was inside.
+func (r *records) force(row, scratch []float64) (norm float64, inside bool) {
+	sum := squares(row)
+	if side(sum, len(row), r.bounds.Row) < 0 {
+		return normOf(sum, row, r.bounds.Row), true
+	}
+	inside = forceRow(row, scratch, r.bounds.Row)
+	return normAbove(row, r.bounds.Row), inside
 }

@@ -2,6 +2,7 @@ package erm
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -141,8 +142,7 @@ func TestObjectiveMatchesFormula(t *testing.T) {
 			for _, q := range qs {
 				o := p.Perturb(q)
 				f, grad := slow(p, q, x)
-				// Sums of at most 1e3 terms of size at most 1e2: 1e-11 is
-				// hundreds of roundings.
+				// Sums of at most 1e3 terms of size at most 1e2: 1e-11 is hundreds of roundings.
 				require.InDelta(t, f, o.Func(x), 1e-11*(1+math.Abs(f)))
 				got := make([]float64, d)
 				o.Grad(got, x)
@@ -186,7 +186,7 @@ func TestEmpty(t *testing.T) {
 	n, features := none.Dims()
 	require.Equal(t, [2]int{0, d}, [2]int{n, features})
 	require.Equal(t, bounds, none.Bounds())
-	require.Equal(t, "erm.Data(0×4)", none.String())
+	require.Equal(t, "erm.Data(0×4)", fmt.Sprint(none))
 	n, features = none.Map(func([]float64, float64) (float64, bool) { return 1, true }).Dims()
 	require.Equal(t, [2]int{0, d}, [2]int{n, features})
 	require.Panics(t, func() { none.Row(0) })
@@ -206,7 +206,7 @@ func TestEmpty(t *testing.T) {
 		for _, q := range qs {
 			p := &Problem{Data: none, Loss: l, Reg: prox.L1{Weight: 0.1}, Set: prox.Box{Lo: -9, Hi: 9}}
 			require.NoError(t, p.Check())
-			require.NoError(t, p.Certifiable())
+			require.NoError(t, certifiable(p))
 			o, one := p.Perturb(q), (&Problem{Data: zero, Loss: l, Reg: p.Reg, Set: p.Set}).Perturb(q)
 			require.Equal(t, o.s().perturbation(x), o.Func(x))
 			g, h := make([]float64, d), make([]float64, d)
@@ -234,10 +234,14 @@ func TestEmpty(t *testing.T) {
 				require.Equal(t, v, lin)
 			}
 			if o.Modulus() > 0 {
-				res, err := splitting.Minimize(context.Background(), splitting.Problem{F: o, G: p.Reg, H: p.Set}, make([]float64, d), nil)
+				res, err := splitting.Minimize(context.Background(), splitting.Problem{F: o, G: p.Reg, H: p.Set},
+					make([]float64, d), nil)
 				require.NoError(t, err, "%T", l)
 				require.Less(t, o.Residual(res.X)/o.Modulus(), 1e-7)
 			}
 		}
 	}
 }
+
+// unperturbed returns the objective of p itself.
+func unperturbed(p *Problem) *Objective { return p.Perturb(Perturbation{}) }

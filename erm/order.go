@@ -12,23 +12,23 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// key orders records: by hash, then by content.
+// The canonical order of records is that of a fixed hash of their bits and, where hashes are equal,
+// that of the bits themselves. Equal records are indistinguishable, so the stored records are a
+// function of the multiset of records, whatever the order of the input. No stored number is −0, see
+// force and forceLabel.
+
+// key is a record in the canonical order: its hash, and its index in the input.
 type key struct {
 	hash  uint64
 	index int
 }
 
-// The canonical order of records is that of a fixed hash of their
-// bits, where hashes are equal that of the bits themselves. Equal records are
-// indistinguishable, so the stored records are a function of the multiset of
-// records, whatever the order they came in. No number is −0 (see force and forceLabel).
-
-// newDense returns n dense records in their canonical order, made by so many threads, GOMAXPROCS for
-// 0. read copies raw record i into row, of length d, and returns its label; it is called at least twice
-// for every record, because that takes less time than to move them.
+// newDense returns n dense records in canonical order, made by at most the given number of threads,
+// GOMAXPROCS for 0. read stores raw record i in row, of length d, and returns its label. It is
+// called at least twice for every record, because that takes less time than moving the records.
 func newDense(n, d, threads int, b loss.Bounds, read func(i int, row []float64) (label float64)) *records {
-	r := newRecords(d, d, false, b)
-	r.n, r.slabs = n, make([]slab, (n+r.slabRows()-1)/r.slabRows())
+	r := &records{n: n, d: d, shift: slabShift(d), bounds: b}
+	r.slabs = make([]slab, (n+1<<r.shift-1)>>r.shift)
 	forced := func(i int, row, scratch []float64) (label, norm float64, inside bool) {
 		label = forceLabel(read(i, row), b.Label)
 		norm, inside = r.force(row, scratch)
@@ -59,7 +59,7 @@ func newDense(n, d, threads int, b loss.Bounds, read func(i int, row []float64) 
 	inSlabs(func(s *slab, lo, hi int) {
 		m, scratch := hi-lo, make([]float64, d)
 		s.x, s.y, s.norm = make([]float64, m*d), make([]float64, m), make([]float64, m)
-		const batch = 64 // rows to copy before they are looked at, so that copies from memory do not wait for that
+		const batch = 64 // rows to copy before any is checked, so that reads from memory do not wait for checks
 		for first := 0; first < m; first += batch {
 			last := min(first+batch, m)
 			for k, key := range keys[lo+first : lo+last] {
@@ -77,14 +77,61 @@ func newDense(n, d, threads int, b loss.Bounds, read func(i int, row []float64) 
 	return r
 }
 
-// parts is work that can be done in any order and at one time.
+// newSparse returns n sparse records in canonical order. entries is about the number of their
+// entries. read appends the columns and values of raw record i to col and x and returns its label.
+// It is called at least twice for every record, because rows of different lengths cannot be sorted
+// in place.
+func newSparse(
+	n, d, entries int, b loss.Bounds, read func(i int, col []int32, x []float64) ([]int32, []float64, float64),
+) *records {
+	r := &records{d: d, sparse: true, shift: slabShift(max(entries/max(n, 1), 1)), bounds: b}
+	var scratch []float64
+	forced := func(i int, col []int32, x []float64) ([]int32, []float64, float64) {
+		col, x, label := read(i, col[:0], x[:0])
+		scratch = resize(scratch, len(x))
+		r.force(x, scratch)
+		m := 0
+		for k, v := range x {
+			if v != 0 {
+				col[m], x[m] = col[k], v
+				m++
+			}
+		}
+		return col[:m], x[:m], forceLabel(label, b.Label)
+	}
+	var c, other []int32
+	var x, y []float64
+	var label, second float64
+	keys := make([]key, n)
+	for i := range keys {
+		c, x, label = forced(i, c, x)
+		keys[i] = key{hashSparse(c, x, label), i}
+	}
+	radix(keys, 0)
+	arrange(keys, func(i, j int) int {
+		c, x, label = forced(i, c, x)
+		other, y, second = forced(j, other, y)
+		return compareSparse(c, other, x, y, label, second)
+	})
+	for k, key := range keys {
+		c, x, label = forced(key.index, c, x)
+		s := r.open(n - k)
+		s.col, s.x = append(s.col, c...), append(s.x, x...)
+		s.ptr = append(s.ptr, len(s.x))
+		s.y = append(s.y, label)
+		s.norm = append(s.norm, normAbove(x, b.Row))
+		r.n++
+	}
+	return r
+}
+
+// parts is a function as kernel.Parts.
 type parts func(k int)
 
 // Part implements kernel.Parts.
 func (f parts) Part(k int) { f(k) }
 
-// sort puts dense records into their canonical order. It takes 32n bytes of memory for a while: the
-// rows are moved within their place.
+// sort puts dense records into canonical order within their memory. It needs 32n bytes for a while.
 func (r *records) sort() {
 	keys, mult := make([]key, r.n), multipliers(r.d)
 	for i := range keys {
@@ -100,8 +147,8 @@ func (r *records) sort() {
 	r.permute(keys)
 }
 
-// arrange sorts keys that are sorted by hash where hashes are equal, by compare
-// of the records.
+// arrange sorts keys that are sorted by hash: keys of equal hashes are sorted by compare of their
+// records.
 func arrange(keys []key, compare func(i, j int) int) {
 	for lo := 0; lo < len(keys); {
 		hi, equal := lo+1, true
@@ -116,11 +163,11 @@ func arrange(keys []key, compare func(i, j int) int) {
 	}
 }
 
-// multiplier returns the pseudorandom odd number of column j, the same in every
-// process: an output of SplitMix64.
+// multiplier returns the odd multiplier of column j, an output of SplitMix64 that is the same in
+// every process.
 func multiplier(j int) uint64 { return mix(uint64(j+1)*0x9e3779b97f4a7c15) | 1 }
 
-// multipliers returns those of d columns.
+// multipliers returns the multipliers of d columns.
 func multipliers(d int) []uint64 {
 	mult := make([]uint64, d)
 	for j := range mult {
@@ -136,9 +183,8 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// hash returns a hash of a dense record: Σⱼ fold(xⱼ·mⱼ) over the bits of the
-// row, where fold is the exclusive or of the halves of the 128-bit product, and
-// the label. Entries 0 add nothing, so that sparse rows hash as dense ones do.
+// hash returns the hash of a dense record: mix of the hash of the label plus Σⱼ fold(xⱼ, mⱼ). Zero
+// entries add nothing, so that sparse rows have the hashes of the same dense rows.
 func hash(x []float64, label float64, mult []uint64) uint64 {
 	sum := hashLabel(label)
 	mult = mult[:len(x)]
@@ -148,7 +194,7 @@ func hash(x []float64, label float64, mult []uint64) uint64 {
 	return mix(sum)
 }
 
-// hashSparse is hash of a sparse record with the columns col.
+// hashSparse is hash for a sparse record with the columns col.
 func hashSparse(col []int32, x []float64, label float64) uint64 {
 	sum := hashLabel(label)
 	for k, j := range col {
@@ -159,44 +205,35 @@ func hashSparse(col []int32, x []float64, label float64) uint64 {
 
 func hashLabel(label float64) uint64 { return math.Float64bits(label) * 0x9fb21c651e98df25 }
 
+// fold returns the exclusive or of the halves of the 128-bit product of the bits of v with mult.
 func fold(v float64, mult uint64) uint64 {
 	hi, lo := bits.Mul64(math.Float64bits(v), mult)
 	return hi ^ lo
 }
 
-// compare orders two records by their labels and numbers; 0 means that they are
-// equal.
+// compare orders two records by their labels and then by their rows. 0 means that they are equal.
 func compare(x, y []float64, label, second float64) int {
 	return cmp.Or(cmp.Compare(label, second), slices.Compare(x, y))
 }
 
-// compareSparse is compare of two sparse records with the columns col and other,
-// no number of which is 0.
+// compareSparse is compare for sparse records with the columns col and other. No entry is 0.
 func compareSparse(col, other []int32, x, y []float64, label, second float64) int {
 	k := 0
 	for k < min(len(x), len(y)) && col[k] == other[k] && x[k] == y[k] {
 		k++
 	}
-	// Column j is the first in which they may differ.
-	j := int32(math.MaxInt32)
-	if k < len(x) {
-		j = col[k]
-	}
-	if k < len(y) {
-		j = min(j, other[k])
-	}
-	var v, w float64
-	if k < len(x) && col[k] == j {
+	var v, w float64 // the numbers in the first column where the rows may differ
+	if k < len(x) && (k >= len(y) || col[k] <= other[k]) {
 		v = x[k]
 	}
-	if k < len(y) && other[k] == j {
+	if k < len(y) && (k >= len(x) || other[k] <= col[k]) {
 		w = y[k]
 	}
 	return cmp.Or(cmp.Compare(label, second), cmp.Compare(v, w))
 }
 
-// radix sorts keys by their hashes on so many threads: into buckets by their first bits, and then every
-// bucket by itself.
+// radix sorts keys by their hashes: into buckets by their first bits, then each bucket on its own.
+// It uses at most the given number of threads, GOMAXPROCS for 0.
 func radix(keys []key, threads int) {
 	const digit = 11
 	byHash := func(a, b key) int { return cmp.Compare(a.hash, b.hash) }
@@ -204,7 +241,7 @@ func radix(keys []key, threads int) {
 		slices.SortFunc(keys, byHash)
 		return
 	}
-	var end [1<<digit + 1]int // of the bucket before
+	var end [1<<digit + 1]int // end[c] is where bucket c begins
 	for _, k := range keys {
 		end[k.hash>>(64-digit)+1]++
 	}
@@ -225,42 +262,34 @@ func radix(keys []key, threads int) {
 	}))
 }
 
-// permute moves record keys[k].index to k for all k, along the cycles of the
-// permutation. It overwrites keys.
+// permute moves record keys[k].index to k for every k.
 func (r *records) permute(keys []key) {
-	row := make([]float64, r.d)
 	for k := range keys {
-		if keys[k].index == k {
+		from := keys[k].index
+		for from < k { // an earlier swap moved the record
+			from = keys[from].index
+		}
+		if from == k {
 			continue
 		}
-		_, x := r.entries(k)
-		copy(row, x)
-		y, norm := r.label(k), r.norm(k)
-		to := k
-		for from := keys[to].index; from != k; from = keys[to].index {
-			_, x := r.entries(from)
-			r.set(to, x, r.label(from), r.norm(from))
-			keys[to].index = to
-			to = from
+		s, i := r.at(k)
+		t, j := r.at(from)
+		_, x := r.in(s, i)
+		_, y := r.in(t, j)
+		for c, v := range x {
+			x[c], y[c] = y[c], v
 		}
-		r.set(to, row, y, norm)
-		keys[to].index = to
+		s.y[i], t.y[j] = t.y[j], s.y[i]
+		s.norm[i], t.norm[j] = t.norm[j], s.norm[i]
 	}
 }
 
-// set overwrites dense record i.
-func (r *records) set(i int, x []float64, y, norm float64) {
-	s, k := r.at(i)
-	copy(s.x[k*r.d:(k+1)*r.d], x)
-	s.y[k], s.norm[k] = y, norm
-}
-
-// Canonical returns the order in which Data would keep the records of src: element k is the index
-// in src of record k. A file that is written in this order gives sums of the same bits as its
-// records in memory. It reads every record once, and takes about 70 bytes of memory a record. Not
-// private: the order is a function of the records.
+// Canonical returns the order in which [Data] would keep the records of src: element k is the index
+// in src of record k. Sums over a file written in this order have the same bits as sums over its
+// records in memory. Canonical reads every record once and needs about 70 bytes of memory for each.
+// Not private: the order is a function of the records.
 //
-// The error wraps ErrData for a shape or bounds that make no sense, and ErrSource for a failure of src.
+// The error wraps [ErrData] for an invalid shape or invalid bounds, and [ErrSource] if src fails.
 func Canonical(ctx context.Context, src Source, b loss.Bounds) ([]int, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("%w: ctx is nil, want one such as context.Background()", ErrSource)
@@ -283,7 +312,7 @@ func Canonical(ctx context.Context, src Source, b loss.Bounds) ([]int, error) {
 	}
 	radix(keys, 0)
 	var failed error
-	arrange(keys, func(i, j int) int { // records of equal hashes, nearly always none
+	arrange(keys, func(i, j int) int { // records of equal hashes, which are rare
 		if err := cmp.Or(s.read(ctx, &w, r, i, 1), s.read(ctx, &other, r, j, 1)); err != nil {
 			failed = err
 			return 0

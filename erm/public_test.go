@@ -1,27 +1,30 @@
-package erm_test
+package erm
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 )
 
-func twoRecords(t *testing.T, label float64) *erm.Data {
+func twoRecords(t *testing.T, label float64) *Data {
 	t.Helper()
-	data, err := erm.NewData([][]float64{{1, 0, 0}, {0, 0.5, 0}}, []float64{1, -1}, loss.Bounds{Row: 1, Label: label})
+	data, err := NewData([][]float64{{1, 0, 0}, {0, 0.5, 0}}, []float64{1, -1}, loss.Bounds{Row: 1, Label: label})
 	require.NoError(t, err)
 	return data
 }
 
 // What is public about a problem, field by field.
 func TestPublic(t *testing.T) {
-	p := erm.Problem{Data: twoRecords(t, 2), Loss: loss.Huber{Delta: 1}, Reg: prox.ElasticNet{L1: 2, L2: 3}, Set: prox.Box{Lo: 1, Hi: 2}}
+	p := Problem{Data: twoRecords(t, 2), Loss: loss.Huber{Delta: 1}, Reg: prox.ElasticNet{L1: 2, L2: 3},
+		Set: prox.Box{Lo: 1, Hi: 2}}
 	q, err := p.Public(dp.Replace)
 	require.NoError(t, err)
 	require.Equal(t, 3, q.Dim)
@@ -36,7 +39,7 @@ func TestPublic(t *testing.T) {
 	require.InDelta(t, math.Sqrt(3), q.Anchor, 1e-13)      // p = (1,1,1)
 	require.Zero(t, q.Slope)                               // the normal cone of the corner takes all of it
 	require.InDelta(t, 1, q.Gradient, 1e-11)               // Delta·Row
-	require.InDelta(t, 2+math.Sqrt(3), q.LossRange, 1e-11) // Delta·(Row·‖p‖+Label)
+	require.InDelta(t, 2+math.Sqrt(3), q.lossRange, 1e-11) // Delta·(Row·‖p‖+Label)
 	require.Empty(t, q.Assumptions)
 
 	again, err := q.Complete(dp.Replace)
@@ -45,7 +48,7 @@ func TestPublic(t *testing.T) {
 }
 
 func TestPublicRecords(t *testing.T) {
-	p := erm.Problem{Data: twoRecords(t, 1), Loss: loss.Logistic{}}
+	p := Problem{Data: twoRecords(t, 1), Loss: loss.Logistic{}}
 	for _, c := range []struct {
 		declared int
 		most     int64
@@ -58,7 +61,7 @@ func TestPublicRecords(t *testing.T) {
 	}
 	p.Records = -1
 	_, err := p.Public(dp.AddRemove)
-	require.ErrorIs(t, err, erm.ErrProblem)
+	require.ErrorIs(t, err, ErrProblem)
 	_, err = p.Public(0)
 	require.ErrorIs(t, err, dp.ErrRelation)
 
@@ -66,20 +69,20 @@ func TestPublicRecords(t *testing.T) {
 	require.NoError(t, err, "under Replace the declaration is not looked at")
 	require.Equal(t, int64(2), q.MaxRecords)
 	q.MaxRecords = 1
-	require.ErrorIs(t, q.Admit(&p), erm.ErrProblem)
+	require.ErrorIs(t, q.Admit(&p), ErrProblem)
 	q.MaxRecords = 2
 	require.NoError(t, q.Admit(&p))
 }
 
-// Under AddRemove what is public does not depend on the number of records, not even on whether there
-// are any.
+// Under AddRemove what is public does not depend on the number of records, not even on whether
+// there are any.
 func TestPublicOfNoRecords(t *testing.T) {
-	empty, err := erm.Empty(3, loss.Bounds{Row: 1, Label: 1})
+	empty, err := Empty(3, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
 	for _, rel := range []dp.Relation{dp.AddRemove, dp.Replace} {
-		want, err := (&erm.Problem{Data: twoRecords(t, 1), Loss: loss.Logistic{}}).Public(rel)
+		want, err := (&Problem{Data: twoRecords(t, 1), Loss: loss.Logistic{}}).Public(rel)
 		require.NoError(t, err)
-		got, err := (&erm.Problem{Data: empty, Loss: loss.Logistic{}}).Public(rel)
+		got, err := (&Problem{Data: empty, Loss: loss.Logistic{}}).Public(rel)
 		require.NoError(t, err)
 		if rel == dp.Replace {
 			require.Equal(t, int64(1), got.MaxRecords)
@@ -95,20 +98,230 @@ func TestPublicSmooth(t *testing.T) {
 		l  loss.Loss
 		ok bool
 	}{{loss.Logistic{}, true}, {loss.Hinge{}, false}, {loss.Moreau{Loss: loss.Hinge{}, Beta: 10}, true}} {
-		q, err := (&erm.Problem{Data: twoRecords(t, 1), Loss: c.l}).Public(dp.Replace)
+		q, err := (&Problem{Data: twoRecords(t, 1), Loss: c.l}).Public(dp.Replace)
 		if c.ok {
 			require.NoError(t, err)
 			require.NoError(t, q.Smooth())
 			continue
 		}
-		require.ErrorIs(t, err, erm.ErrProblem)
+		require.ErrorIs(t, err, ErrProblem)
 		require.ErrorIs(t, err, dp.ErrCondition)
 		require.ErrorContains(t, err, "loss.Moreau")
-		q, err = erm.Public{Dim: 2, Records: 2, Constants: c.l.Constants(loss.Bounds{Row: 1, Label: 1}, math.Inf(1))}.Complete(dp.Replace)
+		q, err = Public{Dim: 2, Records: 2, Constants: c.l.Constants(loss.Bounds{Row: 1, Label: 1},
+			math.Inf(1))}.Complete(dp.Replace)
 		require.NoError(t, err)
 		require.ErrorIs(t, q.Smooth(), dp.ErrCondition)
-		_, err = q.Cover(erm.PublicPerturbation{MinEig: 1, MaxEig: 1}, 0, 1)
+		_, err = q.Cover(PublicPerturbation{MinEig: 1, MaxEig: 1}, 0, 1)
 		require.ErrorContains(t, err, "loss.Moreau")
 		require.ErrorContains(t, err, "loss.SmoothedHinge")
 	}
+}
+
+// The output noise of a release that hides 2R with 1 % of ε = 1, δ = 1e-9, about 1083R, is to be at
+// most 12 % of what the linear perturbation moves a coordinate by, σ/(0.012n).
+func TestFloorGoal(t *testing.T) {
+	const sigma, delta, bmax = 12, 4.4, 176 // what lop calibrates at d = 12, B = 10
+	per := PublicPerturbation{Linear: bmax, MinEig: delta, MaxEig: delta}
+	b := loss.Bounds{Row: 1, Label: 1}
+	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
+		for _, n := range []int{1e4, 1e5, 1e6, 1e7, 1e8} {
+			q, err := Public{
+				Dim: 12, Records: n, Bounds: b, Constants: loss.Logistic{}.Constants(b, math.Inf(1)),
+				Linear: true, exact: true, Split: true, lossRange: math.Ln2, Gradient: 1,
+			}.Complete(rel)
+			require.NoError(t, err)
+			r, err := q.Cover(per, 0, 10)
+			require.NoError(t, err)
+			require.Less(t, 1083*r, 0.12*sigma/(0.012*float64(n)), "%v, n = %d", rel, n)
+		}
+	}
+}
+
+func TestCover(t *testing.T) {
+	b := loss.Bounds{Row: 1, Label: 1}
+	q, err := Public{
+		Dim: 2, Records: 1e6, Bounds: b, Constants: loss.Logistic{}.Constants(b, math.Inf(1)),
+		Linear: true, Split: true, lossRange: 1, ProxFactor: 4,
+	}.Complete(dp.Replace)
+	require.NoError(t, err)
+	per := PublicPerturbation{Linear: 10, MinEig: 1, MaxEig: 1}
+	floor := q.Floor(per)
+	require.Positive(t, floor)
+	for _, c := range []struct{ stated, radius, want float64 }{
+		{0, 1, floor}, {0, 1e12, 10}, {2 * floor, 1e12, 2 * floor}, {floor, 1, floor},
+	} {
+		r, err := q.Cover(per, c.stated, c.radius)
+		require.NoError(t, err)
+		require.Equal(t, c.want, r)
+	}
+	_, err = q.Cover(per, 0.99*floor, 1)
+	require.ErrorIs(t, err, dp.ErrCondition)
+
+	q.lossRange, q.Gradient, q.Constants.Lipschitz, q.OnSet.Lipschitz = math.Inf(1), math.Inf(1), 0, 0
+	_, err = q.Cover(per, 1, 1)
+	require.ErrorIs(t, err, dp.ErrCondition)
+}
+
+// hostile is a perturbed problem at scales that have nothing to do with each other.
+type hostile struct {
+	p   *Problem
+	rel dp.Relation
+	q   Public
+	per PublicPerturbation
+	o   *Objective
+}
+
+func newHostile(t *testing.T, rnd *rand.Rand) hostile {
+	t.Helper()
+	scale := func(most float64) float64 { return math.Pow(10, most*(2*rnd.Float64()-1)) }
+	d, n := 2+2*rnd.IntN(3), 1+rnd.IntN(12)
+	bounds := loss.Bounds{Row: scale(5), Label: scale(5)}
+	losses := []loss.Loss{
+		loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: scale(4)}, loss.SmoothedHinge{Gamma: scale(4)},
+		loss.Multinomial{Classes: 2},
+		loss.Moreau{Loss: loss.Absolute{}, Beta: scale(6)}, loss.Moreau{Loss: loss.EpsilonInsensitive{Epsilon: scale(4)},
+			Beta: scale(6)},
+		loss.Clipped{Loss: loss.Squared{}, Threshold: scale(4)}, loss.Clipped{Loss: smoothAbs{},
+			Threshold: scale(4)}, general{smoothAbs{}},
+	}
+	l := losses[rnd.IntN(len(losses))]
+	if loss.CheckData(l, d, bounds) != nil { // labels that are classes
+		bounds.Label = 1
+	}
+	rows, labels := make([][]float64, n), make([]float64, n)
+	for i := range rows {
+		rows[i] = make([]float64, d)
+		for j := range d {
+			rows[i][j] = rnd.NormFloat64() * bounds.Row * scale(2)
+		}
+		labels[i] = rnd.NormFloat64() * bounds.Label
+	}
+	data, err := NewData(rows, labels, bounds)
+	require.NoError(t, err)
+	p := &Problem{Data: data, Loss: l, Records: n}
+	switch r := scale(4); rnd.IntN(6) {
+	case 0:
+		p.Reg = prox.L1{Weight: r}
+	case 1:
+		p.Reg = prox.ElasticNet{L1: r, L2: scale(4)}
+	case 2:
+		p.Set = prox.L2Ball{R: r}
+	case 3:
+		p.Set = prox.Box{Lo: r, Hi: 3 * r}
+	case 4:
+		p.Set = prox.Simplex{Total: r}
+	}
+	h := hostile{p: p, rel: dp.Relation(1 + rnd.IntN(2))}
+	b, ridge := make([]float64, d), scale(8)
+	for j := range b {
+		b[j] = rnd.NormFloat64()
+	}
+	floats.Scale(scale(6), b)
+	pert := Perturbation{Linear: b}
+	h.per = PublicPerturbation{Linear: floats.Norm(b, 2), MinEig: ridge, MaxEig: ridge}
+	if rnd.IntN(2) == 0 {
+		diag := make([]float64, d)
+		floats.AddConst(ridge, diag)
+		pert.Quad, pert.MinEig = mat.NewDiagDense(d, diag), ridge
+	} else { // ridge·I + vv', around a center
+		v, sym := mat.NewVecDense(d, nil), mat.NewSymDense(d, nil)
+		for j := range d {
+			v.SetVec(j, rnd.NormFloat64()*math.Sqrt(ridge))
+			sym.SetSym(j, j, ridge)
+		}
+		sym.SymRankOne(sym, 1, v)
+		pert.Quad, pert.MinEig = sym, ridge/2
+		h.per.MinEig, h.per.MaxEig = ridge/2, 2*(ridge+mat.Dot(v, v))
+		pert.Center = make([]float64, d)
+		for j := range d {
+			pert.Center[j] = rnd.NormFloat64() * scale(3)
+		}
+		h.per.Center = 2 * floats.Norm(pert.Center, 2)
+	}
+	if rnd.IntN(2) == 0 {
+		pert.LinearError, pert.QuadError = scale(10)*1e-12*floats.Norm(b, 2), scale(3)*1e-6*ridge
+	}
+	h.per.LinearError, h.per.QuadError = pert.LinearError, pert.QuadError
+	h.q, err = p.Public(h.rel)
+	require.NoError(t, err)
+	h.o = p.Perturb(pert)
+	return h
+}
+
+// lost is what Residual adds at x, but for roundings of the sum itself.
+func (h hostile) lost(x []float64) float64 {
+	hi, lo, allowance := h.o.s().pairGrad(x, nil)
+	total, _ := prox.Sum(h.p.Reg, h.p.Set)
+	g, s, e := total.(prox.Subdifferential), h.o.s(), make([]float64, len(x))
+	at := s.distance(g, x, make([]float64, len(x)), hi, lo)
+	if floats.Add(hi, lo); h.q.Split {
+		at = 0x1p-97 * floats.Norm(hi, 2)
+	} else {
+		at -= g.Dist(x, hi)
+	}
+	s.shift(e, x)
+	return boundRoom*allowance + s.linearError + s.quadError*floats.Norm(e, 2) + at +
+		(h.o.Smoothness()+h.o.Modulus())*prox.Shift(g, x)
+}
+
+// What is public bounds what Residual adds for rounding, at points of every size up to the radius.
+func TestAllowanceIsAbove(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(11, 12))
+	tight, cases := 0, 10000
+	if testing.Short() {
+		cases = 1000
+	}
+	for range cases {
+		h := newHostile(t, rnd)
+		rho := 4 * h.q.Reach(h.per)
+		x := make([]float64, h.q.Dim)
+		for j := range x {
+			x[j] = rnd.NormFloat64()
+		}
+		floats.Scale(rho/2*math.Pow(10, -6*rnd.Float64()*float64(rnd.IntN(2)))/floats.Norm(x, 2), x)
+		if h.p.Set != nil {
+			h.p.Set.Prox(x, x, 1)
+		}
+		got := h.lost(x)
+		want := h.q.allowance(h.per, rho)
+		require.LessOrEqual(t, got, want, "%T %T %T", h.p.Loss, h.p.Reg, h.p.Set)
+		if got > want/1000 {
+			tight++
+		}
+	}
+	require.Greater(t, tight, cases/20, "a bound that no case comes near tests nothing")
+}
+
+// No minimizer is beyond Reach.
+func TestReach(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(13, 14))
+	near := 0
+	for range 200 {
+		h := newHostile(t, rnd)
+		g, _ := prox.Sum(h.p.Reg, h.p.Set)
+		x, grad := make([]float64, h.q.Dim), make([]float64, h.q.Dim)
+		g.Prox(x, x, 1)
+		mu, gamma := h.o.Modulus(), 1/h.o.Steepness()
+		require.LessOrEqual(t, floats.Norm(x, 2), h.q.Anchor)
+		if mu*gamma < 1e-3 {
+			continue // takes too long
+		}
+		for last := math.Inf(1); ; {
+			old := append([]float64(nil), x...)
+			h.o.Grad(grad, x)
+			floats.AddScaled(x, -gamma, grad)
+			g.Prox(x, x, gamma)
+			step := floats.Distance(old, x, 2)
+			if step <= 1e-12*floats.Norm(x, 2) || step >= last {
+				break
+			}
+			last = step
+		}
+		rho := h.q.Reach(h.per)
+		require.LessOrEqual(t, floats.Norm(x, 2), rho*(1+1e-6), "%T %T %T", h.p.Loss, h.p.Reg, h.p.Set)
+		if floats.Norm(x, 2) > rho/20 {
+			near++
+		}
+	}
+	require.Greater(t, near, 15)
 }

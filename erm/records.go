@@ -2,17 +2,42 @@ package erm
 
 import (
 	"math/bits"
+	"sync"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/internal/kernel"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/loss"
 )
 
-// slab holds up to records.slabRows consecutive records. Memory that grows slab
-// by slab is never copied to grow, and a pass walks slabs as it would walk one
-// array.
+// records are the records that Data hides.
+type records struct {
+	n, d   int
+	sparse bool
+	shift  int // log₂ of the records in a slab
+	slabs  []slab
+	bounds loss.Bounds
+	src    *source // of records that are not in slabs, else nil
+
+	floatsOnce int // floats()
+
+	gramLock sync.Mutex
+	gram     *mat.SymDense // Σ aᵢaᵢ', nil if not computed
+	xty      []float64     // Σ bᵢaᵢ
+	yty      float64       // Σ bᵢ²
+
+	topLock  sync.Mutex
+	topKnown bool
+	top      float64 // upper bound on λ_max(Σ aᵢaᵢ')
+}
+
+// slab holds consecutive records, 2^records.shift of them except in the last slab. Memory that
+// grows slab by slab is never copied to grow.
 type slab struct {
-	// Dense: the rows, row-major. Sparse: the entries that are not 0, row by
-	// row; those of row k are x[ptr[k]:ptr[k+1]], in the columns col.
+	// Dense: the rows, row-major. Sparse: the nonzero entries, row by row; those of row k are
+	// x[ptr[k]:ptr[k+1]], in the columns col[ptr[k]:ptr[k+1]].
 	x   []float64
 	col []int32
 	ptr []int
@@ -21,22 +46,13 @@ type slab struct {
 	norm []float64 // ‖aᵢ‖₂, rounded up
 }
 
-// slabFloats numbers make a slab: 1 MiB.
+// slabFloats is the number of entries in a slab: 1 MiB.
 const slabFloats = 1 << 17
 
-// newRecords returns empty records of d features, of which a dense row holds
-// width = d numbers and a sparse one about width.
-func newRecords(d, width int, sparse bool, b loss.Bounds) *records {
-	return &records{d: d, sparse: sparse, shift: bits.Len(uint(slabRows(width))) - 1, bounds: b}
-}
+// slabShift returns log₂ of the number of rows of about width entries that make a slab.
+func slabShift(width int) int { return bits.Len(uint(max(slabFloats/max(width, 1), 1))) - 1 }
 
-// slabRows returns the number of records of about width numbers that make a slab, a power of 2.
-func slabRows(width int) int { return 1 << (bits.Len(uint(max(slabFloats/max(width, 1), 1))) - 1) }
-
-// slabRows returns the number of records of all slabs but the last.
-func (r *records) slabRows() int { return 1 << r.shift }
-
-// width returns how many numbers a row has, of sparse rows the mean.
+// width returns the number of stored entries of a row, for sparse rows the mean.
 func (r *records) width() int {
 	if r.sparse {
 		return r.floatsOnce / max(r.n, 1)
@@ -44,7 +60,7 @@ func (r *records) width() int {
 	return r.d
 }
 
-// floats returns the number of numbers in the rows.
+// floats returns the number of stored entries of all rows.
 func (r *records) floats() int {
 	if !r.sparse {
 		return r.n * r.d
@@ -56,17 +72,17 @@ func (r *records) floats() int {
 	return sum
 }
 
-// open returns the slab that the next record goes to. room is the number of
-// records still to come, 0 if that is not known.
+// open returns the slab for the next record. room is the number of records still to come, 0 if that
+// is not known.
 func (r *records) open(room int) *slab {
-	if last := len(r.slabs) - 1; last >= 0 && len(r.slabs[last].y) < r.slabRows() {
+	if last := len(r.slabs) - 1; last >= 0 && len(r.slabs[last].y) < 1<<r.shift {
 		return &r.slabs[last]
 	} else if last >= 0 {
 		r.slabs[last].trim()
 	}
-	rows := min(room, r.slabRows())
+	rows := min(room, 1<<r.shift)
 	if room == 0 && r.n > 0 {
-		rows = r.slabRows()
+		rows = 1 << r.shift
 	}
 	s := slab{y: make([]float64, 0, rows), norm: make([]float64, 0, rows)}
 	if r.sparse {
@@ -78,7 +94,7 @@ func (r *records) open(room int) *slab {
 	return &r.slabs[len(r.slabs)-1]
 }
 
-// trim gives back what slab s does not need.
+// trim frees the memory that slab s does not use.
 func (s *slab) trim() {
 	s.x, s.col, s.ptr, s.y, s.norm = fit(s.x), fit(s.col), fit(s.ptr), fit(s.y), fit(s.norm)
 }
@@ -90,7 +106,7 @@ func fit[T any](s []T) []T {
 	return s
 }
 
-// at returns the slab of record i and the place of the record in it.
+// at returns the slab of record i and its index in the slab.
 func (r *records) at(i int) (*slab, int) {
 	if r.src != nil {
 		return r.src.at(r, i)
@@ -102,14 +118,14 @@ func (r *records) label(i int) float64 { s, k := r.at(i); return s.y[k] }
 
 func (r *records) norm(i int) float64 { s, k := r.at(i); return s.norm[k] }
 
-// entries returns the numbers of row i and, if the rows are sparse, their
-// columns, to be read only.
+// entries returns the stored entries of row i and, if the rows are sparse, their columns. They must
+// not be changed.
 func (r *records) entries(i int) (col []int32, x []float64) {
 	s, k := r.at(i)
 	return r.in(s, k)
 }
 
-// in returns the entries of row k of slab s.
+// in returns the entries of row k of slab s, as entries does.
 func (r *records) in(s *slab, k int) (col []int32, x []float64) {
 	if r.sparse {
 		lo, hi := s.ptr[k], s.ptr[k+1]
@@ -119,8 +135,8 @@ func (r *records) in(s *slab, k int) (col []int32, x []float64) {
 	return nil, s.x[lo:hi:hi]
 }
 
-// row returns row i, to be read only: a dense row itself, of a sparse one its
-// copy in scratch, which has length d.
+// row returns row i, which must not be changed: the stored row if rows are dense, else a copy in
+// scratch, which has length d.
 func (r *records) row(i int, scratch []float64) []float64 {
 	col, x := r.entries(i)
 	if !r.sparse {
@@ -138,7 +154,7 @@ func (r *records) dot(col []int32, a, x []float64) float64 {
 	if r.sparse {
 		return dotSparse(col, a, x)
 	}
-	return kernel.Dot(a, x)
+	return floats.Dot(a, x)
 }
 
 // addScaled adds w·a to dst for the entries of a row.
@@ -150,7 +166,7 @@ func (r *records) addScaled(dst []float64, w float64, col []int32, a []float64) 
 	kernel.AddScaled(dst, w, a)
 }
 
-// mul stores ⟨aᵢ,x⟩ in u for the len(u) records from k in slab s.
+// mul stores ⟨aᵢ,x⟩ in u for the len(u) records from index k of slab s.
 func (r *records) mul(u []float64, s *slab, k int, x []float64, stream bool) {
 	if !r.sparse {
 		kernel.MulVec(u, s.x[k*r.d:(k+len(u))*r.d], x, stream)
@@ -162,7 +178,7 @@ func (r *records) mul(u []float64, s *slab, k int, x []float64, stream bool) {
 	}
 }
 
-// addMul adds Σ wᵢaᵢ to dst for the len(w) records from k in slab s.
+// addMul adds Σ wᵢaᵢ to dst for the len(w) records from index k of slab s.
 func (r *records) addMul(dst []float64, s *slab, k int, w []float64) {
 	if !r.sparse {
 		kernel.AddMulVec(dst, s.x[k*r.d:(k+len(w))*r.d], w)
@@ -174,7 +190,7 @@ func (r *records) addMul(dst []float64, s *slab, k int, w []float64) {
 	}
 }
 
-// mul2 is mul in twice the precision, u + ul.
+// mul2 is mul in double-double, u + ul.
 func (r *records) mul2(u, ul []float64, s *slab, k int, x []float64) {
 	if !r.sparse {
 		kernel.MulVec2(u, ul, s.x[k*r.d:(k+len(u))*r.d], x)
@@ -186,7 +202,7 @@ func (r *records) mul2(u, ul []float64, s *slab, k int, x []float64) {
 	}
 }
 
-// addMul2 adds Σ (wᵢ+wlᵢ)aᵢ to hi + lo.
+// addMul2 is addMul in double-double: it adds Σ (wᵢ+wlᵢ)aᵢ to hi + lo.
 func (r *records) addMul2(hi, lo []float64, s *slab, k int, w, wl []float64) {
 	if !r.sparse {
 		kernel.AddMulVec2(hi, lo, s.x[k*r.d:(k+len(w))*r.d], w, wl)
@@ -211,5 +227,24 @@ func addScaledSparse(dst []float64, w float64, col []int32, a []float64) {
 	a = a[:len(col)]
 	for k, j := range col {
 		dst[j] += w * a[k]
+	}
+}
+
+// dot2 returns Σ aₖx_cₖ, cₖ = col[k], as a normalized hi + lo with an error of at most
+// (k+4)²u²·Σ|aₖx_cₖ| for k entries, up to underflow.
+func dot2(col []int32, a, x []float64) (hi, lo float64) {
+	for k, j := range col {
+		p, e := num.TwoProd(a[k], x[j])
+		s, t := num.TwoSum(hi, p)
+		hi, lo = s, lo+t+e
+	}
+	return num.TwoSum(hi, lo)
+}
+
+// axpy2 adds (w+wl)·aₖ to the normalized pairs hi_cₖ + lo_cₖ, cₖ = col[k].
+func axpy2(hi, lo []float64, w, wl float64, col []int32, a []float64) {
+	for k, j := range col {
+		p, e := num.TwoProd(w, a[k])
+		hi[j], lo[j] = num.Add2(hi[j], lo[j], p, e+wl*a[k])
 	}
 }

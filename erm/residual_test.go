@@ -14,79 +14,18 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/splitting"
 )
 
-// instance draws a small problem in which scales vary over many decades.
-func instance(rnd *rand.Rand, l loss.Loss) (p *Problem, q Perturbation, lambda, lo, hi float64) {
-	n, d := 1+rnd.IntN(6), 1+rnd.IntN(3)
-	scale := func(decades float64) float64 { return math.Pow(10, decades*(2*rnd.Float64()-1)) }
-	vec := func(s float64) []float64 {
-		v := make([]float64, d)
-		for j := range v {
-			v[j] = s * rnd.NormFloat64()
-		}
-		return v
-	}
-	rows, labels := make([][]float64, n), make([]float64, n)
-	rowScale, labelScale := scale(2), scale(2)
-	if loss.CheckData(l, d, loss.Bounds{Row: 1, Label: 2}) != nil { // a loss of classes
-		labelScale = 1
-	}
-	for i := range rows {
-		rows[i], labels[i] = vec(rowScale), labelScale*rnd.NormFloat64()
-	}
-	data, err := NewData(rows, labels, loss.Bounds{Row: rowScale, Label: labelScale})
-	if err != nil {
-		panic(err)
-	}
-	lambda, hi = 0, math.Inf(1)
-	if rnd.IntN(2) == 0 {
-		lambda = scale(2)
-	}
-	if rnd.IntN(2) == 0 {
-		hi = scale(2)
-	}
-	lo = -hi
-	p = &Problem{Data: data, Loss: l}
-	if lambda > 0 {
-		p.Reg = prox.L1{Weight: lambda}
-	}
-	if !math.IsInf(hi, 1) {
-		p.Set = prox.Box{Lo: lo, Hi: hi}
-	}
-	if rnd.IntN(2) == 0 {
-		q.Linear = vec(scale(3))
-	}
-	if rnd.IntN(2) == 0 {
-		q.Center = vec(scale(2))
-	}
-	diag := make([]float64, d)
-	for j := range diag {
-		diag[j] = scale(4)
-	}
-	q.MinEig = floats.Min(diag)
-	if rnd.IntN(2) == 0 {
-		q.Quad = mat.NewDiagDense(d, diag)
-	} else {
-		s := mat.NewSymDense(d, nil)
-		for j, v := range diag {
-			s.SetSym(j, j, v)
-		}
-		q.Quad = s // full storage of the same matrix: λ_min is known exactly
-	}
-	return p, q, lambda, lo, hi
-}
-
 // certified are losses of all kinds of slopes: exact, steeper for short rows, of a foreign type.
 func certified() []loss.Loss {
 	return []loss.Loss{
 		loss.Squared{}, loss.Huber{Delta: 0.7}, loss.Logistic{}, loss.SmoothedHinge{Gamma: 0.3},
-		loss.Clipped{Loss: loss.Logistic{}, Threshold: 0.3}, loss.Moreau{Loss: loss.Hinge{}, Beta: 2}, foreign{loss.Logistic{}},
+		loss.Clipped{Loss: loss.Logistic{}, Threshold: 0.3}, loss.Moreau{Loss: loss.Hinge{},
+			Beta: 2}, foreign{loss.Logistic{}},
 	}
 }
 
@@ -132,7 +71,7 @@ func TestResidualBoundsTheExactOne(t *testing.T) {
 			got := o.Residual(x)
 			require.False(t, math.IsNaN(got))
 			require.True(t, bf(got).Cmp(exact) >= 0, "%T case %d: residual %v below the exact %v", l, c, got, bnum(exact))
-			gh, gl, allowance := o.s().accurateGrad(x)
+			gh, gl, allowance := o.s().pairGrad(x, nil)
 			for j, g := range bgrad(p, Perturbation{Linear: q.Linear, Center: q.Center, Quad: q.Quad}, bigs(x)) {
 				e := math.Abs(bnum(bsub(g, badd(bf(gh[j]), bf(gl[j])))))
 				require.LessOrEqual(t, e, boundRoom*allowance, "%T case %d: the error of the gradient", l, c)
@@ -149,7 +88,8 @@ func TestResidualBoundsTheExactOne(t *testing.T) {
 				noises += q.QuadError * floats.Norm(y, 2)
 			}
 			size := bnum(bnorm(grad))
-			require.LessOrEqual(t, got, (bnum(exact)+2.01*allowance+2*noises+2*0x1p-97*size)*(1+1e-13)+1e-320, "%T case %d", l, c)
+			require.LessOrEqual(t, got, (bnum(exact)+2.01*allowance+2*noises+2*0x1p-97*size)*(1+1e-13)+1e-320, "%T case %d", l,
+				c)
 			if s := o.s(); s.exact != nil {
 				terms := floats.Norm(q.Linear, 2) + size
 				for i := range s.data.n {
@@ -197,7 +137,8 @@ func TestResidualBoundsTheTrueError(t *testing.T) {
 			diff[j] = bsub(bf(x[j]), v)
 		}
 		bound := o.Residual(x) / o.Modulus()
-		require.True(t, bnorm(diff).Cmp(bf(bound)) <= 0, "case %d: ‖x−x*‖ = %v above the certified %v", c, bnum(bnorm(diff)), bound)
+		require.True(t, bnorm(diff).Cmp(bf(bound)) <= 0, "case %d: ‖x−x*‖ = %v above the certified %v", c, bnum(bnorm(diff)),
+			bound)
 		if bound <= 100*bnum(bnorm(diff)) {
 			tight++
 		}
@@ -205,8 +146,7 @@ func TestResidualBoundsTheTrueError(t *testing.T) {
 	require.Greater(t, tight, cases/10, "the bound is not always vacuous")
 }
 
-// A point on a sphere is next to the point it stands for, and a steep f makes
-// the difference count.
+// A point on a sphere is next to the point it stands for, and a steep f makes the difference count.
 func TestResidualCountsTheShift(t *testing.T) {
 	x := []float64{0.6, 0.8}
 	ball := prox.L2Ball{R: 1}
@@ -215,14 +155,13 @@ func TestResidualCountsTheShift(t *testing.T) {
 	require.Positive(t, shift)
 	data, err := NewData([][]float64{{-0.8e6, 0.6e6}}, []float64{0}, loss.Bounds{Row: 2e6, Label: 1})
 	require.NoError(t, err)
-	o := NewUnperturbed(&Problem{Data: data, Loss: loss.Squared{}, Set: ball})
+	o := unperturbed(&Problem{Data: data, Loss: loss.Squared{}, Set: ball})
 	require.GreaterOrEqual(t, o.Residual(x), 1e12*shift)
 }
 
-// A point an ulp outside a half-space, at a kink of r that is not in the
-// half-space: the gradient balances ∂r there, yet the minimizer is 4e-8 away,
-// because it can come back only along a direction nearly in the plane. There
-// is no closed form of r + ι_C, and nothing is certified.
+// A point an ulp outside a half-space, at a kink of r that is not in the half-space: the gradient
+// balances ∂r there, yet the minimizer is 4e-8 away, because it can come back only along a
+// direction nearly in the plane. There is no closed form of r + ι_C, and nothing is certified.
 func TestResidualWithoutClosedFormNeedsAPointOfC(t *testing.T) {
 	const slope = 1e-8
 	reg := prox.L1Box{Weight: 1, Lo: -1, Hi: 1}
@@ -249,8 +188,9 @@ func TestResidualWithoutClosedFormNeedsAPointOfC(t *testing.T) {
 	require.Less(t, o.Residual(x), 1e-10)
 }
 
-// TestResidualCountsQuadError: the minimizer for Quad has no residual, but Q = Quad + E is what a theorem
-// is about. Without QuadError ≥ ‖E‖ the residual is no bound, nor is its distance by Modulus.
+// TestResidualCountsQuadError: the minimizer for Quad has no residual, but Q = Quad + E is what a
+// theorem is about. Without QuadError ≥ ‖E‖ the residual is no bound, nor is its distance by
+// Modulus.
 func TestResidualCountsQuadError(t *testing.T) {
 	data, err := NewData([][]float64{{0, 0}}, []float64{0}, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
@@ -320,7 +260,7 @@ func TestResidualGolden(t *testing.T) {
 		"l1":       {&Problem{Data: reg, Loss: loss.Squared{}, Reg: prox.L1{Weight: 0.3}}, g.L1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.NoError(t, c.p.Certifiable())
+			require.NoError(t, certifiable(c.p))
 			o := c.p.Perturb(q)
 
 			// A solver finds the same point, and the certificate says so.
@@ -328,10 +268,12 @@ func TestResidualGolden(t *testing.T) {
 			if c.p.Set != nil {
 				h = c.p.Set
 			}
-			res, err := splitting.Minimize(context.Background(), splitting.Problem{F: o, G: c.p.Reg, H: h}, make([]float64, d), nil)
+			res, err := splitting.Minimize(context.Background(), splitting.Problem{F: o, G: c.p.Reg, H: h}, make([]float64, d),
+				nil)
 			require.NoError(t, err)
 			require.InDeltaSlice(t, c.want, res.X, 1e-8)
-			require.LessOrEqual(t, floats.Distance(c.want, res.X, 2), o.Residual(res.X)/o.Modulus()+2e-15) // golden digits are correct to 1e-15 each
+			// golden digits are correct to 1e-15 each
+			require.LessOrEqual(t, floats.Distance(c.want, res.X, 2), o.Residual(res.X)/o.Modulus()+2e-15)
 
 			x := append([]float64(nil), c.want...)
 			if c.p.Set != nil {
@@ -359,12 +301,14 @@ func TestResidualSpecialPoints(t *testing.T) {
 		require.Equal(t, math.Inf(1), o.Residual([]float64{0, v, 0}))
 	}
 	// Overflow is not NaN.
-	free := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Linear: []float64{math.MaxFloat64, -math.MaxFloat64, 0}})
+	free := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Linear: []float64{math.MaxFloat64,
+		-math.MaxFloat64, 0}})
 	require.False(t, math.IsNaN(free.Residual([]float64{1e308, -1e308, 1e308})))
 	undefined := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Linear: []float64{math.NaN(), 0, 0}})
 	require.Equal(t, math.Inf(1), undefined.Residual(x))
 	require.Panics(t, func() { o.Residual(x[:2]) })
-	for _, q := range []Perturbation{{LinearError: -1}, {LinearError: math.NaN()}, {QuadError: -1}, {QuadError: math.NaN()}} {
+	for _, q := range []Perturbation{{LinearError: -1}, {LinearError: math.NaN()}, {QuadError: -1},
+		{QuadError: math.NaN()}} {
 		require.PanicsWithValue(t, badError, func() { box.Perturb(q) })
 	}
 
@@ -374,102 +318,229 @@ func TestResidualSpecialPoints(t *testing.T) {
 	_, known := prox.Sum(prox.L2Norm{Weight: 1}, plane)
 	if !known {
 		p := &Problem{Data: data, Loss: square{}, Reg: prox.L2Norm{Weight: 1}, Set: plane}
-		require.ErrorIs(t, p.Certifiable(), ErrProblem)
+		require.ErrorIs(t, certifiable(p), ErrProblem)
 		alone := &Problem{Data: data, Loss: square{}, Reg: prox.L2Norm{Weight: 1}}
-		require.Equal(t, NewUnperturbed(alone).Residual(make([]float64, 3)), NewUnperturbed(p).Residual(make([]float64, 3)))
-		require.Equal(t, math.Inf(1), NewUnperturbed(p).Residual([]float64{1, 1, 1}))
+		require.Equal(t, alone.Perturb(Perturbation{}).Residual(make([]float64, 3)),
+			p.Perturb(Perturbation{}).Residual(make([]float64, 3)))
+		require.Equal(t, math.Inf(1), p.Perturb(Perturbation{}).Residual([]float64{1, 1, 1}))
 	}
 	for _, l := range []loss.Loss{loss.Pinball{Tau: 0.5}, loss.Absolute{}, loss.Hinge{}} {
-		require.ErrorContains(t, (&Problem{Data: data, Loss: l}).Certifiable(), "loss.Moreau")
+		require.ErrorContains(t, certifiable(&Problem{Data: data, Loss: l}), "loss.Moreau")
 	}
 	opaque := &Problem{Data: data, Loss: square{}, Reg: onlyProx{}}
-	require.ErrorIs(t, opaque.Certifiable(), ErrProblem)
-	require.Equal(t, math.Inf(1), NewUnperturbed(opaque).Residual(x))
-	require.ErrorIs(t, (*Problem)(nil).Certifiable(), ErrProblem)
+	require.ErrorIs(t, certifiable(opaque), ErrProblem)
+	require.Equal(t, math.Inf(1), opaque.Perturb(Perturbation{}).Residual(x))
+	require.ErrorIs(t, certifiable(nil), ErrProblem)
 
 	// A general loss gets the same value as the linear one it hides.
-	linear := NewUnperturbed(&Problem{Data: data, Loss: smoothAbs{}}).Residual(x)
-	hidden := NewUnperturbed(&Problem{Data: data, Loss: general{smoothAbs{}}}).Residual(x)
+	linear := unperturbed(&Problem{Data: data, Loss: smoothAbs{}}).Residual(x)
+	hidden := unperturbed(&Problem{Data: data, Loss: general{smoothAbs{}}}).Residual(x)
 	require.InEpsilon(t, linear, hidden, 1e-9)
 }
 
-// The envelope of a kinked loss bends by β/‖a‖² in the prediction: short rows count as much as
-// long ones, in steps, in the certificate and in a single term.
-func TestShortRows(t *testing.T) {
-	const beta = 2
-	rows, labels := [][]float64{{1.5, 0}}, []float64{1}
-	for range 20 {
-		rows, labels = append(rows, []float64{0, 1e-3}), append(labels, 1)
-	}
-	data, err := NewData(rows, labels, loss.Bounds{Row: 2, Label: 1})
-	require.NoError(t, err)
-	for _, l := range []loss.Linear{
-		loss.Moreau{Loss: loss.Hinge{}, Beta: beta}, loss.Clipped{Loss: loss.Moreau{Loss: loss.Hinge{}, Beta: beta}, Threshold: 5},
-		loss.Moreau{Loss: loss.Absolute{}, Beta: beta}, foreign{loss.Moreau{Loss: loss.Hinge{}, Beta: beta}},
-	} {
-		o := NewUnperturbed(&Problem{Data: data, Loss: l})
-		x, y := []float64{0, 1000}, []float64{0, 1000 - 1e-4} // in the bend of the short rows
-		g, h := make([]float64, 2), make([]float64, 2)
-		o.Grad(g, x)
-		o.Grad(h, y)
-		require.LessOrEqual(t, floats.Distance(g, h, 2), o.Smoothness()*floats.Distance(x, y, 2)*(1+1e-6), "%T", l)
-		require.InDelta(t, beta, o.TermSmoothness(), 1e-9, "%T", l)
-		s := o.s()
-		require.InEpsilon(t, beta/1e-3, s.bend(1e-3), 1e-9)
-		for _, at := range [][]float64{x, y, {0.3, 1e6}} {
-			exact := bgrad(&Problem{Data: data, Loss: loss.Moreau{Loss: loss.Hinge{}, Beta: beta}}, Perturbation{}, bigs(at))
-			if _, ok := l.(foreign); ok {
-				require.True(t, bf(o.Residual(at)).Cmp(bnorm(exact)) >= 0)
-				require.True(t, bf(o.ResidualWithin(at, math.Inf(1))).Cmp(bnorm(exact)) >= 0)
+// The certificate at a point of twice the precision is an upper bound on the exact residual there,
+// and exceeds it by its allowance only, which the part of the point below x does not change.
+func TestResidualPair(t *testing.T) {
+	for _, l := range []loss.Loss{loss.Squared{}, loss.Huber{Delta: 0.7}, loss.Logistic{}} {
+		rnd := rand.New(rand.NewPCG(19, 5))
+		for c := range 500 {
+			p, q, lambda, lo, hi := instance(rnd, l)
+			o := p.Perturb(q)
+			d := o.Dim()
+			x, low := make([]float64, d), make([]float64, d)
+			for j := range x {
+				if rnd.IntN(4) > 0 {
+					x[j] = min(max(rnd.NormFloat64()*math.Pow(10, 4*rnd.Float64()-2), lo), hi)
+				}
+				if x[j] != lo && x[j] != hi {
+					low[j] = x[j] * 0x1p-54 * (2*rnd.Float64() - 1)
+				}
+			}
+			bx := make([]*big.Float, d)
+			for j := range x {
+				bx[j] = badd(bf(x[j]), bf(low[j]))
+			}
+			want := bgrad(p, q, bx)
+			exact := bdist(want, x, lambda, lo, hi)
+			if g, ok := prox.Sum(p.Reg, p.Set); ok { // bdist takes l2·x, if there is one, at x
+				_, l2, _, _ := g.(prox.Coordinatewise).Coordinate(0)
+				require.Zero(t, l2)
+			}
+			grad, gradLow := make([]float64, d), make([]float64, d)
+			got := o.ResidualPair(grad, gradLow, x, low)
+			require.True(t, bf(got).Cmp(exact) >= 0, "%T case %d: %v below the exact %v", l, c, got, bnum(exact))
+			_, _, allowance := o.s().pairGrad(x, low)
+			require.LessOrEqual(t, got, (bnum(exact)+2.1*allowance+0x1p-96*floats.Norm(grad, 2))*(1+1e-13), "%T case %d", l, c)
+			for j := range want {
+				require.LessOrEqual(t, math.Abs(bnum(bsub(badd(bf(grad[j]), bf(gradLow[j])), want[j]))), allowance)
 			}
 		}
 	}
-	// Rows so short that β/‖a‖² overflows leave the certificate finite.
-	data, err = NewData([][]float64{{1e-310, 0}, {1e-200, 1e-180}}, []float64{1, 1}, loss.Bounds{Row: 1, Label: 1})
-	require.NoError(t, err)
-	require.Less(t, NewUnperturbed(&Problem{Data: data, Loss: loss.Moreau{Loss: loss.Hinge{}, Beta: beta}}).Residual([]float64{1, -1}), 1e-100)
-	// A loss whose sup φ″ is the same for all rows keeps its sharper bound.
-	require.False(t, NewUnperturbed(&Problem{Data: data, Loss: loss.Logistic{}}).s().short)
-	require.False(t, NewUnperturbed(&Problem{Data: data, Loss: foreign{loss.Logistic{}}}).s().short)
 }
 
-// steeper has the Slope2 of the loss that it embeds, which is not its own.
-type steeper struct{ loss.Logistic }
-
-func (l steeper) Scalar(u, b, norm float64) (phi, dphi, d2phi float64) {
-	phi, dphi, d2phi = l.Logistic.Scalar(u, b, norm)
-	return 2 * phi, 2 * dphi, 2 * d2phi
+// A low part that is not below the last place, or that is no number, certifies nothing.
+func TestResidualPairSpecial(t *testing.T) {
+	data, x, _ := random(3, 5, 2)
+	o := unperturbed(&Problem{Data: data, Loss: loss.Huber{Delta: 1}})
+	g := make([]float64, 2)
+	for _, low := range [][]float64{{1, 0}, {math.NaN(), 0}, {0, math.Inf(1)}} {
+		require.Equal(t, math.Inf(1), o.ResidualPair(g, g, x, low))
+	}
+	require.Equal(t, o.Residual(x), o.ResidualPair(g, make([]float64, 2), x, make([]float64, 2)))
+	ball := unperturbed(&Problem{Data: data, Loss: loss.Huber{Delta: 1}, Set: prox.L2Ball{R: 1}})
+	require.PanicsWithValue(t, badPair, func() { ball.ResidualPair(g, g, x, g) })
+	require.PanicsWithValue(t, badLen, func() { o.ResidualPair(g, g, x, g[:1]) })
 }
 
-func (l steeper) Constants(b loss.Bounds, radius float64) loss.Constants {
-	c := l.Logistic.Constants(b, radius)
-	c.Lipschitz, c.Smoothness = 2*c.Lipschitz, 2*c.Smoothness
-	return c
+// The sum of many records loses what is small beside it, and the plain bound counts that.
+func TestPlainGradOfManySmallRecords(t *testing.T) {
+	const n = 6000
+	rows, labels := make([][]float64, n), make([]float64, n)
+	for i := range rows {
+		rows[i], labels[i] = []float64{1}, -0.6*unit
+	}
+	tight := 0.0
+	for big := range 20 { // its place in the canonical order is anywhere
+		labels[0] = -1 - float64(big)/64
+		data, err := NewData(rows, labels, loss.Bounds{Row: 1, Label: 2})
+		require.NoError(t, err)
+		p := &Problem{Data: data, Loss: loss.Squared{}}
+		grad, _, rounding := p.Perturb(Perturbation{}).s().plainGrad([]float64{0})
+		exact := bgrad(p, Perturbation{}, bigs([]float64{0}))
+		e := math.Abs(bnum(bsub(exact[0], bf(grad[0]))))
+		require.LessOrEqual(t, e, boundRoom*rounding)
+		tight = max(tight, e/rounding)
+	}
+	require.Greater(t, tight, 0.05)
 }
 
-func TestPromotedMethodsAreNotTrusted(t *testing.T) {
-	data, x, _ := random(3, 10, 2)
-	_, dphi, _ := steeper{}.Scalar(0, 1, 1)
-	require.Equal(t, -1.0, dphi)
-	twice := NewUnperturbed(&Problem{Data: data, Loss: steeper{}}).Residual(x)
-	require.InEpsilon(t, 2*NewUnperturbed(&Problem{Data: data, Loss: loss.Logistic{}}).Residual(x), twice, 1e-9)
-}
-
-func TestLossAssumptions(t *testing.T) {
+// The bound of the plain sums is no less than the exact residual, whatever the
+// scales, and where it misses the target the answer is Residual.
+func TestResidualWithinBoundsTheExactOne(t *testing.T) {
+	cases := testkit.Of(200, 700)
 	for _, l := range certified() {
-		if _, ok := l.(foreign); !ok {
-			require.Empty(t, LossAssumptions(l), "%T", l)
+		rnd := rand.New(rand.NewPCG(23, 5))
+		for c := range cases {
+			p, q, lambda, lo, hi := instance(rnd, l)
+			o := p.Perturb(q)
+			x := make([]float64, o.Dim())
+			for j := range x {
+				if rnd.IntN(4) > 0 {
+					x[j] = min(max(rnd.NormFloat64()*math.Pow(10, 4*rnd.Float64()-2), lo), hi)
+				}
+			}
+			exact := bdist(bgrad(p, q, bigs(x)), x, lambda, lo, hi)
+			plain := o.ResidualWithin(x, math.Inf(1))
+			require.True(t, bf(plain).Cmp(exact) >= 0, "%T case %d: %v below the exact %v", l, c, plain, bnum(exact))
+			accurate := o.Residual(x)
+			require.Equal(t, accurate, o.ResidualWithin(x, 0))
+			require.Equal(t, accurate, o.ResidualWithin(x, math.NaN()))
+			require.Equal(t, plain, o.ResidualWithin(x, plain))
 		}
 	}
-	require.Equal(t, []dp.Assumption{DeclaredLoss, ScalarAccuracy}, LossAssumptions(foreign{loss.Logistic{}}))
-	require.Equal(t, []dp.Assumption{DeclaredLoss}, LossAssumptions(foreign{loss.Squared{}}), "a quadratic is computed here")
-	require.Equal(t, []dp.Assumption{DeclaredLoss, ScalarAccuracy}, LossAssumptions(steeper{}))
-	require.Equal(t, []dp.Assumption{ScalarAccuracy}, LossAssumptions(loss.Multinomial{Classes: 3}))
-	require.Equal(t, []dp.Assumption{ScalarAccuracy}, LossAssumptions(loss.Moreau{Loss: loss.Logistic{}, Beta: 1}))
 }
 
-// onlyProx is an operator without a subdifferential.
-type onlyProx struct{}
+// The bound on the rounding holds by itself, where sums cancel and nothing else
+// of the certificate would cover it, and is not idle.
+func TestPlainGradCoversItsError(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(8, 2))
+	vec := func(n int, decades float64) []float64 {
+		v := make([]float64, n)
+		for j := range v {
+			v[j] = rnd.NormFloat64() * math.Pow(10, decades*(2*rnd.Float64()-1))
+		}
+		return v
+	}
+	tightest := map[string]float64{}
+	for c := range testkit.Of(80, 200) {
+		n, d := 1+rnd.IntN(60), 1+rnd.IntN(12)
+		x := vec(d, 2)
+		rows, labels := make([][]float64, n), make([]float64, n)
+		for i := range rows {
+			rows[i] = vec(d, 3*rnd.Float64())
+			if c%3 == 0 { // the products of a prediction cancel
+				rows[i][0] -= floats.Dot(rows[i], x) / x[0]
+			}
+			labels[i] = floats.Dot(rows[i], x) // the records interpolate
+			if rnd.IntN(2) == 0 {
+				labels[i] += rnd.NormFloat64()
+			}
+		}
+		if n > 1 && rnd.IntN(2) == 0 { // the gradients cancel
+			rows[0], labels[0] = rows[1], 2*floats.Dot(rows[1], x)-labels[1]
+		}
+		dense, sparse := twins(t, rows, labels, loss.Bounds{Row: 1e5, Label: 1e9})
+		q := Perturbation{}
+		if rnd.IntN(2) == 0 {
+			q.Linear = vec(d, 3)
+		}
+		if rnd.IntN(2) == 0 { // a center next to the point
+			q.Center = append([]float64(nil), x...)
+			q.Center[0] += 1e-9 * rnd.NormFloat64()
+		}
+		switch rnd.IntN(3) {
+		case 0:
+			diag := vec(d, 3)
+			for j := range diag {
+				diag[j] = math.Abs(diag[j])
+			}
+			q.Quad = mat.NewDiagDense(d, diag)
+		case 1:
+			g := mat.NewDense(d, d, vec(d*d, 2))
+			s := mat.NewSymDense(d, nil)
+			s.SymOuterK(1, g)
+			q.Quad = s
+		}
+		classes, sparseClasses := twins(t, rows, labels, loss.Bounds{Row: 1e5, Label: 1})
+		for name, l := range map[string]loss.Loss{
+			"squared": loss.Squared{}, "huber": loss.Huber{Delta: 0.7}, "logistic": loss.Logistic{},
+			"envelope": loss.Moreau{Loss: loss.Hinge{}, Beta: 3},
+		} {
+			pair := []*Data{dense, sparse}
+			if loss.CheckData(l, d, dense.Bounds()) != nil {
+				pair = []*Data{classes, sparseClasses}
+			}
+			for _, data := range pair {
+				p := &Problem{Data: data, Loss: l}
+				grad, _, rounding := p.Perturb(q).s().plainGrad(x)
+				rounding *= boundRoom
+				diff := bgrad(p, q, bigs(x))
+				for j, g := range grad {
+					diff[j] = bsub(diff[j], bf(g))
+				}
+				e := bnorm(diff)
+				require.True(t, bf(rounding).Cmp(e) >= 0, "%s case %d: error %v above the bound %v", name, c, bnum(e), rounding)
+				tightest[name] = max(tightest[name], bnum(e)/rounding)
+			}
+		}
+	}
+	for name, r := range tightest {
+		require.Greater(t, r, 0.01, "%s: the bound is within a hundredfold of some error", name)
+	}
+}
 
-func (onlyProx) Func([]float64) float64           { return 0 }
-func (onlyProx) Prox(dst, x []float64, _ float64) { copy(dst, x) }
+// Underflow, overflow and losses without a bound on their curvature.
+func TestResidualWithinAtTheEnds(t *testing.T) {
+	for _, scale := range []float64{1e-300, 1e-160, 1e-155, 1e155, 1e300} {
+		bounds := loss.Bounds{Row: 3 * scale, Label: max(scale, 1)}
+		data, err := NewData([][]float64{{scale, 2 * scale}, {-scale, scale}}, []float64{scale, 1}, bounds)
+		require.NoError(t, err)
+		p := &Problem{Data: data, Loss: loss.Squared{}}
+		s := mat.NewSymDense(2, []float64{scale, scale / 2, scale / 2, scale})
+		for _, x := range [][]float64{{1, -1}, {1e-170, 1e170}, {scale, scale}} {
+			q := Perturbation{Quad: s, Center: []float64{1, 1}}
+			exact := bnorm(bgrad(p, q, bigs(x)))
+			got := p.Perturb(q).ResidualWithin(x, math.MaxFloat64)
+			require.False(t, math.IsNaN(got))
+			require.True(t, math.IsInf(got, 1) || bf(got).Cmp(exact) >= 0, "scale %v, x %v", scale, x)
+		}
+	}
+	data, x, _ := random(3, 10, 3)
+	for _, l := range []loss.Loss{general{smoothAbs{}}, square{}} {
+		o := unperturbed(&Problem{Data: data, Loss: l})
+		require.InEpsilon(t, o.Residual(x), o.ResidualWithin(x, math.Inf(1)), 1e-9)
+	}
+	require.Panics(t, func() { unperturbed(&Problem{Data: data, Loss: square{}}).ResidualWithin(x[:2], 1) })
+	require.Equal(t, math.Inf(1), unperturbed(&Problem{Data: data, Loss: square{}}).ResidualWithin([]float64{0,
+		math.NaN(), 0}, 1))
+}

@@ -12,81 +12,76 @@ import (
 	"sync/atomic"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/loss"
 )
 
-// ErrSource reports that records could not be read, or not the same in every pass. No
-// release is made then; what was drawn for it is spent.
-var ErrSource = prefix.New("erm: the source of the records failed")
-
-// Chunk is the number of records that are read at a time; parts of a Source are cut at its multiples.
+// Chunk is the largest number of records that are read at a time. Parts of a [Source] begin at
+// multiples of it.
 const Chunk = 8192
 
-// Source holds records outside of memory, such as a file. Its methods are safe for
-// concurrent use.
+// Source holds records outside of memory, such as in a file. Its methods are safe for concurrent
+// use.
 //
-// A source is not trusted with the bounds: every record is forced into them, as Data
+// A source is not trusted to respect the bounds: every record is forced into them, as [Data]
 // describes, at every read.
 type Source interface {
 	// Dims returns the number of records and of features, always the same.
 	Dims() (records, features int)
-	// Read stores the rows of records first, …, first+len(labels)−1 in rows, row-major, and
-	// their labels in labels; rows has len(labels) times as many numbers as there are features.
-	// A later Read of a record gives the same values or an error. The text of an error holds no
-	// value of a record.
+	// Read stores the rows of records first, …, first+len(labels)−1 in rows, row-major, and their
+	// labels in labels. rows has len(labels) times the number of features. A later Read of a record
+	// gives the same values or an error. The text of an error contains no value of a record.
 	Read(ctx context.Context, rows, labels []float64, first int) error
 }
 
-// Remote is a Source whose records are added up elsewhere: on other machines, or by other
-// processes. Sums are exact, so that they have the same bits wherever they were made, on
-// machines of one type.
+// Remote is a [Source] whose records are added up elsewhere: on other machines or by other
+// processes. Sums are exact, so on machines of one type they have the same bits wherever they are
+// computed.
 type Remote interface {
 	Source
-	// Sum returns the sums over every record exactly once, such as Query.Sum makes and
-	// Sums.Merge joins, or an error.
+	// Sum returns the sums for q over all records, each counted once, as [Query.Sum] computes and
+	// [Sums.Merge] joins them.
 	Sum(ctx context.Context, q *Query) (*Sums, error)
 }
 
-// Open returns data that stay in src: every pass over the records reads them again. It is for
-// records that memory does not hold; lop, qop, sco.ObjPert and package model make few passes.
-// Methods that take records one by one, those of sco.NoisySGD among them, read Chunk records for each, and what
-// they read is compared with nothing.
+// Open returns data whose records stay in src: every pass over the records reads them again. It is
+// for records that do not fit into memory. lop, qop, sco.ObjPert and package model make few passes.
+// Methods that take single records, such as sco.NoisySGD, read up to [Chunk] records for each, and
+// the fingerprint does not cover those reads.
 //
-// The records keep the order they have in src: the bits of sums are those of records in memory
-// where that order is canonical. Bounds are enforced at every read. The number of records and a
-// fingerprint of them, keyed at random, are compared in every pass: records that were lost,
-// counted twice or changed give ErrSource.
+// The records keep the order of src. If that order is canonical, see [Canonical], sums have the
+// bits of records in memory. Records are forced into the bounds at every read. Every pass compares
+// the number of records and a fingerprint with a random key to those of the pass before: if records
+// were lost, counted twice or changed, the error is [ErrSource].
 //
-// It returns an error wrapping ErrData for a shape or bounds that make no sense.
+// Open returns an error wrapping [ErrData] for an invalid shape or invalid bounds.
 func Open(src Source, b loss.Bounds) (*Data, error) {
 	if src == nil {
 		return nil, fmt.Errorf("%w: the source is nil", ErrData)
 	}
-	if err := b.Check(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrData, err)
+	if err := checkShape(0, 0, b); err != nil {
+		return nil, err
 	}
 	n, d := src.Dims()
 	if n < 0 || n > largestRecords || d < 1 || d > math.MaxInt32 || n > math.MaxInt/8/d {
-		return nil, fmt.Errorf("%w: the source has %d features, want 1 to 2³¹−1 of 0 to 2⁴⁰ records, and fewer than 2⁶⁰ numbers", ErrData, d)
+		return nil, fmt.Errorf("%w: the source has %d features, want 1 to 2³¹−1 of 0 to 2⁴⁰ records, and fewer than 2⁶⁰ "+
+			"numbers", ErrData, d)
 	}
-	r := newRecords(d, d, false, b)
-	r.n, r.floatsOnce = n, n*d
-	r.src = &source{Source: src}
 	var key [16]byte
 	cryptorand.Read(key[:])
-	r.src.key = [2]uint64{binary.LittleEndian.Uint64(key[:]), binary.LittleEndian.Uint64(key[8:])}
-	return &Data{func() *records { return r }}, nil
+	return newSource(n, d, b, &source{
+		Source: src, key: [2]uint64{binary.LittleEndian.Uint64(key[:]), binary.LittleEndian.Uint64(key[8:])},
+	}), nil
 }
 
-// Err returns the first failure of the source outside of an Objective, an error wrapping ErrSource, nil for records in
-// memory. A record that could not be read counts as the zero record: what was computed from it must not be used.
-func (d *Data) Err() error {
-	if d == nil || d.r == nil {
-		return nil
-	}
-	return d.r().err()
+// newSource returns the data of n records with d features in src.
+func newSource(n, d int, b loss.Bounds, src *source) *Data {
+	return newData(&records{n: n, d: d, shift: slabShift(d), bounds: b, src: src, floatsOnce: n * d})
 }
+
+// Err returns the first failure of the source outside of an [Objective], an error wrapping
+// [ErrSource]; nil for records in memory. A record that could not be read is replaced by the zero
+// record: values computed from it must not be used.
+func (d *Data) Err() error { return d.records().err() }
 
 func (r *records) err() error {
 	if r.src != nil {
@@ -97,28 +92,21 @@ func (r *records) err() error {
 	return nil
 }
 
-// TrustedCluster is the assumption of certificates over records that other machines add up.
-const TrustedCluster dp.Assumption = "the machines and the storage of the cluster that added up the records compute what the program " +
-	"says and keep it secret: points of the solver, sums of records and logs"
-
-// Assumptions returns what a certificate over these data lists: TrustedCluster for those of a Remote.
+// Assumptions returns the assumptions of certificates over these data: [TrustedCluster] for a
+// [Remote].
 func (d *Data) Assumptions() []dp.Assumption {
-	if d == nil || d.r == nil || d.r().src == nil {
-		return nil
-	}
-	if _, ok := d.r().src.Source.(Remote); ok {
-		return []dp.Assumption{TrustedCluster}
+	if src := d.records().src; src != nil {
+		if _, ok := src.Source.(Remote); ok {
+			return []dp.Assumption{TrustedCluster}
+		}
 	}
 	return nil
 }
 
-// Each calls f with every record in turn: a row to be read only, and only until f returns, and its label. The
-// error is nil for records in memory, else it wraps ErrSource.
+// Each calls f with every record in turn: its row, which f must neither change nor keep, and its
+// label. The error is nil for records in memory; otherwise it wraps [ErrSource].
 func (d *Data) Each(f func(a []float64, b float64)) error {
-	if d == nil || d.r == nil {
-		return nil
-	}
-	r := d.r()
+	r := d.records()
 	if r.src == nil {
 		scratch := make([]float64, r.d)
 		for i := range r.n {
@@ -143,24 +131,27 @@ func (d *Data) Each(f func(a []float64, b float64)) error {
 	return r.src.same(fingerprint)
 }
 
-// source is what records outside of memory have.
+// source is the state of records that are read on demand.
 type source struct {
 	Source
-	each []func(a []float64, b float64) (label float64, keep bool) // what Data.Map is given, in turn
-	key  [2]uint64
+	each []func(a []float64, b float64) (label float64, keep bool) // the functions passed to Data.Map, in order
+	key  [2]uint64                                                 // of the fingerprint
 
 	failure atomic.Pointer[error]
-	near    atomic.Pointer[window] // the records read last by at
+	near    atomic.Pointer[window] // the records that at read last
 
 	mu          sync.Mutex
-	known       bool      // a pass was made
-	fingerprint [2]uint64 // its fingerprint
+	known       bool // the fingerprint is that of an earlier pass
+	fingerprint [2]uint64
 }
 
-// readRows returns how many records of d features are read at a time, a power of two.
-func readRows(d int) int { return min(max(slabRows(d), grain), Chunk) }
+// readRows returns the number of records of d features that are read at a time, a power of two.
+func readRows(d int) int { return min(max(1<<slabShift(d), grain), Chunk) }
 
-// window holds records that were read, forced into the bounds.
+// oneSlab is the shift of records that are in one slab, whatever their number.
+const oneSlab = 62
+
+// window holds records that were read and forced into the bounds.
 type window struct {
 	rec     records
 	first   int
@@ -169,7 +160,7 @@ type window struct {
 
 var windows = sync.Pool{New: func() any { return new(window) }}
 
-// read makes w the records first, …, first+count−1.
+// read reads records first, …, first+count−1 of r into w.
 func (s *source) read(ctx context.Context, w *window, r *records, first, count int) error {
 	if len(w.rec.slabs) == 0 {
 		w.rec.slabs = make([]slab, 1)
@@ -177,7 +168,7 @@ func (s *source) read(ctx context.Context, w *window, r *records, first, count i
 	x := &w.rec.slabs[0]
 	w.first, w.scratch = first, resize(w.scratch, r.d)
 	x.x, x.y, x.norm = resize(x.x, count*r.d), resize(x.y, count), resize(x.norm, count)
-	w.rec = records{n: count, d: r.d, shift: 62, slabs: w.rec.slabs, bounds: r.bounds, floatsOnce: count * r.d}
+	w.rec = records{n: count, d: r.d, shift: oneSlab, slabs: w.rec.slabs, bounds: r.bounds, floatsOnce: count * r.d}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -201,7 +192,8 @@ func (s *source) read(ctx context.Context, w *window, r *records, first, count i
 	return nil
 }
 
-// multipliersOf returns the multipliers of the fingerprint: one for a column, one for the label.
+// multipliersOf returns the multipliers of the fingerprint: one for each column, and one for the
+// label.
 func multipliersOf(key [2]uint64, d int) []uint64 {
 	mult := make([]uint64, d+1)
 	for j := range mult {
@@ -223,8 +215,9 @@ func (w *window) fingerprint(mult []uint64) (sum [2]uint64) {
 	return sum
 }
 
-// hashRow returns the sum of fold of a row: of two numbers at once, each with its secret number added,
-// and of the last of an odd row alone. Half the products of hash.
+// hashRow returns a hash of a row: the sum over pairs of entries, each with its secret number
+// added, of the exclusive or of the halves of their product. That takes half the products of hash.
+// The last entry of an odd row goes through fold.
 func hashRow(row []float64, mult []uint64) (sum uint64) {
 	mult = mult[:len(row)]
 	j := 0
@@ -238,7 +231,7 @@ func hashRow(row []float64, mult []uint64) (sum uint64) {
 	return sum
 }
 
-// at returns the slab of record i, for those who take records one by one, and its place there.
+// at returns the slab of record i and its index there, for methods that take single records.
 func (s *source) at(r *records, i int) (*slab, int) {
 	w := s.near.Load()
 	if w == nil || i < w.first || i >= w.first+w.rec.n {
@@ -253,7 +246,8 @@ func (s *source) at(r *records, i int) (*slab, int) {
 	return &w.rec.slabs[0], i - w.first
 }
 
-// sum answers p, here or elsewhere, and compares the records with those of the passes before.
+// sum computes the sums of p, here or in a Remote, and compares the records with those of earlier
+// passes.
 func (s *source) sum(p *pass, threads int) error {
 	n := p.data.n
 	var fingerprint [2]uint64
@@ -283,9 +277,11 @@ func (s *source) sum(p *pass, threads int) error {
 	return s.same(fingerprint)
 }
 
-var errOther = fmt.Errorf("%w: the records are not those of the pass before: some were lost, counted twice or changed", ErrSource)
+// errOther is the error for records that differ between passes.
+var errOther = fmt.Errorf("%w: the records are not those of the pass before: some were lost, counted twice or changed",
+	ErrSource)
 
-// same compares the fingerprint of all records with that of the passes before.
+// same compares the fingerprint of all records with that of earlier passes.
 func (s *source) same(fingerprint [2]uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -296,23 +292,22 @@ func (s *source) same(fingerprint [2]uint64) error {
 	return nil
 }
 
-// local is a Source that is no Remote, which could not call what Map is given.
+// local hides the Sum method of a Remote: remote workers cannot run the function passed to Map.
 type local struct{ Source }
 
-// mapped returns the data that f makes of each record at every read.
+// mapped returns data to whose records f is applied at every read.
 func (r *records) mapped(f func(a []float64, b float64) (label float64, keep bool)) *Data {
-	m := newRecords(r.d, r.d, false, r.bounds)
-	m.n, m.floatsOnce = r.n, r.floatsOnce
-	m.src = &source{Source: local{r.src.Source}, each: append(slices.Clip(r.src.each), f), key: r.src.key}
-	return &Data{func() *records { return m }}
+	return newSource(r.n, r.d, r.bounds, &source{
+		Source: local{r.src.Source}, each: append(slices.Clip(r.src.each), f), key: r.src.key,
+	})
 }
 
-// sampleRows records are read at a time for a sample.
+// sampleRows is the number of consecutive records in a sample.
 const sampleRows = 1024
 
-// Sample returns the objective over some of the records, spread evenly and weighted so that it
-// is about the whole, for a solver to start from its minimizer: its certificates are not about
-// the whole. ok is false if that saves nothing, where a pass costs little or one is enough.
+// Sample returns the objective over evenly spread records, weighted to approximate the whole. A
+// solver may start from its minimizer; its certificates do not hold for the whole. ok is false if a
+// sample saves nothing, because a pass is cheap or one pass is enough.
 func (o *Objective) Sample() (sample *Objective, ok bool) {
 	s := o.s()
 	r := s.data
@@ -320,9 +315,9 @@ func (o *Objective) Sample() (sample *Objective, ok bool) {
 		return nil, false
 	}
 	m := min(r.n/8, manyRecords/2) / sampleRows
-	data := newRecords(r.d, r.d, false, r.bounds)
 	w := windows.Get().(*window)
 	defer windows.Put(w)
+	var part slab
 	for k := range m {
 		first := k * (r.n / m)
 		from, at := r, first
@@ -333,18 +328,16 @@ func (o *Objective) Sample() (sample *Objective, ok bool) {
 			}
 			from, at = &w.rec, 0
 		}
-		for i := range sampleRows {
-			slab, j := from.at(at + i)
-			to := data.open(0)
-			_, row := from.entries(at + i)
-			to.x, to.y, to.norm = append(to.x, row...), append(to.y, slab.y[j]), append(to.norm, slab.norm[j])
-			data.n++
+		for i := at; i < at+sampleRows; i++ {
+			_, row := from.entries(i)
+			part.x, part.y, part.norm = append(part.x, row...), append(part.y, from.label(i)), append(part.norm, from.norm(i))
 		}
 	}
-	data.floatsOnce = data.n * data.d
+	n := m * sampleRows
+	data := &records{n: n, d: r.d, shift: oneSlab, slabs: []slab{part}, bounds: r.bounds, floatsOnce: n * r.d}
 	c := &objective{
 		costs: s.costs, ctx: s.ctx, data: data, consts: s.consts, reg: s.reg, set: s.set,
-		weight: float64(r.n) / float64(data.n), threads: s.threads,
+		weight: float64(r.n) / float64(n), threads: s.threads,
 		linear: s.linear, center: s.center, diag: s.diag, quad: s.quad, minEig: s.least(), maxEig: s.most(),
 		linearError: s.linearError, quadError: s.quadError,
 	}

@@ -81,7 +81,8 @@ func TestSourceHasTheBitsOfMemory(t *testing.T) {
 		n, d := size[0], size[1]
 		data, x, qs := random(uint64(n), n, d)
 		for i, l := range []loss.Loss{
-			loss.Logistic{}, loss.Squared{}, loss.Huber{Delta: 0.5}, loss.Moreau{Loss: loss.Hinge{}, Beta: 2}, general{smoothAbs{}},
+			loss.Logistic{}, loss.Squared{}, loss.Huber{Delta: 0.5}, loss.Moreau{Loss: loss.Hinge{},
+				Beta: 2}, general{smoothAbs{}},
 		} {
 			if n > 9000 && i > 0 && !testkit.Long() {
 				break
@@ -154,8 +155,8 @@ func TestSourceMap(t *testing.T) {
 	g := func(a []float64, b float64) (float64, bool) { return b/2 + 0.1, a[2] <= 0 }
 	file, err := Open(sharded{tableSource: fileOf(data)}, data.Bounds())
 	require.NoError(t, err)
-	want := (&Problem{Data: data.Map(f).Map(g), Loss: loss.Logistic{}}).Perturb(Perturbation{})
-	got := (&Problem{Data: file.Map(f).Map(g), Loss: loss.Logistic{}}).Perturb(Perturbation{})
+	want := unperturbed(&Problem{Data: data.Map(f).Map(g), Loss: loss.Logistic{}})
+	got := unperturbed(&Problem{Data: file.Map(f).Map(g), Loss: loss.Logistic{}})
 	u, v := make([]float64, 3), make([]float64, 3)
 	require.InDelta(t, want.FuncGrad(u, x), got.FuncGrad(v, x), 1e-9) // another order
 	require.NoError(t, got.Err())
@@ -165,7 +166,7 @@ func TestSourceMap(t *testing.T) {
 	none, err := Open(fileOf(data), data.Bounds()) // records that are dropped add nothing to an allowance either
 	require.NoError(t, err)
 	none = none.Map(func([]float64, float64) (float64, bool) { return 0, false })
-	o := (&Problem{Data: none, Loss: loss.Logistic{}}).Perturb(Perturbation{})
+	o := unperturbed(&Problem{Data: none, Loss: loss.Logistic{}})
 	require.Less(t, o.Residual(x), 1e-300)
 }
 
@@ -246,7 +247,7 @@ func TestSourceFails(t *testing.T) {
 		passes = 0
 		file, err := Open(spoil(fileOf(data)), data.Bounds())
 		require.NoError(t, err)
-		o := (&Problem{Data: file, Loss: loss.Logistic{}}).Perturb(Perturbation{})
+		o := unperturbed(&Problem{Data: file, Loss: loss.Logistic{}})
 		g := make([]float64, 2)
 		o.Grad(g, x)
 		passes++
@@ -284,7 +285,7 @@ func TestSourceFailureIsOfOneObjective(t *testing.T) {
 	require.Equal(t, reads, src.reads.Load())
 
 	o = p.Perturb(Perturbation{})
-	require.InDelta(t, (&Problem{Data: data, Loss: loss.Logistic{}}).Perturb(Perturbation{}).Smoothness(), o.Smoothness(), 1e-6)
+	require.InDelta(t, unperturbed(&Problem{Data: data, Loss: loss.Logistic{}}).Smoothness(), o.Smoothness(), 1e-6)
 	require.NoError(t, o.Err())
 }
 
@@ -310,7 +311,7 @@ func TestSourceKeepsThreads(t *testing.T) {
 		file, err := Open(fileOf(data), data.Bounds())
 		require.NoError(t, err)
 		c := counting{now: new(atomic.Int64), most: new(atomic.Int64)}
-		o := (&Problem{Data: file, Loss: c, Threads: threads}).Perturb(Perturbation{})
+		o := unperturbed(&Problem{Data: file, Loss: c, Threads: threads})
 		for range 200 {
 			x[0] += 1e-3
 			if o.Func(x); threads == 0 && c.most.Load() > 1 {
@@ -322,19 +323,20 @@ func TestSourceKeepsThreads(t *testing.T) {
 	}
 }
 
-// A pass that is kept for a point does not answer for another point of twice the precision next to it.
+// A pass that is kept for a point does not answer for another point of twice the precision next to
+// it.
 func TestSourceTellsPairsApart(t *testing.T) {
 	data, x, _ := random(7, 600, 2)
 	file, err := Open(fileOf(data), data.Bounds())
 	require.NoError(t, err)
-	kept := (&Problem{Data: file, Loss: loss.Logistic{}}).Perturb(Perturbation{})
+	kept := unperturbed(&Problem{Data: file, Loss: loss.Logistic{}})
 	gradient := func(o *Objective, low []float64) []float64 {
 		hi, lo := make([]float64, 2), make([]float64, 2)
 		o.ResidualPair(hi, lo, x, low)
 		return append(hi, lo...)
 	}
 	for _, low := range [][]float64{{0, 0}, {x[0] * 0x1p-55, 0}, {0, 0}, {0, -x[1] * 0x1p-55}} {
-		want := gradient((&Problem{Data: file, Loss: loss.Logistic{}}).Perturb(Perturbation{}), low)
+		want := gradient(unperturbed(&Problem{Data: file, Loss: loss.Logistic{}}), low)
 		require.Equal(t, want, gradient(kept, low))
 	}
 	require.NoError(t, kept.Err())
@@ -384,7 +386,7 @@ func TestSample(t *testing.T) {
 		_, ok = sample.Sample()
 		require.False(t, ok)
 	}
-	_, ok := (&Problem{Data: memory, Loss: loss.Squared{}}).Perturb(Perturbation{}).Sample()
+	_, ok := unperturbed(&Problem{Data: memory, Loss: loss.Squared{}}).Sample()
 	require.False(t, ok, "one pass is enough")
 }
 
@@ -392,7 +394,8 @@ func TestSample(t *testing.T) {
 func TestSourceStops(t *testing.T) {
 	data, x, _ := random(7, 2*Chunk, 2)
 	ctx, cancel := context.WithCancel(context.Background())
-	file, err := Open(&tableSource{rows: fileOf(data).rows, labels: fileOf(data).labels, change: func(int, []float64, []float64) error {
+	file, err := Open(&tableSource{rows: fileOf(data).rows, labels: fileOf(data).labels, change: func(int, []float64,
+		[]float64) error {
 		cancel()
 		return nil
 	}}, data.Bounds())
@@ -412,7 +415,7 @@ func TestSourceFusesPasses(t *testing.T) {
 		src := fileOf(data)
 		file, err := Open(src, data.Bounds())
 		require.NoError(t, err)
-		o := (&Problem{Data: file, Loss: loss.Logistic{}}).Perturb(Perturbation{})
+		o := unperturbed(&Problem{Data: file, Loss: loss.Logistic{}})
 		o.s().whole = whole
 		g := make([]float64, 2)
 		o.Grad(g, x)

@@ -7,12 +7,11 @@ import (
 	"github.com/privopt/privopt/internal/noise"
 )
 
-// One published solve, its perturbation and constants included, at the size
-// of the figure.
+// One published solve, its perturbation and constants included, at the size of the figure.
 func BenchmarkSolve(b *testing.B) {
 	_, e := small(b, 300, 100)
 	for _, m := range []Method{LOP, LOPClip, QOP} {
-		b.Run("method="+m.String()+"/n=300/d=100/K=1000", func(b *testing.B) {
+		b.Run("method="+string(m)+"/n=300/d=100/K=1000", func(b *testing.B) {
 			b.ReportAllocs()
 			src := noise.Reproducible(1)
 			for b.Loop() {
@@ -32,7 +31,7 @@ func BenchmarkGradTerms(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Run("method="+m.String()+"/d=100", func(b *testing.B) {
+		b.Run("method="+string(m)+"/d=100", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				f.GradTerms(dst, x, idx)

@@ -1,12 +1,12 @@
-// Package lasso makes instances of the ℓ1 least-squares experiment with a
-// planted parameter, and reruns the procedure that was published with it.
+// Package lasso generates instances of the ℓ1 least-squares experiment with a planted parameter and
+// reruns the procedure that was published with it. The problem is
 //
 //	min_θ  Σᵢ ½(xᵢ'θ − yᵢ)² + λ‖θ‖₁   over the box [−κ, κ]ᵈ
 //
-// Instance and its erm.Problem serve the certified mechanisms. Paper is the
-// published procedure with its published constants, defects included. It is
-// not private: its bounds are read off the labels, its noise is calibrated for
-// another relation, and its stochastic solver certifies nothing.
+// [Generate] draws an [Instance]; [Instance.Data] and [Problem] turn it into an [erm.Problem] for
+// the private mechanisms of this module. [Paper] is the published procedure with its published
+// constants, defects included. Paper is not private: it takes bounds from the labels, calibrates
+// its noise for another relation, and does not certify the result of its stochastic solver.
 //
 // # Notation
 //
@@ -17,12 +17,9 @@
 //	κ, λ           kappa, the half-width of the box, and lambda, the weight of ℓ1
 //	W, m           a Wishart matrix and its degrees of freedom, Experiment.Dof
 //	L, σ²          Experiment.L and sigma2: smoothness of one record, scale of W
-//	Δ, ζ, s, ω     Perturbation: ridge, gradient bound, noise scale, step size
+//	Δ, ζ, s, ω     Linear: ridge, gradient bound, noise scale, step size
 //
-// # Lengths
-//
-// Functions that compute with vectors panic where lengths do not match, as those of gonum do: that is
-// a mistake in the program. Constructors, and functions that return an error, report it.
+// Methods panic on a vector of another length than d.
 //
 // # References
 //
@@ -33,10 +30,14 @@
 package lasso
 
 import (
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -47,33 +48,39 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// ErrParameter reports a parameter outside its range. Test with errors.Is.
-var ErrParameter = errors.New("lasso: invalid parameter")
+var (
+	// ErrParameter reports a parameter outside its range.
+	ErrParameter = errors.New("lasso: invalid parameter")
+	// ErrFile reports a file that [ReadVector] cannot read. The texts of such errors name lines,
+	// columns and positions, never a value.
+	ErrFile = errors.New("lasso: invalid file")
+)
 
 const badLen = "lasso: length mismatch"
 
-// Spec says how to draw an Instance.
+// Spec states how to draw an [Instance].
 type Spec struct {
 	N, D        int     // records and parameters, at least 1
 	Xi          float64 // ξ, the norm of every row, positive
 	AnchorNoise float64 // the standard deviation of θ_ref − θ_true, at least 0
 }
 
-// Instance is one draw of the data. It is synthetic or published, and not
-// private unless a caller reads private records into it.
+// Instance is one data set of the experiment. It prints as its dimensions, because a caller may
+// fill it with private records.
 type Instance struct {
 	X      *mat.Dense // n×d, rows xᵢ
 	Y      []float64  // n labels
-	Truth  []float64  // θ_true, d, nil if not known
-	Anchor []float64  // θ_ref, d, nil if there is none
+	Truth  []float64  // θ_true, d numbers; nil if unknown
+	Anchor []float64  // θ_ref, d numbers; nil if there is none
 	Xi     float64    // ξ
 }
 
-// largestNorm keeps products of numbers and their squares in float64.
+// largestNorm bounds norms, so that squares and products of numbers do not overflow.
 const largestNorm = 1e150
 
-// Generate draws an instance [CC26, §5.2]: xᵢ standard normal, rescaled to norm ξ; θ_true ~ N(0,
-// I); yᵢ = xᵢ'θ_true; θ_ref = θ_true + AnchorNoise·N(0, I). The error wraps ErrParameter.
+// Generate draws an instance [CC26, §5.2]: xᵢ is standard normal, rescaled to norm ξ; θ_true ~ N(0,
+// I); yᵢ = xᵢ'θ_true; θ_ref = θ_true + AnchorNoise·N(0, I). Equal sources give equal instances. The
+// error wraps [ErrParameter].
 func Generate(s Spec, src rand.Source) (*Instance, error) {
 	switch {
 	case s.N < 1:
@@ -112,25 +119,22 @@ func Generate(s Spec, src rand.Source) (*Instance, error) {
 // Dims returns n and d.
 func (in *Instance) Dims() (n, d int) { return in.X.Dims() }
 
-// String returns the dimensions.
-func (in *Instance) String() string {
-	if in == nil || in.X == nil {
-		return "lasso.Instance(0×0)"
+// Format writes the dimensions for every verb.
+func (in Instance) Format(f fmt.State, _ rune) {
+	n, d := 0, 0
+	if in.X != nil {
+		n, d = in.Dims()
 	}
-	n, d := in.Dims()
-	return fmt.Sprintf("lasso.Instance(%d×%d)", n, d)
+	fmt.Fprintf(f, "lasso.Instance(%d×%d)", n, d)
 }
 
-// Format prints String for every verb.
-func (in Instance) Format(f fmt.State, _ rune) { io.WriteString(f, in.String()) }
-
-// Data returns the records as erm.Data with declared bounds ‖xᵢ‖₂ ≤ ξ and |yᵢ| ≤ labelBound, into
-// which they are forced; 5ξ is a bound that few labels exceed. The error wraps erm.ErrData.
+// Data returns the records, forced into the declared bounds ‖xᵢ‖₂ ≤ ξ and |yᵢ| ≤ labelBound. Few
+// labels exceed 5ξ. The error wraps [erm.ErrData].
 func (in *Instance) Data(labelBound float64) (*erm.Data, error) {
 	return erm.NewDataDense(in.X, in.Y, loss.Bounds{Row: in.Xi, Label: labelBound})
 }
 
-// Problem returns Σᵢ ½(aᵢ'θ−bᵢ)² + λ‖θ‖₁ over [−κ, κ]ᵈ on data, which several problems may share.
+// Problem returns Σᵢ ½(aᵢ'θ−bᵢ)² + λ‖θ‖₁ over [−κ, κ]ᵈ. Several problems may share data.
 func Problem(data *erm.Data, lambda, kappa float64) *erm.Problem {
 	return &erm.Problem{
 		Data: data,
@@ -140,7 +144,7 @@ func Problem(data *erm.Data, lambda, kappa float64) *erm.Problem {
 	}
 }
 
-// Risk returns ½ mean (xᵢ'θ − yᵢ)², the empirical risk of the experiment. Not private.
+// Risk returns the empirical risk of the experiment, the mean of ½(xᵢ'θ − yᵢ)². Not private.
 func (in *Instance) Risk(theta []float64) float64 {
 	n, d := in.Dims()
 	if len(theta) != d {
@@ -152,4 +156,34 @@ func (in *Instance) Risk(theta []float64) float64 {
 		sum += r * r
 	}
 	return sum / (2 * float64(n))
+}
+
+// ReadVector reads a public vector of d numbers: a header line, then d lines of one finite number
+// each. The error wraps [ErrFile].
+func ReadVector(r io.Reader, d int) ([]float64, error) {
+	if r == nil {
+		return nil, fmt.Errorf("%w: the reader is nil", ErrFile)
+	}
+	lines, err := csv.NewReader(r).ReadAll()
+	var p *csv.ParseError
+	switch {
+	case errors.As(err, &p):
+		return nil, fmt.Errorf("%w: line %d, column %d: %w", ErrFile, p.Line, p.Column, p.Err)
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrFile, err)
+	case len(lines) < 2:
+		return nil, fmt.Errorf("%w: no numbers below a header line", ErrFile)
+	case len(lines[0]) != 1:
+		return nil, fmt.Errorf("%w: %d columns, want 1", ErrFile, len(lines[0]))
+	case len(lines)-1 != d:
+		return nil, fmt.Errorf("%w: %d numbers, want %d, one for each feature", ErrFile, len(lines)-1, d)
+	}
+	x := make([]float64, d)
+	for i := range x {
+		x[i], err = strconv.ParseFloat(strings.TrimSpace(lines[i+1][0]), 64)
+		if err != nil || math.IsNaN(x[i]) || math.IsInf(x[i], 0) {
+			return nil, fmt.Errorf("%w: number %d is not finite", ErrFile, i+1)
+		}
+	}
+	return x, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/loss"
@@ -41,7 +42,7 @@ func TestGenerate(t *testing.T) {
 	require.NotEqual(t, in.Y, other.Y)
 	require.Equal(t, other.Truth, other.Anchor, "no anchor noise")
 	require.Equal(t, "lasso.Instance(40×7)", fmt.Sprintf("%+v", in))
-	require.Equal(t, "lasso.Instance(0×0)", (&Instance{}).String())
+	require.Equal(t, "lasso.Instance(0×0)", fmt.Sprint(&Instance{}))
 	require.Panics(t, func() { in.Risk(zero[:3]) })
 }
 
@@ -79,7 +80,8 @@ func TestProblem(t *testing.T) {
 	}
 	p := Problem(data, 2, 0.5)
 	require.NoError(t, p.Check())
-	require.NoError(t, p.Certifiable())
+	_, err = p.Public(dp.Replace)
+	require.NoError(t, err)
 	require.Equal(t, prox.L1{Weight: 2}, p.Reg)
 	require.Equal(t, prox.Box{Lo: -0.5, Hi: 0.5}, p.Set)
 	_, err = in.Data(0)

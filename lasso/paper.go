@@ -15,62 +15,43 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// Method is one of the published methods. The zero value is invalid.
-type Method int
+// Method is one of the published methods. Other values, the empty one among them, are invalid.
+type Method string
 
 const (
-	LOP     Method = iota + 1 // linear perturbation, noise ∝ the gradient bound of the box
-	LOPClip                   // the same, gradients clipped
-	QOP                       // quadratic perturbation around the anchor
+	LOP     Method = "lop"      // linear perturbation; the noise is proportional to the gradient bound of the box
+	LOPClip Method = "lop-clip" // LOP with clipped gradients
+	QOP     Method = "qop"      // quadratic perturbation around the anchor
 )
 
-// String returns "lop", "lop-clip" or "qop", or a marker of an invalid value.
-func (m Method) String() string {
-	switch m {
-	case LOP:
-		return "lop"
-	case LOPClip:
-		return "lop-clip"
-	case QOP:
-		return "qop"
-	}
-	return fmt.Sprintf("invalid method %d", int(m))
-}
-
-// clipZeta is the published ζ of LOPClip.
+// clipZeta is the published ζ of [LOPClip].
 const clipZeta = 10000
 
-// maxNoise is the largest scale that noise.Normal takes.
+// maxNoise is the largest scale that noise.Normal accepts.
 const maxNoise = 0x1p1000
 
-// Paper holds the parameters of the published experiment [CC26, §5.2]. The
-// zero value is invalid; PublishedParameters has the published ones.
+// Paper holds the parameters of the published experiment [CC26, §5.2]. The zero value is invalid.
 type Paper struct {
-	Epsilon, Delta float64 // the privacy budget that was claimed
-	Lambda         float64 // λ ≥ 0
-	Iterations     int     // K ≥ 1 steps of the stochastic solver
+	Epsilon, Delta float64 // the privacy budget that was claimed; published: 0.5 and 0.01
+	Lambda         float64 // λ ≥ 0; published: 1
+	Iterations     int     // K ≥ 1 steps of the stochastic solver; published: 1000
 }
 
-// PublishedParameters returns ε = 0.5, δ = 0.01, λ = 1, K = 1000.
-func PublishedParameters() Paper {
-	return Paper{Epsilon: 0.5, Delta: 0.01, Lambda: 1, Iterations: 1000}
-}
-
-// Experiment is the published procedure on one instance. It is safe for
-// concurrent use. None of what it returns is private.
+// Experiment is the published procedure on one instance. It is safe for concurrent use. Not
+// private: nothing that its methods return is.
 type Experiment struct {
 	paper  Paper
 	in     *Instance
 	norm   []float64 // ‖xᵢ‖₂
-	maxY   float64   // max y, as published: of private labels, and without |·|
+	maxY   float64   // max y as published: of private labels, without |·|
 	smooth float64   // L
 	dof    float64   // m
 	sigma2 float64   // σ² of QOP
 }
 
-// Experiment prepares the procedure for an instance, which must have an anchor
-// and is not copied. sigma2 is σ² of QOP, published for ε₁ = ε, δ₁ = δ₃ = δ/2, m = 2d,
-// L = dξ² and ρ = 1 (qop.Published). The error wraps ErrParameter.
+// Experiment prepares the procedure for an instance. The instance must have an anchor and is not
+// copied. sigma2 is σ² of [QOP]: the published one is at ε₁ = ε, δ₁ = δ₃ = δ/2,
+// m = 2d, L = dξ² and ρ = 1. The error wraps [ErrParameter].
 func (p Paper) Experiment(in *Instance, sigma2 float64) (*Experiment, error) {
 	switch {
 	case in == nil || in.X == nil || in.X.IsEmpty():
@@ -88,8 +69,8 @@ func (p Paper) Experiment(in *Instance, sigma2 float64) (*Experiment, error) {
 	}
 	n, d := in.Dims()
 	if len(in.Y) != n || len(in.Anchor) != d {
-		return nil, fmt.Errorf("%w: the instance has %d labels for %d rows and an anchor of length %d for %d features, want as many",
-			ErrParameter, len(in.Y), n, len(in.Anchor), d)
+		return nil, fmt.Errorf("%w: the instance has %d labels for %d rows and an anchor of length %d for %d features, "+
+			"want as many", ErrParameter, len(in.Y), n, len(in.Anchor), d)
 	}
 	e := &Experiment{
 		paper:  p,
@@ -112,15 +93,15 @@ func (e *Experiment) L() float64 { return e.smooth }
 // Dof returns m = 2d.
 func (e *Experiment) Dof() float64 { return e.dof }
 
-// Linear holds the published constants of LOP and LOPClip.
+// Linear holds the published constants of [LOP] and [LOPClip].
 type Linear struct {
 	Ridge float64 // Δ = 2L/ε
 	Zeta  float64 // ζ = (κ√d·ξ√d + max y)·ξ√d for LOP, 10000 for LOPClip
-	Noise float64 // s = ζ√(8 ln(2/δ) + 4ε)/ε [KST12], half of what replacement needs
+	Noise float64 // s = ζ√(8 ln(2/δ) + 4ε)/ε [KST12], half the scale that replacement needs
 	Omega float64 // ω = 1/(nL + Δ)
 }
 
-// Linear returns the constants of LOP or LOPClip at κ.
+// Linear returns the constants of [LOP] or [LOPClip] at κ.
 func (e *Experiment) Linear(m Method, kappa float64) Linear {
 	n, d := e.in.Dims()
 	eps, root := e.paper.Epsilon, math.Sqrt(float64(d))
@@ -133,27 +114,27 @@ func (e *Experiment) Linear(m Method, kappa float64) Linear {
 	return c
 }
 
-// Omega returns the step size ω = 1/(nL + σ²λ_max(W)) of QOP.
+// Omega returns the step size ω = 1/(nL + σ²λ_max(W)) of [QOP].
 func (e *Experiment) Omega(maxEig float64) float64 {
 	n, _ := e.in.Dims()
 	return 1 / (float64(n)*e.smooth + e.sigma2*maxEig)
 }
 
-// Solve draws a perturbation from src, runs the stochastic three-operator
-// splitting of the paper from 0,
+// Solve draws a perturbation from src and runs the stochastic three-operator splitting of the paper
+// from x = 0,
 //
-//	θ = prox_{ωr}(x);  z = P_box(2θ − x − ωn gᵢ(θ));  x ← x + (k+1)^−0.502 (z − θ)
+//	θ = prox_{ωr}(x);  z = P_box(2θ − x − ωn gᵢ(θ));  x ← x + (k+1)^−0.502 (z − θ),
 //
-// with uniform i, and returns the θ of step K−1 as published: before the last update of x, and not
-// projected on the box. gᵢ is the gradient of ½(xᵢ'θ−yᵢ)² plus 1/n of the perturbation's. LOPClip
-// replaces the gradient of a record that is longer than ζ by its *unit* vector, as published, where
-// the vector of norm ζ is meant.
+// where i is uniform and gᵢ is the gradient of ½(xᵢ'θ−yᵢ)² plus 1/n of that of the perturbation. As
+// published, it returns the θ of step K−1, before the last update of x and not projected on the
+// box, and [LOPClip] replaces a gradient longer than ζ by its unit vector instead of the vector of
+// norm ζ.
 //
-// The error wraps ErrParameter for an invalid method, κ or source, or is the context's.
+// The error wraps [ErrParameter] for an invalid method, κ or source, or is that of ctx.
 func (e *Experiment) Solve(ctx context.Context, m Method, kappa float64, src rand.Source) ([]float64, error) {
 	switch {
-	case m < LOP || m > QOP:
-		return nil, fmt.Errorf("%w: %v, want LOP, LOPClip or QOP", ErrParameter, m)
+	case m != LOP && m != LOPClip && m != QOP:
+		return nil, fmt.Errorf("%w: invalid method %q, want LOP, LOPClip or QOP", ErrParameter, string(m))
 	case !(kappa > 0) || math.IsInf(kappa, 1):
 		return nil, fmt.Errorf("%w: kappa = %v, want a positive finite half-width of the box", ErrParameter, kappa)
 	case src == nil:
@@ -179,7 +160,7 @@ func (e *Experiment) Solve(ctx context.Context, m Method, kappa float64, src ran
 	return res.X, nil
 }
 
-// draw returns the smooth part with fresh noise, and its step size.
+// draw returns the smooth part of the problem with fresh noise, and its step size.
 func (e *Experiment) draw(m Method, kappa float64, src rand.Source) (f *terms, omega float64, err error) {
 	n, d := e.in.Dims()
 	raw := e.in.X.RawMatrix()
@@ -189,7 +170,7 @@ func (e *Experiment) draw(m Method, kappa float64, src rand.Source) (f *terms, o
 		if err := randmat.Wishart(w, e.dof, src); err != nil {
 			return nil, 0, err
 		}
-		// A step size needs λ_max(W) to a few digits, not proved.
+		// A few digits of λ_max(W) are enough for a step size; they need no proof.
 		top, residual := randmat.RitzMax(w)
 		omega = e.Omega(top + residual)
 		f.center = e.in.Anchor
@@ -197,9 +178,9 @@ func (e *Experiment) draw(m Method, kappa float64, src rand.Source) (f *terms, o
 		f.y0 = make([]float64, d)
 	} else {
 		c := e.Linear(m, kappa)
-		if !(math.Abs(c.Noise) <= maxNoise && c.Omega > 0) { // s < 0 where max y is: a law that is symmetric
-			return nil, 0, fmt.Errorf("%w: Epsilon = %v gives the noise scale s = %v and the step size ω = %v, want |s| ≤ %.2g and ω > 0: take a "+
-				"larger Epsilon", ErrParameter, e.paper.Epsilon, c.Noise, c.Omega, maxNoise)
+		if !(math.Abs(c.Noise) <= maxNoise && c.Omega > 0) { // s < 0 if max y < 0: same law, as the noise is symmetric
+			return nil, 0, fmt.Errorf("%w: Epsilon = %v gives the noise scale s = %v and the step size ω = %v, "+
+				"want |s| ≤ %.2g and ω > 0: take a larger Epsilon", ErrParameter, e.paper.Epsilon, c.Noise, c.Omega, maxNoise)
 		}
 		omega = c.Omega
 		f.ridge = c.Ridge
@@ -213,7 +194,7 @@ func (e *Experiment) draw(m Method, kappa float64, src rand.Source) (f *terms, o
 	return f, omega, nil
 }
 
-// scaled returns both triangles of s·w, row-major.
+// scaled returns s·w with both triangles, row-major.
 func scaled(s float64, w *mat.SymDense) []float64 {
 	d := w.SymmetricDim()
 	raw := w.RawSymmetric()

@@ -23,10 +23,13 @@ import (
 // figureSigma2 is σ² of the published figure, of d = 100 and L = dξ² = 2500.
 const figureSigma2 = 101015630929013.104 * 2500
 
+// published holds the published parameters.
+var published = Paper{Epsilon: 0.5, Delta: 0.01, Lambda: 1, Iterations: 1000}
+
 func small(t testing.TB, n, d int) (*Instance, *Experiment) {
 	in, err := Generate(Spec{N: n, D: d, Xi: 5, AnchorNoise: 0.1}, noise.Reproducible(5))
 	require.NoError(t, err)
-	e, err := PublishedParameters().Experiment(in, figureSigma2)
+	e, err := published.Experiment(in, figureSigma2)
 	require.NoError(t, err)
 	return in, e
 }
@@ -53,22 +56,23 @@ func TestLinearConstants(t *testing.T) {
 func TestSolveFollowsThePublishedSteps(t *testing.T) {
 	const n, d, kappa, steps = 12, 4, 0.7, 50
 	in, _ := small(t, n, d)
-	p := PublishedParameters()
+	p := published
 	p.Iterations = steps
 	e, err := p.Experiment(in, figureSigma2)
 	require.NoError(t, err)
 	for _, m := range []Method{LOP, LOPClip, QOP} {
-		got, err := e.Solve(context.Background(), m, kappa, noise.Reproducible(9, m.String()))
+		got, err := e.Solve(context.Background(), m, kappa, noise.Reproducible(9, string(m)))
 		require.NoError(t, err)
 
-		src := noise.Reproducible(9, m.String())
+		src := noise.Reproducible(9, string(m))
 		f, omega, err := e.draw(m, kappa, src)
 		require.NoError(t, err)
 		var picks []int
 		counter := &counting{terms: f, picks: &picks}
 		res, err := splitting.Solve(context.Background(),
 			splitting.Problem{F: counter, G: prox.L1{Weight: 1}, H: prox.Box{Lo: -kappa, Hi: kappa}},
-			make([]float64, d), &splitting.Settings{Iterations: steps, Tolerance: -1, Src: src}, &splitting.StochasticTOS{StepSize: omega})
+			make([]float64, d), &splitting.Settings{Iterations: steps, Tolerance: -1, Src: src},
+			&splitting.StochasticTOS{StepSize: omega})
 		require.NoError(t, err)
 		require.Equal(t, got, res.X, "equal sources, equal points")
 		require.Len(t, picks, steps)
@@ -98,7 +102,7 @@ func TestSolveFollowsThePublishedSteps(t *testing.T) {
 			}
 		}
 		// 50 steps of a nonexpansive iteration on numbers near 1.
-		require.InDeltaSlice(t, theta, got, 1e-12, m.String())
+		require.InDeltaSlice(t, theta, got, 1e-12, string(m))
 	}
 }
 
@@ -132,8 +136,7 @@ func TestTermsAreGradients(t *testing.T) {
 		require.InDeltaSlice(t, full, sum, 1e-13*scale)
 		f.GradTerms(sum, x, []int{0, 1, 2, 3, 4, 5, 6, 7, 8})
 		require.InDeltaSlice(t, full, sum, 1e-13*scale)
-		// f is quadratic, so central differences are exact but for rounding,
-		// 1e-16·|f|/h.
+		// f is quadratic, so central differences are exact but for rounding, 1e-16·|f|/h.
 		for j := range x {
 			const h = 0.5
 			y := append([]float64(nil), x...)
@@ -147,7 +150,8 @@ func TestTermsAreGradients(t *testing.T) {
 
 // The published clip, unlike a norm clip, leaves unit vectors.
 func TestClipDefect(t *testing.T) {
-	f := &terms{n: 1, d: 2, stride: 2, x: []float64{3, 4}, y: []float64{0}, norm: []float64{5}, zeta: 10, linear: make([]float64, 2)}
+	f := &terms{n: 1, d: 2, stride: 2, x: []float64{3, 4}, y: []float64{0}, norm: []float64{5}, zeta: 10,
+		linear: make([]float64, 2)}
 	g := make([]float64, 2)
 	f.GradTerms(g, []float64{0.2, 0.2}, []int{0}) // 1.4·(3, 4), norm 7 ≤ ζ
 	require.InDeltaSlice(t, []float64{4.2, 5.6}, g, 1e-14)
@@ -157,7 +161,7 @@ func TestClipDefect(t *testing.T) {
 
 func TestExperimentErrors(t *testing.T) {
 	in, e := small(t, 4, 2)
-	good := PublishedParameters()
+	good := published
 	for name, change := range map[string]func(*Paper, *Instance){
 		"Lambda":     func(p *Paper, _ *Instance) { p.Lambda = -1 },
 		"Iterations": func(p *Paper, _ *Instance) { p.Iterations = 0 },
@@ -181,8 +185,8 @@ func TestExperimentErrors(t *testing.T) {
 	}
 
 	ctx := context.Background()
-	_, err = e.Solve(ctx, 0, 1, noise.Reproducible(1))
-	require.ErrorContains(t, err, "invalid method 0")
+	_, err = e.Solve(ctx, "", 1, noise.Reproducible(1))
+	require.ErrorContains(t, err, `invalid method ""`)
 	_, err = e.Solve(ctx, LOP, 0, noise.Reproducible(1))
 	require.ErrorContains(t, err, "kappa")
 	_, err = e.Solve(ctx, LOP, 1, nil)
@@ -201,14 +205,13 @@ func TestExperimentErrors(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// The published ζ has max y without |·|: where all labels are negative and the
-// box is small, ζ and s are negative. The program multiplies normal deviates by
-// s, which is the law of |s|.
+// The published ζ has max y without |·|: where all labels are negative and the box is small, ζ and
+// s are negative. The program multiplies normal deviates by s, which is the law of |s|.
 func TestNegativeZeta(t *testing.T) {
 	in, _ := small(t, 4, 2)
 	below := *in
 	below.Y = []float64{-9, -8, -7, -6}
-	e, err := PublishedParameters().Experiment(&below, figureSigma2)
+	e, err := published.Experiment(&below, figureSigma2)
 	require.NoError(t, err)
 	const kappa = 1e-3
 	require.Negative(t, e.Linear(LOP, kappa).Noise)
@@ -219,9 +222,9 @@ func TestNegativeZeta(t *testing.T) {
 	}
 }
 
-// published opens a file of the published experiment, which is not part of
+// publishedFile opens a file of the published experiment, which is not part of
 // this repository: PRIVOPT_DATA names the folder that holds fig2.
-func published(t testing.TB, name string) *os.File {
+func publishedFile(t testing.TB, name string) *os.File {
 	dir := os.Getenv("PRIVOPT_DATA")
 	if dir == "" {
 		t.Skip("PRIVOPT_DATA is not set: it names the folder that holds fig2/problem.csv, anchor.csv and reference.csv")
@@ -235,7 +238,7 @@ func published(t testing.TB, name string) *os.File {
 // reference reads reference.csv: the means and standard deviations over 10
 // runs of the authors' program.
 func reference(t testing.TB) (rows []map[string]float64) {
-	text, err := csv.NewReader(published(t, "reference.csv")).ReadAll()
+	text, err := csv.NewReader(publishedFile(t, "reference.csv")).ReadAll()
 	require.NoError(t, err)
 	for _, fields := range text[1:] {
 		row := map[string]float64{}
@@ -251,7 +254,7 @@ func reference(t testing.TB) (rows []map[string]float64) {
 // The published curves, rerun on the published data: means over 100 runs agree
 // with the authors' means over 10 runs within 6 standard errors.
 func TestPublishedFigure(t *testing.T) {
-	lines, err := csv.NewReader(published(t, "problem.csv")).ReadAll()
+	lines, err := csv.NewReader(publishedFile(t, "problem.csv")).ReadAll()
 	require.NoError(t, err)
 	n, d := len(lines)-1, len(lines[0])-1
 	in := &Instance{X: mat.NewDense(n, d, nil), Y: make([]float64, n), Xi: 5}
@@ -264,28 +267,30 @@ func TestPublishedFigure(t *testing.T) {
 		in.X.SetRow(i, row[:d])
 		in.Y[i] = row[d]
 	}
-	in.Anchor, err = ReadVector(published(t, "anchor.csv"), d)
+	in.Anchor, err = ReadVector(publishedFile(t, "anchor.csv"), d)
 	require.NoError(t, err)
-	e, err := PublishedParameters().Experiment(in, figureSigma2)
+	e, err := published.Experiment(in, figureSigma2)
 	require.NoError(t, err)
 	ref := reference(t)
 	require.Len(t, ref, 100)
 	const runs = 100
 	for _, m := range []Method{LOP, LOPClip, QOP} {
-		t.Run(m.String(), func(t *testing.T) {
+		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()
 			for _, k := range []int{0, 11, 22, 33, 44, 50, 55, 66, 77, 99} {
 				row := ref[k]
 				risks := make([]float64, runs)
 				for r := range risks {
-					theta, err := e.Solve(context.Background(), m, row["kappa"], noise.Reproducible(1, m.String(), strconv.Itoa(k), strconv.Itoa(r)))
+					theta, err := e.Solve(context.Background(), m, row["kappa"], noise.Reproducible(1, string(m), strconv.Itoa(k),
+						strconv.Itoa(r)))
 					require.NoError(t, err)
 					risks[r] = in.Risk(theta)
 				}
 				mean, sd := stat.MeanStdDev(risks, nil)
-				want, wantSD := row[m.String()], row[m.String()+"-sd"]
+				want, wantSD := row[string(m)], row[string(m)+"-sd"]
 				se := math.Sqrt(wantSD*wantSD/10 + sd*sd/runs)
-				t.Logf("κ = %-10.4g mean %-12.6g sd %-10.3g reference %-12.6g sd %-10.3g  z = %.2f", row["kappa"], mean, sd, want, wantSD,
+				t.Logf("κ = %-10.4g mean %-12.6g sd %-10.3g reference %-12.6g sd %-10.3g  z = %.2f", row["kappa"], mean, sd, want,
+					wantSD,
 					(mean-want)/se)
 				require.LessOrEqual(t, math.Abs(mean-want), 6*se, "κ index %d", k)
 			}

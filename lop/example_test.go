@@ -55,20 +55,20 @@ func ExampleMechanism_Calibrate() {
 		Constants: loss.Constants{Lipschitz: 1, Smoothness: 0.25, Rank: 1, Structure: loss.GLM},
 	}
 	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
-	for _, c := range []lop.Calibration{lop.Sharp, lop.Kifer} {
+	for _, c := range []lop.Calibration{lop.Sharp, lop.Kifer} { // the best proved, and the published one
 		plan, err := (&lop.Mechanism{Calibration: c, Radius: 1}).Calibrate(q, b)
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
 		p := plan.Params()
-		fmt.Printf("%v: σ = %.2f, Δ = %.1f, excess risk ≤ %.1f\n", c, p.Sigma, p.Ridge, p.ExcessBound)
+		fmt.Printf("%s: σ = %.2f, Δ = %.1f, excess risk ≤ %.1f\n", p.Theorem, p.Sigma, p.Ridge, p.ExcessBound)
 	}
 	plan, err := (&lop.Mechanism{Ridge: 0.1}).Calibrate(q, b)
 	fmt.Println(plan, err)
 	// Output:
-	// sharp: σ = 8.64, Δ = 39.3, excess risk ≤ 38.7
-	// kifer: σ = 22.14, Δ = 99.0, excess risk ≤ 99.0
+	// lop.joint/2: σ = 8.64, Δ = 39.3, excess risk ≤ 38.7
+	// lop.kifer/2: σ = 22.14, Δ = 99.0, excess risk ≤ 99.0
 	// an empty plan lop: dp: privacy condition not met: Ridge = 0.1 gives c = 1.2527629684953692 ≥ ε = 0.9899999999999999 of the objective, so no noise is enough; want Ridge > 0.1478210171844061, or 0 for automatic
 }
 

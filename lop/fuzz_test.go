@@ -31,7 +31,8 @@ func sound(t *testing.T, plan *Plan, b dp.Budget) {
 	t.Helper()
 	p := plan.Params()
 	for name, v := range map[string]float64{
-		"Sigma": p.Sigma, "Rate": p.Rate, "C": p.C, "S": p.S, "OutputSigma": p.OutputSigma, "OutputRate": p.OutputRate,
+		"Sigma": p.Sigma, "Rate": p.Rate, "Curvature": p.Curvature, "Shift": p.Shift,
+		"OutputSigma": p.OutputSigma, "OutputRate": p.OutputRate,
 		"Grid": p.Grid, "Sensitivity": p.Sensitivity,
 	} {
 		require.True(t, v >= 0 && !math.IsInf(v, 1), "%s = %v in %+v", name, v, p)
@@ -74,7 +75,8 @@ func FuzzParams(f *testing.F) {
 		if dim > 1e6 {
 			return
 		}
-		constants := loss.Constants{Lipschitz: lipschitz, Smoothness: smoothness, Rank: int(bits>>6) % 5, Structure: loss.Structure(bits % 6)}
+		constants := loss.Constants{Lipschitz: lipschitz, Smoothness: smoothness, Rank: int(bits>>6) % 5,
+			Structure: loss.Structure(bits % 6)}
 		q := erm.Public{
 			Dim: dim, Records: int(bits>>9) * 10, Modulus: modulus, Radius: radius, Constants: constants, OnSet: constants,
 			Linear: bits>>8&1 == 1, Monotone: bits>>9&1 == 1,
@@ -85,7 +87,8 @@ func FuzzParams(f *testing.F) {
 			Share: float64(bits>>10%4) / 4,
 		}
 		o := &Output{Relation: m.Relation, Ridge: m.Ridge}
-		for name, calibrate := range map[string]func(erm.Public, dp.Budget) (*Plan, error){"lop": m.Calibrate, "output": o.Calibrate} {
+		for name, calibrate := range map[string]func(erm.Public, dp.Budget) (*Plan, error){"lop": m.Calibrate,
+			"output": o.Calibrate} {
 			plan, err := calibrate(q, b)
 			if err != nil {
 				require.Nil(t, plan, name)
@@ -140,13 +143,14 @@ func FuzzFit(f *testing.F) {
 		b := dp.Budget{Epsilon: eps, Delta: delta}
 		m := &Mechanism{Relation: dp.Relation(bits >> 5 & 3), Calibration: Calibration(bits >> 7 & 3)}
 		*[]*float64{&m.Ridge, &m.Radius, &m.Clip, &m.Cover}[bits>>11&3] = field
-		o := &Output{Relation: m.Relation, Ridge: m.Ridge, Radius: m.Radius, Clip: m.Clip, Cover: m.Cover}
+		o := &Output{Relation: m.Relation, Ridge: m.Ridge, Radius: m.Radius, Cover: m.Cover}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		if bits>>13&1 == 1 {
 			cancel()
 		}
-		for name, fit := range map[string]func(context.Context, *erm.Problem, dp.Budget, rand.Source) (*dp.Release, error){"lop": m.Fit,
+		for name, fit := range map[string]func(context.Context, *erm.Problem, dp.Budget, rand.Source) (*dp.Release,
+			error){"lop": m.Fit,
 			"output": o.Fit} {
 			r, err := fit(ctx, p, b, noise.Reproducible(uint64(bits)))
 			if err != nil {

@@ -3,81 +3,61 @@
 //
 //	J(θ) = Σᵢ ℓ(θ;aᵢ,bᵢ) + r(θ) + (Δ/2)‖θ‖² + ⟨b,θ⟩   over θ ∈ C,
 //
-// with Gaussian b, or b of density ∝ exp(−a‖b‖) for a pure guarantee. Two
-// variants share its type Plan: LOP-Clip (Mechanism.Clip), for losses with
-// unbounded gradients, and output perturbation (Output), the baseline.
+// with Gaussian b, or b of density ∝ exp(−a‖b‖) for a pure guarantee. [Mechanism] plans and fits;
+// its field Clip makes it LOP-Clip, for losses with unbounded gradients. [Output] is output
+// perturbation, the baseline. See the example of [Mechanism.Fit].
 //
 // # When to use it
 //
-// Losses φ(⟨a,θ⟩;b) with bounded φ′ and φ″, in moderate dimension: Mechanism
-// with everything automatic. Unbounded φ′, as in least squares: a bounded Set,
-// or better Clip, because the noise is proportional to the bound on the
-// gradient. Losses that are not of that form: a pure budget, where the
-// structure of the gradient does not matter; or Output, which needs no
-// structure. Kinked losses: loss.Moreau of them. Choose δ well below 1/n.
+// Losses φ(⟨a,θ⟩;b) with bounded φ′ and φ″, in moderate dimension: Mechanism with everything
+// automatic. Unbounded φ′, as in least squares: a bounded Set, or better Clip, because the noise is
+// proportional to the bound on the gradient. Losses that are not of that form: a pure budget, for
+// which the structure of the gradient does not matter, or Output, which needs no structure. Losses
+// with kinks: [loss.Moreau] of them. Choose δ well below 1/n.
 //
 // # What a release is
 //
-// Computers return points near a minimizer. The released point is that point,
-// rounded to a public grid, plus integer noise of exact law, projected on C. The
-// point lies within R (Cover) of the exact minimizer, and the noise hides
-// differences of 2R and of the rounding. R is fixed before any record is read and
-// is no less than what float64 arithmetic is sure to reach on every data set, so
-// that nothing is withheld; the noise takes a small share of the budget (Share). Package
-// internal/release holds the proof.
+// Computers return points near a minimizer. The released point is such a point rounded to a public
+// grid, plus integer noise of an exactly known law, projected on C. The point lies within R (Cover)
+// of the exact minimizer, and the noise hides differences of 2R and of the rounding. R is fixed
+// before any record is read, and no less than float64 arithmetic certainly reaches on every data
+// set; so no release is withheld. The noise takes a small share of the budget (Share). Proof:
+// docs/theory/release.md.
 //
 // # Theorems
 //
 //	identifier              statement for θ̂ (add ν)                      needs
 //	lop.joint/2             θ̂ and ν in one of the next five curves        theirs
 //	lop.curve/2             loss ≤ c + s²/2 + sχ_q, sharp curve           smooth loss, δ > 0
-//	lop.monotone/2          loss ≤ c + max(0, s²/2 + sN)                  the same, AddRemove, sign of φ′ fixed per record
-//	lop.envelope/1          gradient and curvature of a record together   a loss of ⟨a,θ⟩, AddRemove, δ > 0
+//	lop.monotone/2          loss ≤ c + max(0, s²/2 + sN)                  AddRemove, fixed sign
+//	lop.envelope/1          gradient and curvature of a record together   ⟨a,θ⟩, AddRemove, δ > 0
 //	lop.envelope-replace/1  removing and adding one after the other       the same, Replace
 //	lop.simplex/1           gradients are differences in the simplex      loss.Multinomial, δ > 0
-//	lop.renyi/1             curvature in second order; θ̂ alone or with ν  smooth loss without an envelope, δ > 0
-//	lop.kifer/2             σ = G√(8 ln(2/δ)+4ε)/ε, Δ ≥ 2ρβ/ε [KST12]     as lop.curve/2, q ≤ 2; G = 2L under Replace
+//	lop.renyi/1             curvature in second order; θ̂ alone or with ν  no envelope, δ > 0
+//	lop.kifer/2             σ = G√(8 ln(2/δ)+4ε)/ε, Δ ≥ 2ρβ/ε [KST12]     as lop.curve/2, q ≤ 2
 //	lop.pure/2              a = (ε−c)/G, c = ρ log1p(β/Δ)                 smooth loss, δ = 0
-//	lop.envelope-pure/1     the same with gradient and curvature together a loss of ⟨a,θ⟩, δ = 0
+//	lop.envelope-pure/1     gradient and curvature together (pure)         ⟨a,θ⟩, δ = 0
 //	lop.cms11/2             a = (ε−c)/G, c = 2 log1p(β/Δ) [CMS11]         smooth loss, ρ = 1, δ = 0
 //	lop.kifer-pure/2        a = ε/(2G), Δ ≥ 2ρβ/ε [KST12]                 smooth loss, δ = 0
-//	lop.output/2            Gaussian ν hides G/μ + 2R                     bounded gradients, smooth loss, δ > 0
-//	lop.output-pure/2       the same, ν of density ∝ exp(−a‖ν‖)           bounded gradients, smooth loss, δ = 0
+//	lop.output/2            Gaussian ν hides G/μ + 2R                     smooth loss, L < ∞, δ > 0
+//	lop.output-pure/2       the same, ν of density ∝ exp(−a‖ν‖)           smooth loss, L < ∞, δ = 0
 //
-// Each is a statement about the program, on data sets of at most Params.MaxRecords
-// records. Sharp takes the least noise of all that apply, lop.joint/2 for δ > 0 if that
-// needs less than a share of ε and δ for ν, and names it in the certificate. Proofs stand in
-// docs/theory/linear.md.
+// In the table ⟨a,θ⟩ stands for a smooth loss φ(⟨a,θ⟩;b), and q for the dimension of the change of
+// the gradient: ρ or, under Replace, 2ρ, at most d. Each theorem is a statement about the program,
+// on data sets of at most Params.MaxRecords records. The certificate names the theorem with the
+// least noise; for δ > 0 this is lop.joint/2 unless a share of ε and δ for ν needs less. The
+// letters and the proofs are in docs/theory/linear.md and docs/theory/renyi.md.
 //
-// The envelope theorems count the gradient and the curvature of a record at the
-// released point together: a logistic record with gradient p has curvature p(1−p), so
-// that none has a large one of both. From Δ = 1/ε on (2/ε under Replace) such losses
-// pay nothing for their curvature. Which losses declare an envelope is a matter of
-// package loss (loss.Envelope); the others count with their Smoothness.
+// A logistic record with a gradient of norm p has curvature at most p(1−p): the two are never large
+// together. The envelope theorems use this, so that such losses pay nothing for their curvature
+// from Δ = 1/ε on (2/ε under Replace). Which losses have an envelope is documented at
+// [loss.Envelope]; for the others, every record counts with its Smoothness.
 //
-// All hold for every convex C and r that do not depend on the records, by
-// approximation with smooth functions on ℝᵈ. "Smooth" means a Lipschitz
-// gradient; a Hessian need only exist almost everywhere, so Huber's loss is
-// admitted. L, β and ρ must hold on ℝᵈ, or on C for losses φ(⟨a,θ⟩;b).
-//
-// The Gaussian theorems need the gradient of one record to stay in a subspace
-// that does not move with θ, of dimension ρ: the released θ is a function of
-// b, so that ⟨b, change of the gradient⟩ is not Gaussian otherwise. A loss that
-// promises only a Hessian of low rank is calibrated with q = d.
-//
-// # Notation
-//
-//	n, d         records; parameters
-//	L, β, ρ      loss.Constants.Lipschitz, Smoothness, Rank
-//	G            2L under Replace, L under AddRemove
-//	b, σ, a      the linear perturbation; Params.Sigma or Params.Rate
-//	Δ, μ_r, μ    Params.Ridge; Params.Modulus; their sum
-//	c            Params.C = ρ log1p(β/μ), what the curvature costs
-//	s            Params.S = G/σ
-//	q            dimension of the change of the gradient: ρ or, under Replace, 2ρ, at most d
-//	χ_q, N       norm of a standard normal vector of ℝ^q; a standard normal
-//	B            Mechanism.Radius
-//	R, ν         Params.Cover; the output noise
+// All theorems hold for every convex C and r that do not depend on the records. "Smooth" means a
+// Lipschitz gradient: Huber's loss is smooth. L, β and ρ must hold on ℝᵈ, or on C for losses
+// φ(⟨a,θ⟩;b). The Gaussian theorems need the gradient of one record to stay in a subspace of
+// dimension ρ that does not move with θ. A loss that promises only a Hessian of low rank is
+// calibrated with q = d.
 //
 // # References
 //
@@ -97,42 +77,33 @@ package lop
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/internal/perturb"
 )
 
-// ErrMechanism reports a field of Mechanism or Output outside its range, or an
-// empty Plan. Test with errors.Is.
-var ErrMechanism = linear.ErrProblem
+// ErrMechanism reports a field of [Mechanism] or [Output] outside its range, or an empty [Plan].
+// Test with errors.Is.
+var ErrMechanism = perturb.ErrMechanism
 
-// Calibration chooses the constants of Mechanism: Sharp, Kifer or CMS11.
+// Calibration chooses the constants of [Mechanism].
 type Calibration int
 
 const (
 	// Sharp takes the tightest bound that is proved.
 	Sharp = Calibration(linear.Sharp)
-	// Kifer takes the published constants of [KST12], with G = 2L under
-	// Replace where the paper prints L: no proof covers the printed ones.
+	// Kifer takes the published constants of [KST12], with G = 2L under Replace instead of the L in
+	// the paper, for which there is no proof.
 	Kifer = Calibration(linear.Kifer)
 	// CMS11 takes the published constants of [CMS11], for a pure budget.
 	CMS11 = Calibration(linear.CMS11)
 )
 
-// String returns "sharp", "kifer", "cms11" or a marker of an invalid value.
-func (c Calibration) String() string {
-	if names := [...]string{"sharp", "kifer", "cms11"}; c >= 0 && int(c) < len(names) {
-		return names[c]
-	}
-	return fmt.Sprintf("invalid calibration %d", int(c))
-}
-
-// Mechanism is linear objective perturbation. Its fields are public; the zero
-// value means the documented defaults and asks for nothing but a bounded Set
-// or a Radius.
+// Mechanism is linear objective perturbation. Its fields are public. The zero value means the
+// documented defaults and needs only a bounded Set or a Radius.
 type Mechanism struct {
 	// Relation of neighboring data sets; 0 means dp.Replace.
 	Relation dp.Relation
@@ -141,58 +112,62 @@ type Mechanism struct {
 	// Ridge is Δ ≥ 0, the weight of (Δ/2)‖θ‖². 0 means automatic: the Δ with the
 	// least Params.ExcessBound; Kifer without a Radius takes 2ρβ/ε − μ_r.
 	Ridge float64
-	// Radius is B ≥ ‖θ₀‖₂, a public guess at the size of the solution that
-	// automatic Ridge is tuned for. It costs no privacy. 0 means the radius of the
-	// problem's Set where that is finite.
+	// Radius is B ≥ ‖θ₀‖₂, a public guess at the size of the solution, for which the automatic
+	// Ridge is best. It costs no privacy. 0 means the radius of the Set if that is finite.
 	Radius float64
-	// Clip, if positive, clips the gradient of every record at this norm, by
-	// continuing the loss linearly: loss.Clipped. L is then at most Clip, on ℝᵈ
-	// too. Refused for losses that are not loss.Linear.
+	// Clip, if positive, clips the gradient of every record at this norm, by continuing the loss
+	// linearly ([loss.Clipped]). L is then at most Clip, on ℝᵈ too. Only for losses that are
+	// [loss.Linear].
 	Clip float64
-	// Cover is R > 0; 0 means the largest of 1e-11·B, what float64 arithmetic is sure
-	// to reach (erm.Public.Floor), and the R whose output noise is at most a
-	// thirty-second of what b does to the minimizer. Less than the second is refused.
+	// Cover is R > 0. 0 means the largest of 1e-11·B, the distance that float64 arithmetic certainly
+	// reaches ([erm.Public.Floor]; a smaller Cover is refused), and the R whose output noise is at
+	// most 1/32 of the displacement that b causes.
 	Cover float64
-	// Share spent on the output noise, in (0, 1): of ε and of δ, 0.01 by default; or,
-	// where one curve accounts for the minimizer and its output noise (lop.joint/2), of
-	// the square of the sensitivity over the noise, 0.001 by default.
+	// Share spent on the output noise, in (0, 1): of ε and of δ, 0.01 by default; or, if one curve
+	// accounts for the minimizer and its output noise (lop.joint/2), of the square of the ratio of
+	// sensitivity to noise, 0.001 by default.
 	Share float64
-	// Trace, if not nil, is called at the end of every solve. Not private: what
-	// it receives is a function of the records.
+	// Trace, if not nil, is called at the end of every solve. Not private: its argument
+	// depends on the records.
 	Trace func(erm.Trace)
 }
 
-func (m *Mechanism) settings() Settings { return Settings{Mechanism: *cmp.Or(m, new(Mechanism))} }
+func (m *Mechanism) settings() perturb.Settings {
+	m = cmp.Or(m, new(Mechanism))
+	return perturb.Settings{
+		Package: "lop", Relation: m.Relation, Calibration: linear.Calibration(m.Calibration), Ridge: m.Ridge,
+		Radius: m.Radius, Clip: m.Clip, Cover: m.Cover, Share: m.Share, Trace: m.Trace,
+	}
+}
 
-// Fit releases an approximate minimizer of p under the budget b: it plans, draws
-// b, solves, adds the output noise and projects on the Set, see Plan.
+// Fit releases an approximate minimizer of p under the budget b: it plans, draws b, solves, adds
+// the output noise and projects on the Set, see [Plan].
 //
-// src feeds the noise; nil means a secure one, anything else adds the
-// assumption dp.CallerSource. Equal sources give equal results. The error wraps
-// what Plan's or Plan.Fit's does.
+// src feeds the noise; nil means a secure source, anything else adds the assumption
+// dp.CallerSource. Equal sources give equal results. The error wraps those of Plan and [Plan.Fit].
 func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	return m.settings().Fit(ctx, p, b, src)
 }
 
-// Plan calibrates for p: it reads dimensions, declared bounds, loss,
-// regularizer and set, and no record. Params.ExcessBound bounds the expected
-// excess empirical risk, a sum over the records,
+// Plan calibrates for p: it reads dimensions, declared bounds, loss, regularizer and set, and no
+// record. Params.ExcessBound bounds the expected excess empirical risk, a sum over the records,
 //
 //	E F(θ_b) − F(θ₀) ≤ E‖b‖²/(2(Δ+μ_r)) + ΔB²/2,   F = Σℓ + r,  ‖θ₀‖₂ ≤ B
 //
-// of the exact minimizer θ_b; the output noise adds at most its expected norm
-// times the Lipschitz constant of F on C.
+// of the exact minimizer θ_b; the output noise adds at most its expected norm times the Lipschitz
+// constant of F on C.
 //
-// Errors wrap erm.ErrProblem for a problem that does not fit together or that
-// cannot be certified, dp.ErrBudget, dp.ErrRelation, dp.ErrCondition where no noise
-// level makes the claim true (with the least value that would do), or
-// ErrMechanism.
-func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) { return m.settings().Plan(p, b) }
+// Errors wrap erm.ErrProblem for an inconsistent problem or one that cannot be certified,
+// dp.ErrBudget, dp.ErrRelation, ErrMechanism, or, where no noise makes the claim true,
+// dp.ErrCondition with the least value that would do.
+func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
+	return planned(m.settings().Plan(p, b))
+}
 
 // Calibrate is Plan for a problem of which only public quantities are known. With
 // Clip their constants are those of the clipped loss.
 func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
-	return m.settings().Calibrate(q, b)
+	return planned(m.settings().Calibrate(q, b))
 }
 
 // Output is output perturbation, the baseline: it minimizes without noise and
@@ -201,45 +176,43 @@ func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 //	θ̂ ≈ argmin F(θ) + (Δ/2)‖θ‖² + r(θ) over C,   release P_C(θ̂ + ν)
 //	‖θ̂ − θ̂′‖ ≤ G/μ + 2R on neighbors,            μ = Δ + μ_r     [CMS11]
 //
-// with ν Gaussian by the analytic calibration [BW18], or of density
-// ∝ exp(−a‖ν‖), a = ε/(G/μ+2R), for δ = 0. It needs a bound on the gradients and a
-// loss without kinks, on C or on ℝᵈ, and no structure. Automatic Ridge weighs the
-// noise against the number of records, which Problem.Records declares under
-// AddRemove.
+// with ν Gaussian by the analytic calibration [BW18], or, for δ = 0, of density ∝ exp(−a‖ν‖) with
+// a = ε/(G/μ+2R). It needs a bound on the gradients and a loss without kinks, on C or on ℝᵈ, and no
+// structure. The automatic Ridge weighs the noise against the number of records, which
+// Problem.Records declares under AddRemove.
 //
-// The fields are those of Mechanism.
+// The fields are those of [Mechanism]. To clip gradients, give the problem a [loss.Clipped].
 type Output struct {
 	Relation dp.Relation
 	Ridge    float64
 	Radius   float64
-	Clip     float64
 	Cover    float64
 	Trace    func(erm.Trace)
 }
 
-func (m *Output) settings() Settings {
+func (m *Output) settings() perturb.Settings {
 	m = cmp.Or(m, new(Output))
-	return Settings{Output: true, Mechanism: Mechanism{
-		Relation: m.Relation, Ridge: m.Ridge, Radius: m.Radius, Clip: m.Clip, Cover: m.Cover, Trace: m.Trace,
-	}}
+	return perturb.Settings{
+		Package: "lop", Output: true, Relation: m.Relation, Ridge: m.Ridge, Radius: m.Radius, Cover: m.Cover, Trace: m.Trace,
+	}
 }
 
-// Fit releases an approximate minimizer of p under the budget b, as
-// Mechanism.Fit does.
+// Fit releases an approximate minimizer of p under the budget b, as [Mechanism.Fit] does.
 func (m *Output) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	return m.settings().Fit(ctx, p, b, src)
 }
 
-// Plan calibrates for p as Mechanism.Plan does. Params.ExcessBound is
+// Plan calibrates for p as [Mechanism.Plan] does. Params.ExcessBound is
 //
 //	E Σℓ(θ) + r(θ*) − F(θ₀) ≤ nL·(E‖ν‖ + R) + ΔB²/2
 //
-// for the release θ and the exact minimizer θ* of J; r(θ) may differ from r(θ*) by
-// what the noise does to r. It is +Inf unless Radius and the number of records are
-// stated.
-func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) { return m.settings().Plan(p, b) }
+// for the released θ and the exact minimizer θ* of J; r(θ) may differ from r(θ*) because of the
+// noise. The bound is +Inf unless Radius and the number of records are known.
+func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
+	return planned(m.settings().Plan(p, b))
+}
 
 // Calibrate is Plan for a problem of which only public quantities are known.
 func (m *Output) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
-	return m.settings().Calibrate(q, b)
+	return planned(m.settings().Calibrate(q, b))
 }

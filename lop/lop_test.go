@@ -20,6 +20,7 @@ import (
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/splitting"
@@ -77,7 +78,8 @@ func TestFit(t *testing.T) {
 				for _, rel := range []dp.Relation{0, dp.AddRemove} {
 					var traces []erm.Trace
 					trace := func(tr erm.Trace) { traces = append(traces, tr) }
-					for _, m := range []mechanism{&Mechanism{Relation: rel, Radius: 1, Trace: trace}, &Output{Relation: rel, Radius: 1, Trace: trace}} {
+					for _, m := range []mechanism{&Mechanism{Relation: rel, Radius: 1, Trace: trace},
+						&Output{Relation: rel, Radius: 1, Trace: trace}} {
 						fit(t, m, p, b, name, &traces)
 					}
 				}
@@ -136,7 +138,8 @@ func fit(t *testing.T, m mechanism, p *erm.Problem, b dp.Budget, name string, tr
 		q.H = p.Set
 	}
 	tol := 1e-7 * (par.Ridge + par.Modulus)
-	res, err := splitting.Solve(ctx, q, make([]float64, par.Dim), &splitting.Settings{Tolerance: tol}, &splitting.DavisYin{})
+	res, err := splitting.Solve(ctx, q, make([]float64, par.Dim), &splitting.Settings{Tolerance: tol},
+		&splitting.DavisYin{})
 	require.NoError(t, err)
 	require.LessOrEqual(t, floats.Distance(res.X, tr.Theta, 2), 1.1e-7+par.Cover)
 }
@@ -203,10 +206,12 @@ func TestPlanIsBoundToItsProblem(t *testing.T) {
 	huber := &erm.Problem{Data: data, Loss: loss.Huber{Delta: 1}}
 	logistic := &erm.Problem{Data: data, Loss: loss.Logistic{}}
 	m, o := &Mechanism{Radius: 1}, &Output{Radius: 1}
-	require.NoError(t, second(plan(m, huber).Fit(t.Context(), &erm.Problem{Data: data, Loss: loss.Huber{Delta: 0.5}}, nil)))
+	require.NoError(t, second(plan(m, huber).Fit(t.Context(), &erm.Problem{Data: data, Loss: loss.Huber{Delta: 0.5}},
+		nil)))
 	require.NoError(t, second(plan(m, huber).Fit(t.Context(),
 		&erm.Problem{Data: data, Loss: loss.Huber{Delta: 1}, Reg: prox.SquaredL2{Weight: 1}}, nil)))
-	require.NoError(t, second(plan(o, huber).Fit(t.Context(), logistic, nil)), "output perturbation looks at gradients only")
+	require.NoError(t, second(plan(o, huber).Fit(t.Context(), logistic, nil)),
+		"output perturbation looks at gradients only")
 	for name, c := range map[string]struct {
 		plan *Plan
 		p    *erm.Problem
@@ -216,10 +221,11 @@ func TestPlanIsBoundToItsProblem(t *testing.T) {
 		"Lipschitz":  {plan(m, huber), &erm.Problem{Data: data, Loss: loss.Huber{Delta: 2}}},
 		"smoothness": {plan(m, logistic), huber},
 		"modulus":    {plan(m, &erm.Problem{Data: data, Loss: loss.Huber{Delta: 1}, Reg: prox.SquaredL2{Weight: 1}}), huber},
-		"envelope":   {plan(m, logistic), &erm.Problem{Data: data, Loss: loss.Clipped{Loss: loss.Logistic{}, Threshold: 0.5}}},
-		"foreign":    {plan(m, logistic), &erm.Problem{Data: data, Loss: mine{loss.Logistic{}}}},
-		"no data":    {plan(m, logistic), &erm.Problem{Loss: loss.Logistic{}}},
-		"nil":        {plan(m, logistic), nil},
+		"envelope": {plan(m, logistic), &erm.Problem{Data: data, Loss: loss.Clipped{Loss: loss.Logistic{},
+			Threshold: 0.5}}},
+		"foreign": {plan(m, logistic), &erm.Problem{Data: data, Loss: mine{loss.Logistic{}}}},
+		"no data": {plan(m, logistic), &erm.Problem{Loss: loss.Logistic{}}},
+		"nil":     {plan(m, logistic), nil},
 	} {
 		_, err := c.plan.Fit(t.Context(), c.p, nil)
 		require.True(t, errors.Is(err, erm.ErrProblem) || errors.Is(err, ErrMechanism), "%s: %v", name, err)
@@ -240,7 +246,8 @@ func TestForeignLossIsListed(t *testing.T) {
 	require.Contains(t, rel.Certificate.Assumptions, erm.ScalarAccuracy)
 }
 
-// A plan admits what its own certificate lists, whatever is written to the Public that it was made from.
+// A plan admits what its own certificate lists, whatever is written to the Public that it was made
+// from.
 func TestAssumptionsAreThePlans(t *testing.T) {
 	p := &erm.Problem{Data: records(t, 60, 4), Loss: loss.Huber{Delta: 1}}
 	q, err := p.Public(dp.Replace)
@@ -257,10 +264,12 @@ func TestAssumptionsAreThePlans(t *testing.T) {
 // embedded has the methods of Multinomial, but is another loss.
 type embedded struct{ loss.Multinomial }
 
-// The multinomial logistic loss has a bound of its own, of which the plan is about as many classes, and
+// The multinomial logistic loss has a bound of its own, of which the plan is about as many classes,
+// and
 // which is not that of a caller's loss with the same methods.
 func TestMultinomial(t *testing.T) {
-	data, err := erm.NewData([][]float64{{1, 0, 0, 0, 0, 0}, {0, 1, 0, 0, 0, 0}, {0.6, 0.8, 0, 0, 0, 0}}, []float64{0, 1, 2},
+	data, err := erm.NewData([][]float64{{1, 0, 0, 0, 0, 0}, {0, 1, 0, 0, 0, 0}, {0.6, 0.8, 0, 0, 0, 0}},
+		[]float64{0, 1, 2},
 		loss.Bounds{Row: 1, Label: 2})
 	require.NoError(t, err)
 	for _, rel := range []dp.Relation{dp.AddRemove, dp.Replace} {
@@ -295,12 +304,15 @@ func TestRefused(t *testing.T) {
 		is   error
 		says string
 	}{
-		"no length":       {&Mechanism{}, logistic, budget, ErrMechanism, "Radius"},
-		"no length, out":  {&Output{}, logistic, budget, ErrMechanism, "Radius"},
-		"n unknown":       {&Output{Relation: dp.AddRemove, Radius: 1}, logistic, budget, ErrMechanism, "Records"},
-		"kinked":          {&Mechanism{Radius: 1}, &erm.Problem{Data: data, Loss: loss.Hinge{}}, budget, dp.ErrCondition, "loss.Moreau"},
-		"kinked, out":     {&Output{Radius: 1}, &erm.Problem{Data: data, Loss: loss.Hinge{}}, budget, dp.ErrCondition, "loss.Moreau"},
-		"unbounded":       {&Mechanism{Radius: 1}, &erm.Problem{Data: data, Loss: loss.Squared{}}, budget, dp.ErrCondition, "Set"},
+		"no length":      {&Mechanism{}, logistic, budget, ErrMechanism, "Radius"},
+		"no length, out": {&Output{}, logistic, budget, ErrMechanism, "Radius"},
+		"n unknown":      {&Output{Relation: dp.AddRemove, Radius: 1}, logistic, budget, ErrMechanism, "Records"},
+		"kinked": {&Mechanism{Radius: 1}, &erm.Problem{Data: data, Loss: loss.Hinge{}}, budget, dp.ErrCondition,
+			"loss.Moreau"},
+		"kinked, out": {&Output{Radius: 1}, &erm.Problem{Data: data, Loss: loss.Hinge{}}, budget, dp.ErrCondition,
+			"loss.Moreau"},
+		"unbounded": {&Mechanism{Radius: 1}, &erm.Problem{Data: data, Loss: loss.Squared{}}, budget, dp.ErrCondition,
+			"Set"},
 		"small ridge":     {&Mechanism{Radius: 1, Ridge: 0.1}, logistic, budget, dp.ErrCondition, "Ridge"},
 		"below the floor": {&Mechanism{Radius: 1, Cover: 1e-30}, logistic, budget, dp.ErrCondition, "Cover"},
 		"budget":          {&Mechanism{Radius: 1}, logistic, dp.Budget{Epsilon: -1}, dp.ErrBudget, "Epsilon = -1"},
@@ -309,9 +321,11 @@ func TestRefused(t *testing.T) {
 		"share":           {&Mechanism{Radius: 1, Share: 1}, logistic, budget, ErrMechanism, "Share = 1"},
 		"calibration":     {&Mechanism{Radius: 1, Calibration: 9}, logistic, budget, ErrMechanism, "Calibration = 9"},
 		"cms11":           {&Mechanism{Radius: 1, Calibration: CMS11}, logistic, budget, dp.ErrCondition, "CMS11"},
-		"clip": {&Mechanism{Radius: 1, Clip: 1}, &erm.Problem{Data: data, Loss: loss.Multinomial{Classes: 2}}, budget, dp.ErrCondition,
+		"clip": {&Mechanism{Radius: 1, Clip: 1}, &erm.Problem{Data: data, Loss: loss.Multinomial{Classes: 2}}, budget,
+			dp.ErrCondition,
 			"Clip"},
-		"two forms": {&Mechanism{Radius: 1}, &erm.Problem{Data: data, Loss: loss.Logistic{}, Reg: prox.TotalVariation{Weight: 1},
+		"two forms": {&Mechanism{Radius: 1}, &erm.Problem{Data: data, Loss: loss.Logistic{},
+			Reg: prox.TotalVariation{Weight: 1},
 			Set: prox.Simplex{Total: 1}}, budget, erm.ErrProblem, "Reg"},
 	} {
 		plan, err := c.m.Plan(c.p, c.b)
@@ -385,7 +399,7 @@ func TestComposeTwoPlans(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "dp.compose/2(lop.joint/2, lop.joint/2)", both.Theorem)
 		// no less than two Gaussian mechanisms with the noise of the plan
-		require.Greater(t, both.Epsilon, dp.GaussianCurve(math.Sqrt2*plan.Params().S).Epsilon(2e-6))
+		require.Greater(t, both.Epsilon, dp.GaussianCurve(math.Sqrt2*plan.Params().Shift).Epsilon(2e-6))
 		require.Less(t, both.Epsilon, 1.41)
 		single, err := dp.Compose(1e-6, plan)
 		require.NoError(t, err)
@@ -393,7 +407,8 @@ func TestComposeTwoPlans(t *testing.T) {
 	}
 }
 
-// A fit of logistic regression of the size of the Adult data, and one of least squares with ℓ1 and a box.
+// A fit of logistic regression of the size of the Adult data, and one of least squares with ℓ1 and
+// a box.
 func BenchmarkFit(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -415,7 +430,8 @@ func BenchmarkFit(b *testing.B) {
 	}
 }
 
-// A δ that budgets may have, but none of their shares: the error names the δ that was stated, and the least one.
+// A δ that budgets may have, but none of their shares: the error names the δ that was stated, and
+// the least one.
 func TestTinyDelta(t *testing.T) {
 	data, err := erm.Empty(3, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
@@ -437,7 +453,89 @@ func TestTinyDelta(t *testing.T) {
 	}
 }
 
-func TestCalibrationString(t *testing.T) {
-	require.Equal(t, "sharp kifer cms11 invalid calibration 7", Sharp.String()+" "+Kifer.String()+" "+CMS11.String()+" "+
-		Calibration(7).String())
+// inOrder is a Source of records in memory, in their canonical order.
+type inOrder struct {
+	n, d int
+	x, y []float64
+}
+
+func (s *inOrder) Dims() (records, features int) { return s.n, s.d }
+
+func (s *inOrder) Read(_ context.Context, rows, labels []float64, first int) error {
+	copy(rows, s.x[first*s.d:])
+	copy(labels, s.y[first:])
+	return nil
+}
+
+// inShards is a Remote of so many shards that are summed in any order.
+type inShards struct {
+	*inOrder
+	shards int
+}
+
+func (s inShards) Sum(ctx context.Context, q *erm.Query) (*erm.Sums, error) {
+	chunks, whole := (s.n+erm.Chunk-1)/erm.Chunk, new(erm.Sums)
+	for _, k := range rand.Perm(s.shards) {
+		lo, hi := k*chunks/s.shards*erm.Chunk, min((k+1)*chunks/s.shards*erm.Chunk, s.n)
+		part, err := q.Sum(ctx, s, lo, hi-lo, 1+k%3)
+		if err != nil {
+			return nil, err
+		}
+		if err := whole.Merge(part); err != nil {
+			return nil, err
+		}
+	}
+	return whole, nil
+}
+
+// TestReleaseOfSourceHasTheBitsOfMemory: so many records that the solver starts from a sample and a
+// pass computes gradient
+// and Hessian, and fewer, in memory on one thread or three, in a source and on shards: one release.
+func TestReleaseOfSourceHasTheBitsOfMemory(t *testing.T) {
+	for _, n := range []int{3000, 530_000} {
+		const d = 3
+		rnd := rand.New(rand.NewPCG(1, 9))
+		b, err := erm.NewBuilder(d, false, loss.Bounds{Row: 1, Label: 1})
+		require.NoError(t, err)
+		row := make([]float64, d)
+		for range n {
+			for j := range row {
+				row[j] = rnd.Float64() - 0.4
+			}
+			b.Add(row, float64(2*rnd.IntN(2)-1))
+		}
+		data := b.Data()
+		file := &inOrder{n: n, d: d}
+		require.NoError(t, data.Each(func(a []float64, b float64) {
+			file.x, file.y = append(file.x, a...),
+				append(file.y, b)
+		}))
+		for _, p := range []erm.Problem{
+			{Loss: loss.Logistic{}}, {Loss: loss.SmoothedHinge{Gamma: 0.5}, Reg: prox.L1{Weight: 10},
+				Set: prox.Box{Lo: -1, Hi: 1}},
+			{Loss: loss.Squared{}, Set: prox.L2Ball{R: 0.5}},
+		}[:map[bool]int{true: 3, false: 1}[n < 10_000 || testkit.Long()]] {
+			var want []float64
+			var certified erm.Trace
+			fit := func(records *erm.Data, threads int, name string) {
+				p := p
+				p.Data, p.Threads = records, threads
+				m := Mechanism{Radius: 2, Relation: dp.Replace, Trace: func(tr erm.Trace) { certified = tr }}
+				rel, err := m.Fit(t.Context(), &p, dp.Budget{Epsilon: 1, Delta: 1e-8}, noise.Reproducible(4))
+				require.NoError(t, err, name)
+				require.True(t, certified.Certified)
+				if want == nil {
+					want = rel.Theta
+				}
+				require.Equal(t, want, rel.Theta, "%v: %s, %d threads", &p, name, threads)
+			}
+			fit(data, 1, "memory")
+			fit(data, 3, "memory")
+			for _, src := range []erm.Source{file, inShards{file, 1}, inShards{file, 13}, inShards{file, 1000}} {
+				records, err := erm.Open(src, data.Bounds())
+				require.NoError(t, err)
+				fit(records, 2, fmt.Sprintf("%T", src))
+			}
+		}
+	}
 }

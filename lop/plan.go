@@ -1,430 +1,86 @@
 package lop
 
 import (
-	"cmp"
-	"fmt"
-	"math"
-	"strings"
+	"context"
+	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/linear"
-	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/internal/perturb"
 )
 
 // Plan is a calibrated linear or output perturbation: how much noise, and what it
 // costs. It is made of public quantities alone, may be published, and cannot be
 // changed. It serves any number of fits, also at once, each of which spends its
-// budget once.
-type Plan struct {
-	params   Params
-	settings Settings
-	public   erm.Public
-	per      erm.PublicPerturbation
-	cert     dp.Certificate
-	output   release.Output
-	curve    linear.Curve // of the exact minimizer; meaningless unless Gaussian
-	out      float64      // ε of the output noise by itself, 0 if one curve accounts for both
-	failure  float64
-	step     int  // exponent of the grid of b
-	proved   bool // no constant rests on the error of float64 functions
-}
+// budget once. Make one by [Mechanism.Plan] or [Mechanism.Calibrate].
+type Plan perturb.Plan
 
 var _ dp.Plan = (*Plan)(nil)
 
-// calibrated is what an audit may replace: the numbers that the noise of a fit is drawn by.
-var calibrated = fault.NewStep[Params]("linear parameters")
+func planned(pl *perturb.Plan, err error) (*Plan, error) { return (*Plan)(pl), err }
 
-// The output noise takes defaultShare of ε and of δ, or, where one curve accounts for
-// it and for the minimizer, defaultJointShare of μ², μ the ratio of sensitivity to
-// noise that the budget allows a Gaussian mechanism.
-const (
-	defaultShare      = 0.01
-	defaultJointShare = 0.001
-)
+func (pl *Plan) plan() *perturb.Plan { return (*perturb.Plan)(pl) }
 
-// spare is the part of δ that remains once rare events of the noise are paid for.
-const spare = 1 - 0x1p-50
-
-// Plan calibrates for p, as [Mechanism.Plan] does.
-func (s Settings) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
-	_, q, err := s.prepare(p)
-	if err != nil {
-		return nil, err
-	}
-	return s.Calibrate(q, b)
+// Fit draws the noise of the plan, solves p and releases its minimizer:
+//
+//	b ~ the plan's law
+//	θ̂ ≈ argmin F(θ) + (Δ/2)‖θ‖² + ⟨b,θ⟩ + r(θ) over C,   ‖θ̂ − argmin‖ ≤ R
+//	θ = P_C(g·(round(θ̂/g) + round(ν/g)))
+//
+// p must have the dimension of the plan, a loss, bounds, regularizer and set whose constants are no
+// worse, and at most MaxRecords records. A plan that clips clips the loss of p.
+//
+// src feeds the noise; nil means a secure source, anything else adds the assumption
+// dp.CallerSource. Equal sources give equal results. Each call spends the budget once. The error is
+// about public facts, or is ctx.Err(): no release is withheld for a reason that depends on records.
+func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
+	return pl.plan().Fit(ctx, p, src)
 }
-
-// Calibrate fixes the noise for a problem with the public quantities q. The error
-// wraps ErrMechanism, dp.ErrBudget, dp.ErrRelation, erm.ErrProblem, or dp.ErrCondition
-// where no noise makes the claim true, with the least value that would do.
-func (s Settings) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
-	if err := s.check(); err != nil {
-		return nil, s.mark(err)
-	}
-	pl, err := s.calibrate(q, b)
-	if err != nil {
-		return nil, s.mark(err)
-	}
-	return pl, nil
-}
-
-func (s Settings) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
-	if err := b.Check(); err != nil {
-		return nil, err
-	}
-	q, err := q.Complete(s.relation())
-	if err != nil {
-		return nil, err
-	}
-	if s.Radius == 0 && !math.IsInf(q.Radius, 1) {
-		s.Radius = q.Radius
-	}
-	if s.Population {
-		switch l := q.OnSet.Lipschitz; {
-		case q.Records < 1:
-			return nil, fmt.Errorf("%w: the bound on the population loss needs a number of records: declare it as Records of "+
-				"the problem", dp.ErrCondition)
-		case s.Radius == 0:
-			return nil, fmt.Errorf("%w: the bound on the population loss needs a length scale: set Radius to a public guess, "+
-				"or declare a bounded Set", ErrMechanism)
-		default:
-			s.variance = 4 * float64(q.Records) * l * l
-		}
-	}
-	pl := s.newPlan(q, b)
-	if s.Output {
-		err = pl.outputPerturbation(b)
-	} else {
-		err = pl.objectivePerturbation(b)
-	}
-	if err != nil {
-		return nil, err
-	}
-	p := &pl.params
-	if s.Population {
-		p.ExcessBound = p.ExcessBound / float64(q.Records)
-		if !s.Output { // L(R + E‖ν‖)
-			p.ExcessBound += p.Lipschitz * (pl.output.Cover + pl.output.Mean())
-		}
-	}
-	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Theorem: p.Theorem}.With(pl.arithmetic()...).With(q.Assumptions...)
-	return pl, pl.finish()
-}
-
-// newPlan returns a plan with the numbers that no calibration chooses.
-func (s Settings) newPlan(q erm.Public, b dp.Budget) *Plan {
-	return &Plan{settings: s, public: q, params: Params{
-		Relation: s.relation(), Budget: b, Dim: q.Dim, Records: q.Records, MaxRecords: q.MaxRecords, Modulus: q.Modulus,
-		Radius: s.Radius, Clip: s.Clip, ExcessBound: math.Inf(1),
-	}}
-}
-
-// objectivePerturbation fixes Δ, b, R and the output noise of one that follows b.
-func (pl *Plan) objectivePerturbation(b dp.Budget) error {
-	s, q, p := pl.settings, pl.public, &pl.params
-	if err := q.Smooth(); err != nil {
-		return err
-	}
-	whole := b
-	whole.Delta *= spare
-	objective, output := whole.Split(cmp.Or(s.Share, defaultShare))
-	if err := release.CheckShares(b, objective); err != nil {
-		return err
-	}
-	if err := cmp.Or(checkLipschitz(q.Constants), release.CheckConstant("Smoothness", q.Constants.Smoothness, "use a loss with a "+
-		"Lipschitz gradient, such as loss.Huber or loss.Moreau of it, or output perturbation")); err != nil {
-		return err
-	}
-	k, err := linear.New(linear.Problem{
-		Dim: q.Dim, Constants: q.Constants, Modulus: q.Modulus, Relation: p.Relation, Budget: objective,
-		Calibration: linear.Calibration(s.Calibration), Monotone: q.Monotone, Envelope: q.Envelope(), Classes: q.Classes,
-	})
-	if err != nil {
-		return err
-	}
-	p.Lipschitz, p.Smoothness = q.Constants.Lipschitz, q.Constants.Smoothness
-	ridge := s.Ridge
-	if ridge == 0 {
-		if ridge, err = k.Best(s.bound()); err != nil {
-			return err
-		}
-	}
-	noise, err := k.At(ridge)
-	if err != nil {
-		return err
-	}
-	noise.Sigma = max(noise.Sigma, s.LeastSigma)
-	shift := 0.0
-	if b.Delta > 0 && s.Calibration == Sharp && s.LeastSigma == 0 {
-		if shift, err = dp.Calibrate(dp.GaussianCurve, whole); err != nil {
-			return err
-		}
-		shift *= math.Sqrt(cmp.Or(s.Share, defaultJointShare))
-		if joint := k.Joint(noise, whole, shift); joint.Sigma < noise.Sigma {
-			noise = joint
-		} else {
-			shift = 0
-		}
-	}
-	claimed, o := objective, shift*(1+0x1p-50) // of S′/σ_out, which is rounded
-	if shift > 0 {
-		claimed = whole
-	}
-	noise, pl.proved = k.Prove(noise, claimed, o)
-	if err := pl.cover(noise, 0, pl.unnoticed(noise, shift, output), b); err != nil {
-		return err
-	}
-	if shift > 0 {
-		pl.output.Sigma = pl.output.Sensitivity / shift
-	} else if err := release.CheckShares(b, output); err != nil {
-		return err
-	} else if pl.output, err = pl.output.For(output); err != nil {
-		return err
-	} else {
-		pl.out = output.Epsilon
-	}
-	pl.output.Finite = b.Delta == 0
-	pl.curve = noise.Curve
-	p.Ridge, p.Sigma, p.Rate, p.C, p.S, p.Theorem = ridge, noise.Sigma, noise.Rate, noise.C, noise.S, noise.Theorem
-	p.ExcessBound = s.bound().At(ridge, q.Modulus, noise.Square())
-	pl.proved = pl.proved && pl.provesRest(b, claimed, output, o)
-	return nil
-}
-
-func checkLipschitz(k loss.Constants) error {
-	return release.CheckConstant("Lipschitz", k.Lipschitz, "declare a bounded Set, or clip a loss of ⟨a,θ⟩")
-}
-
-// outputPerturbation fixes Δ, R and ν of a release without b: minimizers of
-// neighbors are at most G/μ apart.
-func (pl *Plan) outputPerturbation(b dp.Budget) error {
-	s, q, p := pl.settings, pl.public, &pl.params
-	q.Constants = q.OnSet
-	if err := cmp.Or(checkLipschitz(q.Constants), q.Smooth()); err != nil {
-		return err
-	}
-	l := q.Constants.Lipschitz
-	p.Lipschitz, p.Smoothness = l, q.Constants.Smoothness
-	g := l
-	if p.Relation == dp.Replace {
-		g *= 2
-	}
-	n := float64(q.Records)
-	unit := release.Output{Dim: q.Dim, Sensitivity: 1} // E‖ν‖ of it is that at sensitivity 1
-	unit, err := unit.For(b)
-	if err != nil {
-		return err
-	}
-	// The excess risk is at most nL·E‖ν‖ + ΔB²/2 + V/(2μ), least at μ = Δ + μ_r.
-	ridge, cost := s.Ridge, 2*n*l*unit.Mean()*g+s.variance
-	if ridge == 0 {
-		switch {
-		case s.Radius == 0:
-			return linear.ErrRadius
-		case n == 0:
-			return fmt.Errorf("%w: automatic Ridge weighs noise against the number of records: declare it as Records of the "+
-				"problem, or set Ridge", ErrMechanism)
-		}
-		best := math.Sqrt(cost) / s.Radius
-		ridge = max(best-q.Modulus, 1e-6*best)
-	}
-	mu := ridge + q.Modulus
-	if err := pl.cover(linear.Noise{Ridge: ridge}, g/mu, g/mu*unnoticedApart, b); err != nil {
-		return err
-	}
-	if pl.output, err = pl.output.For(b); err != nil {
-		return err
-	}
-	p.Ridge, p.Theorem = ridge, theoremOutputPure
-	if b.Delta > 0 {
-		p.S, p.Theorem = pl.output.Shift(), theoremOutput
-	}
-	pl.proved = pl.output.Proves(b)
-	if r := s.Radius; r > 0 && n > 0 {
-		p.ExcessBound = n*l*(pl.output.Mean()+pl.output.Cover) + ridge*r*r/2 + s.variance/(2*mu)
-	}
-	return nil
-}
-
-// unnoticed returns an R whose output noise is lost in what b does to the minimizer.
-// As no Hessian exceeds nβ + μ, b moves it by at least ‖b‖/(nβ+μ); R is such that the
-// output noise is a thirty-second of that. A smaller R would only cost time.
-func (pl *Plan) unnoticed(b linear.Noise, shift float64, output dp.Budget) float64 {
-	q := pl.public
-	n := float64(q.Records)
-	if n == 0 {
-		n = float64(q.MaxRecords)
-	}
-	stiffest := n*q.Constants.Smoothness + b.Ridge + q.Modulus
-	size := b.Sigma // of a coordinate of b, and of the output noise at R = ½
-	unit := 1 / shift
-	switch {
-	case b.Rate > 0:
-		size, unit = 1/b.Rate, 1/output.Epsilon
-	case shift == 0:
-		sigma, err := dp.GaussianSigma(output, 1)
-		if err != nil {
-			return 0
-		}
-		unit = sigma
-	}
-	return size / stiffest / 32 / (2 * unit)
-}
-
-// unnoticedApart is R over the distance of neighbors' minimizers in output
-// perturbation, whose noise it raises by as much.
-const unnoticedApart = 0x1p-12
-
-// cover fixes R and the grid from public quantities, before any record is seen.
-// apart bounds the distance of neighbors' exact points; easy is an R that costs next
-// to no noise.
-func (pl *Plan) cover(noise linear.Noise, apart, easy float64, b dp.Budget) error {
-	q := pl.public
-	pl.per = erm.PublicPerturbation{MinEig: noise.Ridge, MaxEig: noise.Ridge}
-	unit := noise.Sigma // the size of a coordinate of b
-	switch {
-	case noise.Sigma > 0:
-		pl.per.Linear, pl.failure = release.MostNormal(q.Dim, b, noise.Sigma)
-	case noise.Rate > 0:
-		unit = float64(q.Dim) / noise.Rate
-		pl.per.Linear = release.MostRadial(q.Dim, b.Epsilon, noise.Rate)
-	}
-	if unit > 0 {
-		_, e := math.Frexp(unit)
-		pl.step = e - 1 - stepBits
-		pl.per.LinearError = math.Ldexp(math.Sqrt(float64(q.Dim)), pl.step-1)*(1+0x1p-40) + pl.per.Linear*0x1p-52
-	}
-	radius := pl.settings.Radius
-	if radius == 0 { // the length scale of the noise, or of the minimizers
-		radius = pl.per.Linear/(noise.Ridge+q.Modulus) + apart
-	}
-	r, err := q.Cover(pl.per, pl.settings.Cover, radius)
-	if err != nil {
-		return err
-	}
-	if pl.settings.Cover == 0 {
-		r = max(r, easy)
-	}
-	pl.output, err = release.NewOutput(q.Dim, r, apart, q.Reach(pl.per)+r)
-	return err
-}
-
-// stepBits is the number of bits of the standard deviation of b above its grid.
-// Next to half a step a coordinate, LinearError has a rounding of b: beyond 2⁵³ steps
-// its float64 is one.
-const stepBits = 45
-
-// Identifiers of output perturbation.
-const (
-	theoremOutput     = "lop.output/2"      // Gaussian ν hides G/μ + 2R + g√d
-	theoremOutputPure = "lop.output-pure/2" // the same, ν of density ∝ exp(−a‖ν‖)
-)
-
-// finish fills in what follows from the output noise, and refuses a plan with a value
-// that float64 or the samplers of package noise cannot hold.
-func (pl *Plan) finish() error {
-	p, o := &pl.params, pl.output
-	p.Cover, p.Grid, p.Sensitivity, p.OutputSigma, p.OutputRate = o.Cover, o.Grid(), o.Sensitivity, o.Sigma, o.Rate
-	ok := p.Ridge > 0 || p.Modulus > 0
-	for _, v := range []float64{p.Ridge, p.Sigma, p.Rate, p.Cover, p.OutputSigma, p.OutputRate} {
-		ok = ok && (v == 0 || v > 0x1p-400 && v < 0x1p400) // false for NaN
-	}
-	if !ok || !(p.Cover > 0) || !(p.OutputSigma+p.OutputRate > 0) {
-		return fmt.Errorf("%w: the calibration leaves the range of float64 (Ridge %v, Sigma %v, Rate %v, Cover %v, "+
-			"OutputSigma %v, OutputRate %v): rescale the problem",
-			ErrMechanism, p.Ridge, p.Sigma, p.Rate, p.Cover, p.OutputSigma, p.OutputRate)
-	}
-	return nil
-}
-
-// arithmetic returns what is assumed of the constants.
-func (pl *Plan) arithmetic() []dp.Assumption {
-	switch s := pl.public; {
-	case pl.proved:
-		return nil
-	case pl.params.Theorem == linear.TheoremSimplex || s.Classes > 2:
-		return []dp.Assumption{dp.SimplexArithmetic}
-	case !s.Linear:
-		return []dp.Assumption{dp.ChiArithmetic}
-	}
-	return []dp.Assumption{dp.CalibrationArithmetic}
-}
-
-// made reports whether a calibration made pl.
-func (pl *Plan) made() bool { return pl != nil && pl.cert.Theorem != "" }
 
 // Params returns a copy of the numbers of the plan.
-func (pl *Plan) Params() Params {
-	if !pl.made() {
-		return Params{}
-	}
-	return pl.params
-}
+func (pl *Plan) Params() Params { return Params(pl.plan().Params()) }
 
-// Certificate states what one release costs, from the secure source.
-func (pl *Plan) Certificate() dp.Certificate {
-	if !pl.made() {
-		return dp.Certificate{}
-	}
-	return pl.cert.With()
-}
+// Certificate returns the certificate of one release from the secure source.
+func (pl *Plan) Certificate() dp.Certificate { return pl.plan().Certificate() }
 
 // Profile returns the privacy profile of one release, output noise included, for
 // composition with others: at each ε the least δ that is proved there.
-func (pl *Plan) Profile() dp.Profile {
-	switch {
-	case !pl.made():
-		return dp.Unknown()
-	case pl.params.Budget.Delta == 0:
-		return pl.params.Budget.Profile()
-	case pl.params.Sigma == 0:
-		return dp.GaussianProfile(pl.params.S)
-	}
-	o := pl.output.Shift()
-	remove, add := pl.curve.Profile(o, pl.out)
-	b := pl.params.Budget
-	b.Delta *= spare
-	whole := b.Profile().Remove
-	least := func(f dp.Curve) dp.Curve {
-		return func(eps float64) float64 { return min(f(eps), whole(eps)) }
-	}
-	return dp.Profile{
-		Remove: least(remove), Add: least(add), Failure: pl.failure,
-		RDP: func(alpha float64) float64 { return pl.curve.RDP(alpha, o) },
-	}
-}
+func (pl *Plan) Profile() dp.Profile { return pl.plan().Profile() }
 
 // String describes the plan in prose that may be published.
-func (pl *Plan) String() string {
-	if !pl.made() {
-		return "an empty plan"
-	}
-	p := pl.params
-	var b strings.Builder
-	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors by %s. ", p.Budget, p.Relation, p.Theorem)
-	switch {
-	case p.Sigma > 0:
-		fmt.Fprintf(&b, "The risk is minimized with Gaussian linear noise of standard deviation %.4g a coordinate and a "+
-			"ridge of %.4g; ", p.Sigma, p.Ridge)
-	case p.Rate > 0:
-		fmt.Fprintf(&b, "The risk is minimized with linear noise of density exp(-%.4g |b|) and a ridge of %.4g; ", p.Rate, p.Ridge)
-	default:
-		fmt.Fprintf(&b, "The risk is minimized with a ridge of %.4g and no noise; ", p.Ridge)
-	}
-	if p.OutputSigma > 0 {
-		fmt.Fprintf(&b, "the minimizer gets noise of standard deviation %.4g a coordinate", p.OutputSigma)
-	} else {
-		fmt.Fprintf(&b, "the minimizer gets noise of density exp(-%.4g |v|)", p.OutputRate)
-	}
-	fmt.Fprintf(&b, ", in steps of %.3g.", p.Grid)
-	if p.Clip > 0 {
-		fmt.Fprintf(&b, " The gradient of one record is clipped at norm %.4g.", p.Clip)
-	}
-	if !math.IsInf(p.ExcessBound, 1) {
-		fmt.Fprintf(&b, " The expected excess risk is at most %.4g against any solution of norm at most %.4g.", p.ExcessBound, p.Radius)
-	}
-	return b.String()
+func (pl *Plan) String() string { return pl.plan().String() }
+
+// Params are the numbers of a calibrated plan. They are public. With the random bits and the
+// records, they determine a release.
+type Params struct {
+	Theorem    string      `json:"theorem"`
+	Relation   dp.Relation `json:"relation"`
+	Budget     dp.Budget   `json:"budget"` // of the whole release
+	Dim        int         `json:"dim"`
+	Records    int         `json:"records,omitempty"` // n under Replace, else the declared number
+	MaxRecords int64       `json:"maxRecords"`        // the most records of a data set
+	Lipschitz  float64     `json:"lipschitz"`         // L of one record's loss
+	Smoothness float64     `json:"smoothness"`        // β of one record's loss
+	Modulus    float64     `json:"modulus"`           // μ_r of the regularizer
+	Radius     float64     `json:"radius,omitempty"`  // B, for which the automatic Ridge is best
+	Clip       float64     `json:"clip,omitempty"`    // threshold of the gradients of one record
+
+	// The perturbation ⟨b,θ⟩ + (Δ/2)‖θ‖².
+	Ridge     float64 `json:"ridge"`           // Δ
+	Sigma     float64 `json:"sigma,omitempty"` // standard deviation σ of every coordinate of b; 0 unless Gaussian
+	Rate      float64 `json:"rate,omitempty"`  // a in the density ∝ exp(−a‖b‖₂) of b; 0 unless pure
+	Curvature float64 `json:"c,omitempty"`     // c, the most that curvature costs of ε
+	Shift     float64 `json:"s,omitempty"`     // s = G/σ; Sensitivity/OutputSigma for [Output]; 0 unless Gaussian
+
+	// The covered release: θ̂ within Cover of the minimizer, rounded to multiples of
+	// Grid, plus integer noise.
+	Cover       float64 `json:"cover"`                 // R
+	Grid        float64 `json:"grid"`                  // g, a power of two
+	Sensitivity float64 `json:"sensitivity"`           // upper bound on the differences that the output noise hides
+	OutputSigma float64 `json:"outputSigma,omitempty"` // standard deviation of the output noise; 0 if pure
+	OutputRate  float64 `json:"outputRate,omitempty"`  // rate of the output noise; 0 unless pure
+
+	// ExcessBound is a bound on the expected excess risk against the best θ₀ with ‖θ₀‖₂ ≤ Radius, see
+	// [Mechanism.Plan] and [Output.Plan]. It is +Inf where Radius is not known.
+	ExcessBound float64 `json:"-"`
 }

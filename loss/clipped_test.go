@@ -33,7 +33,8 @@ type opaque struct{ loss.Linear }
 // Searching for the clip points agrees with asking for them, to the rounding of
 // φ′ near the clip point, 2⁻⁵²/φ″ in u.
 func TestClippedSearch(t *testing.T) {
-	for _, l := range []loss.Linear{loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 2}, loss.SmoothedHinge{Gamma: 0.5}} {
+	for _, l := range []loss.Linear{loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 2},
+		loss.SmoothedHinge{Gamma: 0.5}} {
 		for _, b := range []float64{-1, 0, 0.3} {
 			for _, norm := range []float64{0, 0.1, 2, 50} {
 				for u := -40.0; u <= 40; u += 1.25 {

@@ -7,46 +7,50 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// Exact is the optional ability of a Linear loss to compute φ′ in twice the precision of
-// float64, with a proof. A certificate of optimality whose rounding allowance does not grow
-// with the number of records is made of it.
+// Exact returns a function that computes φ′ in twice the precision of float64, with a proved bound
+// on its error, or nil if l is not a loss of this package that has one. Certificates of optimality
+// use it, so that their rounding allowance does not grow with the number of records.
 //
-// The certificates of package erm use it of losses that are Proved: a struct that embeds one of
-// them has its methods, but perhaps another slope. An exact loss also vouches for its slopes in
-// float64: those of Scalar and Slopes at u are within 16·2⁻⁵³|φ′(u;b)| + 2⁻¹⁰⁷⁴ of φ′(u;b), by
-// operations whose rounding IEEE 754 fixes.
-type Exact interface {
-	Linear
-	// Exact reports whether Slope2 may be called: Clipped and Moreau know their slope
-	// as well as the loss they are made from does.
-	Exact() bool
-	// Slope2 returns hi + lo with |hi + lo − φ′(u+ul;b)| ≤ err, for a finite u that is u+ul
-	// rounded. norm is as in Scalar. Except next to a point where φ′ changes its sign,
-	// err ≤ 2⁻⁹⁰|φ′| + 2⁻¹⁰⁷⁰(1 + sup φ″).
-	Slope2(u, ul, b, norm float64) (hi, lo, err float64)
+// For a finite u that is u+ul rounded, and norm as in Scalar, |hi + lo − φ′(u+ul;b)| ≤ err. Except
+// next to a point where φ′ changes its sign, err ≤ 2⁻⁹⁰|φ′| + 2⁻¹⁰⁷⁰(1 + sup φ″).
+//
+// The slopes of such a loss in float64, from Scalar and Slopes, are within 16·2⁻⁵³|φ′| + 2⁻¹⁰⁷⁴ of
+// φ′ by operations whose rounding IEEE 754 fixes. See docs/theory/numerics.md#numerics.slopes
+func Exact(l Loss) func(u, ul, b, norm float64) (hi, lo, err float64) {
+	if !Proved(l) {
+		return nil
+	}
+	switch l := l.(type) {
+	case Clipped:
+		if inner := Exact(l.Loss); inner != nil {
+			return func(u, ul, b, norm float64) (hi, lo, err float64) {
+				hi, lo, err = inner(u, ul, b, norm)
+				return clamp2(hi, lo, err, l.slope(norm))
+			}
+		}
+	case Moreau:
+		if p, ok := l.Loss.(proximable2); ok {
+			return func(u, ul, b, norm float64) (hi, lo, err float64) {
+				kappa := norm * norm / l.Beta
+				if !(kappa > 0) { // the kink stays; the error 2 times such a norm is negligible
+					_, hi, _ = l.Loss.Scalar(u, b, norm)
+					return hi, 0, 2
+				}
+				return p.proxSlope2(u, ul, b, kappa)
+			}
+		}
+	case interface {
+		slope2(u, ul, b, norm float64) (hi, lo, err float64)
+	}:
+		return l.slope2
+	}
+	return nil
 }
 
-var (
-	_ Exact = Squared{}
-	_ Exact = Logistic{}
-	_ Exact = Huber{}
-	_ Exact = PseudoHuber{}
-	_ Exact = LogCosh{}
-	_ Exact = SmoothedHinge{}
-	_ Exact = RootHinge{}
-	_ Exact = SoftClipped{}
-	_ Exact = Clipped{}
-	_ Exact = Moreau{}
-
-	_ sloper2 = Hinge{}
-	_ sloper2 = Absolute{}
-	_ sloper2 = Pinball{}
-	_ sloper2 = EpsilonInsensitive{}
-)
-
-// Proved reports whether l is a loss of this package, made of none but losses of this
-// package: then Func is convex and Constants are true, by the proofs in their comments. Of
-// another loss a mechanism must assume both.
+// Proved reports whether l is a loss of this package, made only of losses of this package. Then
+// Func is convex and Constants are true by the proofs in their comments; of other losses a
+// mechanism must assume both. The concrete type decides, because a struct inherits methods from the
+// losses that it embeds.
 func Proved(l Loss) bool {
 	switch l := l.(type) {
 	case Squared, Logistic, Huber, PseudoHuber, LogCosh, SmoothedHinge, RootHinge, SoftClipped,
@@ -73,8 +77,8 @@ func difference(u, ul, b float64) (hi, lo float64) {
 	return num.TwoSum(s, e+ul)
 }
 
-// clamp2 returns P_[−k,k] of a normalized hi + lo with an error of at most err, and the error
-// of the result: a projection increases no distance.
+// clamp2 returns P_[−k,k] of a normalized hi + lo with an error of at most err, and the error of
+// the result, which a projection does not increase.
 func clamp2(hi, lo, err, k float64) (g, gl, gerr float64) {
 	size := math.Abs(hi)
 	switch {
@@ -86,9 +90,9 @@ func clamp2(hi, lo, err, k float64) (g, gl, gerr float64) {
 	return hi, lo, err
 }
 
-// ramp2 returns P_[lo,hi]((x+xl)/kappa), lo ≤ 0 ≤ hi, for kappa > 0 and a normalized x + xl
-// with an error of at most 4u² of it. Its own error is at most 24u² of the result, of which
-// num.Div2 takes 16, and 2⁻¹⁰⁷¹(1 + 1/kappa) for what underflows.
+// ramp2 returns P_[lo,hi]((x+xl)/kappa), lo ≤ 0 ≤ hi, for kappa > 0 and a normalized x + xl with an
+// error of at most 4u² of it. The error is at most 24u² of the result, 16u² of them from num.Div2,
+// and 2⁻¹⁰⁷¹(1 + 1/kappa) for underflow.
 func ramp2(x, xl, kappa, lo, hi float64) (g, gl, err float64) {
 	switch g = x / kappa; {
 	case g > 2*hi: // so is the exact quotient, also where this one overflows
@@ -107,14 +111,8 @@ func ramp2(x, xl, kappa, lo, hi float64) (g, gl, err float64) {
 	return g, gl, err
 }
 
-// sloper2 is a Proximable loss of this package that knows ProxSlope in twice the precision.
-type sloper2 interface {
-	proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64)
-}
-
-// expNeg returns e^−x for x ≥ 0 with an error of at most 4u of it, or 2⁻¹⁰⁷⁴ where it is subnormal;
-// NaN for NaN. ln2a has 42 bits, so that k·ln2a is exact. Proof:
-// docs/theory/numerics.md#numerics.exp
+// expNeg returns e^−x for x ≥ 0 with an error of at most 4u of it, or 2⁻¹⁰⁷⁴ if it is subnormal;
+// NaN for NaN. ln2a has 42 bits, so that k·ln2a is exact: docs/theory/numerics.md#numerics.exp
 func expNeg(x float64) float64 {
 	const ln2a = 0x1.62e42fefa38p-1
 	if x > 746 {
@@ -130,8 +128,8 @@ func expNeg(x float64) float64 {
 }
 
 // expm1 returns e^s − 1 for |s| < 0.3467 with an error of at most 0.3u + u|e^s−1| and of at most
-// 2.2u|e^s−1|. Taylor's polynomial of degree 13 leaves out 2⁻⁵⁷. It is s + s²Q(s), Q ≈ ½: the roundings
-// of Q add up to 1.3u, those of s²Q to 2.4u·s² ≤ 0.3u, and |s| ≤ 1.19|e^s−1|.
+// 2.2u|e^s−1|. The remainder of Taylor's polynomial s + s²Q(s) of degree 13 is 2⁻⁵⁷; Q ≈ ½. The
+// roundings of Q add up to 1.3u, those of s²Q to 2.4u·s² ≤ 0.3u, and |s| ≤ 1.19|e^s−1|.
 func expm1(s float64) float64 {
 	z := s * s
 	even := 1./2 + z*(1./24+z*(1./720+z*(1./40320+z*(1./3628800+z*(1./479001600)))))
@@ -139,8 +137,8 @@ func expm1(s float64) float64 {
 	return s + z*(even+s*odd)
 }
 
-// step = ln(2)/2¹⁶ = stepA + stepB + stepC is that of the tables of expNeg2. stepA has 21 bits, so
-// that its products with integers below 2³² are exact; stepB is the rest, rounded.
+// step = ln(2)/2¹⁶ = stepA + stepB + stepC is the step of the tables of expNeg2. stepA has 21 bits,
+// so that its products with integers below 2³² are exact; stepB is the rest, rounded.
 const (
 	tableBits = 8
 	steps     = 1 << (2 * tableBits)
@@ -171,8 +169,8 @@ func powersOf(b int) (table [1 << tableBits][2]float64) {
 
 // expNeg2 returns e^−(x+xl) for a normalized x + xl ≥ 0 as a normalized hi + lo with an error of at
 // most 24u² of it, and 2⁻¹⁰⁷⁴; NaN for NaN. With k = ⌊x/step + ½⌋ = 2¹⁶n + 2⁸i + j and r + rl =
-// k·step − (x+xl), it is 2^−n·2^(−i/2⁸)·2^(−j/2¹⁶)·e^(r+rl), |r| < 5.3·10⁻⁶. Proof:
-// docs/theory/numerics.md#numerics.exp
+// k·step − (x+xl), the result is 2^−n·2^(−i/2⁸)·2^(−j/2¹⁶)·e^(r+rl), |r| < 5.3·10⁻⁶. The proof is
+// in docs/theory/numerics.md#numerics.exp
 func expNeg2(x, xl float64) (hi, lo float64) {
 	if x > 746 {
 		return 0, 0
@@ -204,9 +202,10 @@ func expNeg2(x, xl float64) (hi, lo float64) {
 	return math.Ldexp(hi, -n), math.Ldexp(lo, -n)
 }
 
-// quotient2 returns x/k ≥ 0 for a normalized x + xl with an error of at most 4u² of it and k > 0
-// with an error of at most 20u², of which num.Div2 takes 16, and 4·2⁻¹⁰⁷⁴. Operands so small that
-// the remainder of the division would underflow are scaled.
+// quotient2 returns x/k ≥ 0 for normalized pairs x ≥ 0 and k > 0, one of them exact and the other
+// with an error of at most 4u² of it. The error is at most 20u² of the result, 16u² of them from
+// num.Div2, and 4·2⁻¹⁰⁷⁴. Operands so small that the remainder of the division would underflow are
+// scaled.
 func quotient2(x, xl, k, kl float64) (t, tl float64) {
 	if min(x, k) < 0x1p-900 && max(x, k) < 1 {
 		e := math.Ilogb(max(x, k))
@@ -216,13 +215,14 @@ func quotient2(x, xl, k, kl float64) (t, tl float64) {
 	return num.Div2(x, xl, k, kl)
 }
 
-// root2 returns √(1+t²) for 0 ≤ t ≤ 1 that is known to 20u² of it, within 21u² of it: t² has 48u²
-// of it, at most half of 1 + t², whose sum adds 4.5u²; half of these 28.5u² and 6u² are left.
+// root2 returns √(1+t²) within 21u² of it, for 0 ≤ t ≤ 1 with an error of at most 20u² of it. The
+// error of t² is 48u² of it, and t² is at most half of 1 + t², whose sum adds 4.5u²; the root
+// halves these 28.5u² and adds 6u².
 func root2(t, tl float64) (s, sl float64) {
 	t, tl = num.Mul2(t, tl, t, tl)
 	t, tl = num.Add2(1, 0, t, tl)
 	return num.Sqrt2(t, tl)
 }
 
-// negligible is a t such that 1 + t² is 1 to 2⁻¹²⁰.
+// negligible is a t for which 1 + t² differs from 1 by 2⁻¹²⁰.
 const negligible = 0x1p-60

@@ -105,8 +105,8 @@ func bslope(l loss.Loss, u *big.Float, b, norm float64) *big.Float {
 	panic("no reference for this loss")
 }
 
-func exacts() []loss.Exact {
-	return []loss.Exact{
+func exacts() []loss.Linear {
+	return []loss.Linear{
 		loss.Logistic{}, loss.Squared{}, loss.Huber{Delta: 0.7}, loss.SmoothedHinge{Gamma: 0.3},
 		loss.Clipped{Loss: loss.Logistic{}, Threshold: 0.3}, loss.Clipped{Loss: loss.Squared{}, Threshold: 2},
 		loss.Moreau{Loss: loss.Hinge{}, Beta: 4}, loss.Moreau{Loss: loss.Absolute{}, Beta: 0.5},
@@ -129,7 +129,7 @@ func points() int {
 	return 3e4
 }
 
-// Slope2 is within its bound of φ′ in 320 bits, the bound within 2⁻⁹⁰ of φ′, and Scalar
+// Exact is within its bound of φ′ in 320 bits, the bound within 2⁻⁹⁰ of φ′, and Scalar
 // within 16 roundings of it, for predictions of all sizes, in the subnormal range of e^u, next
 // to kinks and next to labels.
 func TestSlope2(t *testing.T) {
@@ -146,8 +146,8 @@ func TestSlope2(t *testing.T) {
 		norm := []float64{1, 0.01, 3}[rnd.IntN(3)]
 		var u float64
 		kind := rnd.IntN(5)
-		smallest := l == loss.Exact(loss.PseudoHuber{Delta: 1e-285}) || l == loss.Exact(loss.LogCosh{Delta: 1e-285}) ||
-			l == loss.Exact(loss.RootHinge{Width: 1e-300})
+		smallest := l == loss.Linear(loss.PseudoHuber{Delta: 1e-285}) || l == loss.Linear(loss.LogCosh{Delta: 1e-285}) ||
+			l == loss.Linear(loss.RootHinge{Width: 1e-300})
 		if smallest && i%2 == 0 {
 			b, kind = 0, 5
 		}
@@ -169,12 +169,12 @@ func TestSlope2(t *testing.T) {
 		if u+ul != u || rnd.IntN(10) == 0 {
 			ul = 0
 		}
-		if kind == 5 && l == loss.Exact(loss.RootHinge{Width: 1e-300}) {
+		if kind == 5 && l == loss.Linear(loss.RootHinge{Width: 1e-300}) {
 			u, ul = -1, 1e-15*u
 			precision = 1300
 		}
 		want := bslope(l, badd(bf(u), bf(ul)), b, norm)
-		hi, lo, bound := l.Slope2(u, ul, b, norm)
+		hi, lo, bound := loss.Exact(l)(u, ul, b, norm)
 		e, _ := bsub(badd(bf(hi), bf(lo)), want).Float64()
 		size, _ := want.Float64()
 		e, size = math.Abs(e), math.Abs(size)
@@ -184,7 +184,8 @@ func TestSlope2(t *testing.T) {
 			_, s, _ := l.Scalar(u, b, norm)
 			at, _ := bsub(bf(s), bslope(l, bf(u), b, norm)).Float64()
 			exact, _ := bslope(l, bf(u), b, norm).Float64()
-			require.LessOrEqual(t, math.Abs(at), 16*0x1p-53*math.Abs(exact)+0x1p-1074, "%T%+v.Scalar at %v, %v, %v", l, l, u, b, norm)
+			require.LessOrEqual(t, math.Abs(at), 16*0x1p-53*math.Abs(exact)+0x1p-1074, "%T%+v.Scalar at %v, %v, %v", l, l, u, b,
+				norm)
 		}
 		precision = 320
 		if bound > 0 && size > 1e-290 {
@@ -200,21 +201,22 @@ func TestSlope2(t *testing.T) {
 // Predictions that overflow, and losses whose slope is not known.
 func TestSlope2Ends(t *testing.T) {
 	for _, l := range exacts() {
-		require.True(t, l.Exact(), "%T", l)
+		require.NotNil(t, loss.Exact(l), "%T", l)
 		for _, u := range []float64{1e300, -1e300, math.MaxFloat64, -math.MaxFloat64, 5e-324, 0} {
 			for _, norm := range []float64{0, 5e-324, 1e-160, 1, 1e150} {
-				hi, lo, err := l.Slope2(u, 0, 1, norm)
+				hi, lo, err := loss.Exact(l)(u, 0, 1, norm)
 				require.False(t, math.IsNaN(hi+lo+err), "%T at %v, norm %v", l, u, norm)
 			}
 		}
 	}
-	hi, lo, _ := loss.Logistic{}.Slope2(math.NaN(), 0, 1, 1)
+	hi, lo, _ := loss.Exact(loss.Logistic{})(math.NaN(), 0, 1, 1)
 	require.True(t, math.IsNaN(hi+lo))
-	for _, l := range []loss.Exact{
-		loss.Clipped{}, loss.Moreau{}, loss.Clipped{Loss: loss.Hinge{}, Threshold: 1}, loss.Clipped{Loss: opaque{loss.Squared{}}, Threshold: 1},
+	for _, l := range []loss.Linear{
+		loss.Clipped{}, loss.Moreau{}, loss.Clipped{Loss: loss.Hinge{}, Threshold: 1},
+		loss.Clipped{Loss: opaque{loss.Squared{}}, Threshold: 1},
 		loss.Moreau{Loss: loss.Logistic{}, Beta: 1}, loss.Moreau{Loss: struct{ loss.Hinge }{}, Beta: 1},
 	} {
-		require.False(t, l.Exact(), "%T%+v", l, l)
+		require.Nil(t, loss.Exact(l), "%T%+v", l, l)
 	}
 }
 
@@ -230,7 +232,7 @@ func TestProved(t *testing.T) {
 }
 
 func BenchmarkSlope(b *testing.B) {
-	u := make([]float64, 1024)
+	exact, u := loss.Exact(loss.Logistic{}), make([]float64, 1024)
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for i := range u {
 		u[i] = 4 * rnd.NormFloat64()
@@ -247,7 +249,7 @@ func BenchmarkSlope(b *testing.B) {
 	b.Run("twofold", func(b *testing.B) {
 		for b.Loop() {
 			for _, v := range u {
-				hi, lo, err := loss.Logistic{}.Slope2(v, 0, 1, 1)
+				hi, lo, err := exact(v, 0, 1, 1)
 				sum += hi + lo + err
 			}
 		}

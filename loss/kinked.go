@@ -7,28 +7,22 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// The losses of this file have a kink: φ′ jumps, and at the jump Scalar and Grad
-// return one subgradient. Their Smoothness is +Inf, so that mechanisms which
-// need a smooth loss refuse them; sco.ProxGD serves them through Moreau.
+// The losses of this file have a kink: φ′ jumps, and at the jump Scalar and Grad return one
+// subgradient. Their Smoothness is +Inf, so mechanisms that need a smooth loss refuse them;
+// sco.ProxGD serves them through Moreau.
 
-// Hinge is the hinge loss of a class label: with y = +1 for b > 0 and y = −1
-// otherwise,
+// Hinge is the hinge loss of a class label:
 //
-//	ℓ = max(0, 1 − y⟨a,θ⟩)
-//	φ′ = −y where yu < 1, 0 elsewhere
-//	L = Row      since |φ′| ≤ 1
-//	β = +Inf
+//	ℓ = max(0, 1 − y⟨a,θ⟩),   φ′ = −y where yu < 1, 0 elsewhere
+//	L = Row,   β = +Inf
 //
-// The structure is GLM and the rank 1. SmoothedHinge is its Moreau envelope on
-// the line.
+// [SmoothedHinge] is its Moreau envelope on the line.
 type Hinge struct{}
 
 // Absolute is the absolute loss: with r = ⟨a,θ⟩ − b,
 //
 //	ℓ = |r|,   φ′ = sign(r), 0 at r = 0
 //	L = Row,   β = +Inf
-//
-// The structure is GLM and the rank 1.
 type Absolute struct{}
 
 // Pinball is the loss of the quantile of order Tau: with r = ⟨a,θ⟩ − b,
@@ -36,32 +30,19 @@ type Absolute struct{}
 //	ℓ = max(Tau·(−r), (1−Tau)·r)
 //	φ′ = 1 − Tau where r > 0, −Tau where r < 0, 0 at r = 0
 //	L = Row·max(Tau, 1−Tau),   β = +Inf
-//
-// The structure is GLM and the rank 1.
 type Pinball struct{ Tau float64 }
 
-// EpsilonInsensitive is the loss of support vector regression with a tube of
-// half-width Epsilon: with r = ⟨a,θ⟩ − b,
+// EpsilonInsensitive is the loss of support vector regression with a tube of half-width Epsilon:
+// with r = ⟨a,θ⟩ − b,
 //
 //	ℓ = max(0, |r| − Epsilon)
 //	φ′ = sign(r) where |r| > Epsilon, 0 elsewhere
 //	L = Row,   β = +Inf
 //
-// The structure is GLM and the rank 1. Epsilon has nothing to do with privacy.
+// Epsilon has nothing to do with privacy.
 type EpsilonInsensitive struct{ Epsilon float64 }
 
-var (
-	_ Proximable = Hinge{}
-	_ Proximable = Absolute{}
-	_ Proximable = Pinball{}
-	_ Proximable = EpsilonInsensitive{}
-	_ Checker    = Pinball{}
-	_ Checker    = EpsilonInsensitive{}
-	_ Monotone   = Hinge{}
-)
-
-// ramp returns P_[lo,hi](x/kappa) and its derivative in x, for lo ≤ 0 ≤ hi and
-// kappa > 0.
+// ramp returns P_[lo,hi](x/kappa) and its derivative in x, for lo ≤ 0 ≤ hi and kappa > 0.
 func ramp(x, kappa, lo, hi float64) (g, dg float64) {
 	switch g = x / kappa; {
 	case g <= lo:
@@ -72,14 +53,21 @@ func ramp(x, kappa, lo, hi float64) (g, dg float64) {
 	return g, 1 / kappa
 }
 
+// proximable2 is a [Proximable] loss of this package whose ProxSlope is also known as hi + lo, with
+// an error of at most err.
+type proximable2 interface {
+	Proximable
+	proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64)
+}
+
 // Func returns max(0, 1−y⟨a,θ⟩).
 func (l Hinge) Func(theta, a []float64, b float64) float64 {
-	return value(l.Scalar(prediction(theta, a), b, 0))
+	return value(l.Scalar(dot(theta, a), b, 0))
 }
 
 // Grad stores φ′·a in dst.
 func (l Hinge) Grad(dst, theta, a []float64, b float64) {
-	along(dst, slope(l.Scalar(prediction(theta, a), b, 0)), a)
+	along(dst, slope(l.Scalar(dot(theta, a), b, 0)), a)
 }
 
 // Scalar returns φ, φ′ and 0.
@@ -106,30 +94,62 @@ func (Hinge) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
 	return -y * hi, -y * lo, err
 }
 
-// Constants returns L and β as above, rank 1, GLM.
+// Constants returns L and β as above, rank 1, GLM, Monotone. Range is 1 + Row·radius ≥ (1−yu)₊.
 func (l Hinge) Constants(bounds Bounds, radius float64) Constants {
-	return glm(l, bounds, radius, bounds.Row, math.Inf(1))
+	return rounded(l, bounds, radius, Constants{
+		Lipschitz: bounds.Row, Smoothness: math.Inf(1), Range: 1 + bounds.Row*radius, Monotone: true,
+	})
 }
 
-// Monotone returns true: the sign of φ′ is −y or 0.
-func (Hinge) Monotone() bool { return true }
-
-// CheckData wants Label = 1, as that of Logistic.
+// CheckData wants Label = 1, like Logistic.
 func (Hinge) CheckData(_ int, bounds Bounds) error { return checkClasses("Hinge", bounds) }
 
-// Func returns |⟨a,θ⟩−b|.
-func (l Absolute) Func(theta, a []float64, b float64) float64 {
-	return math.Abs(prediction(theta, a) - b)
+// kink is the function of r = u−b with slope lo below −tube, 0 inside the tube and slope hi above
+// it, lo ≤ 0 ≤ hi. A tube of positive width has slopes ±1.
+type kink struct{ lo, hi, tube float64 }
+
+func (k kink) scalar(r float64) (phi, dphi, d2phi float64) {
+	switch {
+	case r > k.tube:
+		return k.hi * (r - k.tube), k.hi, 0
+	case r < -k.tube:
+		return k.lo * (r + k.tube), k.lo, 0
+	case math.IsNaN(r):
+		return r, 0, 0
+	}
+	return 0, 0, 0
 }
 
-// Grad stores sign(⟨a,θ⟩−b)·a in dst.
-func (l Absolute) Grad(dst, theta, a []float64, b float64) {
-	along(dst, slope(l.Scalar(prediction(theta, a), b, 0)), a)
+// proxSlope is ProxSlope, correct to 3 roundings next to the end of the tube too.
+func (k kink) proxSlope(u, b, kappa float64) (g, dg float64) {
+	r, e := num.TwoSum(u, -b)
+	if k.tube == 0 {
+		return ramp(r, kappa, k.lo, k.hi)
+	}
+	y := sign(r)
+	g, dg = ramp((y*r-k.tube)+y*e, kappa, 0, 1)
+	return y * g, dg
 }
 
-// Scalar returns |u−b|, sign(u−b) and 0.
-func (Absolute) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
-	return math.Abs(u - b), sign(u - b), 0
+// proxSlope2: the rounding of r = u−b, 4·2⁻¹⁰⁶ of it, is not relative to |r| − tube.
+func (k kink) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
+	r, rl := difference(u, ul, b)
+	if k.tube == 0 {
+		return ramp2(r, rl, kappa, k.lo, k.hi)
+	}
+	y := sign(r)
+	x, xl := difference(y*r, y*rl, k.tube)
+	hi, lo, err = ramp2(x, xl, kappa, 0, 1)
+	return y * hi, y * lo, err + 5*unit*unit*math.Abs(r)/kappa
+}
+
+// constants returns those of l, whose function is k. Range is its largest slope times
+// Row·radius+Label.
+func (k kink) constants(l Loss, bounds Bounds, radius float64) Constants {
+	steepest := max(-k.lo, k.hi)
+	return rounded(l, bounds, radius, Constants{
+		Lipschitz: bounds.Row * steepest, Smoothness: math.Inf(1), Range: steepest * reach(bounds, radius),
+	})
 }
 
 // sign returns −1, 0 or 1.
@@ -143,53 +163,62 @@ func sign(r float64) float64 {
 	return 0
 }
 
-// ProxSlope returns P_[−1,1]((u−b)/κ).
-func (Absolute) ProxSlope(u, b, kappa float64) (g, dg float64) { return ramp(u-b, kappa, -1, 1) }
+func (Absolute) kink() kink             { return kink{lo: -1, hi: 1} }
+func (l Pinball) kink() kink            { return kink{lo: -l.Tau, hi: 1 - l.Tau} }
+func (l EpsilonInsensitive) kink() kink { return kink{lo: -1, hi: 1, tube: l.Epsilon} }
 
-func (Absolute) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
-	x, xl := difference(u, ul, b)
-	return ramp2(x, xl, kappa, -1, 1)
+// Func returns |⟨a,θ⟩−b|.
+func (l Absolute) Func(theta, a []float64, b float64) float64 {
+	return value(l.Scalar(dot(theta, a), b, 0))
+}
+
+// Grad stores sign(⟨a,θ⟩−b)·a in dst.
+func (l Absolute) Grad(dst, theta, a []float64, b float64) {
+	along(dst, slope(l.Scalar(dot(theta, a), b, 0)), a)
+}
+
+// Scalar returns |u−b|, sign(u−b) and 0.
+func (l Absolute) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) { return l.kink().scalar(u - b) }
+
+// ProxSlope returns P_[−1,1]((u−b)/κ).
+func (l Absolute) ProxSlope(u, b, kappa float64) (g, dg float64) {
+	return l.kink().proxSlope(u, b, kappa)
+}
+
+func (l Absolute) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
+	return l.kink().proxSlope2(u, ul, b, kappa)
 }
 
 // Constants returns L and β as above, rank 1, GLM.
 func (l Absolute) Constants(bounds Bounds, radius float64) Constants {
-	return glm(l, bounds, radius, bounds.Row, math.Inf(1))
+	return l.kink().constants(l, bounds, radius)
 }
 
 // Func returns the pinball function of ⟨a,θ⟩−b.
 func (l Pinball) Func(theta, a []float64, b float64) float64 {
-	return value(l.Scalar(prediction(theta, a), b, 0))
+	return value(l.Scalar(dot(theta, a), b, 0))
 }
 
 // Grad stores φ′·a in dst.
 func (l Pinball) Grad(dst, theta, a []float64, b float64) {
-	along(dst, slope(l.Scalar(prediction(theta, a), b, 0)), a)
+	along(dst, slope(l.Scalar(dot(theta, a), b, 0)), a)
 }
 
 // Scalar returns φ, φ′ and 0.
-func (l Pinball) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
-	switch r := u - b; {
-	case r > 0:
-		return (1 - l.Tau) * r, 1 - l.Tau, 0
-	case r < 0:
-		return -l.Tau * r, -l.Tau, 0
-	}
-	return 0, 0, 0
-}
+func (l Pinball) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) { return l.kink().scalar(u - b) }
 
 // ProxSlope returns P_[−Tau,1−Tau]((u−b)/κ).
 func (l Pinball) ProxSlope(u, b, kappa float64) (g, dg float64) {
-	return ramp(u-b, kappa, -l.Tau, 1-l.Tau)
+	return l.kink().proxSlope(u, b, kappa)
 }
 
 func (l Pinball) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
-	x, xl := difference(u, ul, b)
-	return ramp2(x, xl, kappa, -l.Tau, 1-l.Tau)
+	return l.kink().proxSlope2(u, ul, b, kappa)
 }
 
 // Constants returns L and β as above, rank 1, GLM.
 func (l Pinball) Constants(bounds Bounds, radius float64) Constants {
-	return glm(l, bounds, radius, bounds.Row*max(l.Tau, 1-l.Tau), math.Inf(1))
+	return l.kink().constants(l, bounds, radius)
 }
 
 // Check wants Tau in (0, 1).
@@ -202,43 +231,31 @@ func (l Pinball) Check() error {
 
 // Func returns max(0, |⟨a,θ⟩−b|−Epsilon).
 func (l EpsilonInsensitive) Func(theta, a []float64, b float64) float64 {
-	return value(l.Scalar(prediction(theta, a), b, 0))
+	return value(l.Scalar(dot(theta, a), b, 0))
 }
 
 // Grad stores φ′·a in dst.
 func (l EpsilonInsensitive) Grad(dst, theta, a []float64, b float64) {
-	along(dst, slope(l.Scalar(prediction(theta, a), b, 0)), a)
+	along(dst, slope(l.Scalar(dot(theta, a), b, 0)), a)
 }
 
 // Scalar returns φ, φ′ and 0.
 func (l EpsilonInsensitive) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
-	r := u - b
-	if excess := math.Abs(r) - l.Epsilon; excess > 0 {
-		return excess, sign(r), 0
-	}
-	return 0, 0, 0
+	return l.kink().scalar(u - b)
 }
 
 // ProxSlope returns sign(u−b)·P_[0,1]((|u−b|−Epsilon)/κ).
 func (l EpsilonInsensitive) ProxSlope(u, b, kappa float64) (g, dg float64) {
-	r, e := num.TwoSum(u, -b)
-	y := sign(r)
-	g, dg = ramp((y*r-l.Epsilon)+y*e, kappa, 0, 1) // correct to 3 roundings next to the end of the tube too
-	return y * g, dg
+	return l.kink().proxSlope(u, b, kappa)
 }
 
-// proxSlope2: the rounding of r = u−b, 4·2⁻¹⁰⁶ of it, is not relative to |r| − Epsilon.
 func (l EpsilonInsensitive) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
-	r, rl := difference(u, ul, b)
-	y := sign(r)
-	x, xl := difference(y*r, y*rl, l.Epsilon)
-	hi, lo, err = ramp2(x, xl, kappa, 0, 1)
-	return y * hi, y * lo, err + 5*unit*unit*math.Abs(r)/kappa
+	return l.kink().proxSlope2(u, ul, b, kappa)
 }
 
 // Constants returns L and β as above, rank 1, GLM.
 func (l EpsilonInsensitive) Constants(bounds Bounds, radius float64) Constants {
-	return glm(l, bounds, radius, bounds.Row, math.Inf(1))
+	return l.kink().constants(l, bounds, radius)
 }
 
 // Check wants a finite Epsilon ≥ 0.

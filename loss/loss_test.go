@@ -83,7 +83,8 @@ func (u unknown) Constants(b loss.Bounds, radius float64) loss.Constants {
 
 func TestCheckParameters(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
-	for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 1}, loss.SmoothedHinge{Gamma: 1}, unknown{}} {
+	for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 1}, loss.SmoothedHinge{Gamma: 1},
+		unknown{}} {
 		require.NoError(t, loss.Check(l))
 	}
 	require.NoError(t, loss.Check(bare{loss.Squared{}}), "a loss without Check has nothing to check")
@@ -132,13 +133,15 @@ func TestCheckData(t *testing.T) {
 type bare struct{ loss.Loss }
 
 func TestMonotone(t *testing.T) {
-	for l, want := range map[loss.Monotone]bool{
-		loss.Logistic{}: true, loss.SmoothedHinge{Gamma: 1}: true,
-		loss.Clipped{Loss: loss.Logistic{}, Threshold: 1}:         true,
-		loss.Clipped{Loss: loss.Squared{}, Threshold: 1}:          false,
-		loss.Clipped{Loss: opaque{loss.Logistic{}}, Threshold: 1}: false,
+	for l, want := range map[loss.Loss]bool{
+		loss.Logistic{}: true, loss.SmoothedHinge{Gamma: 1}: true, loss.RootHinge{Width: 1}: true, loss.Hinge{}: true,
+		loss.Squared{}: false, loss.Pinball{Tau: 0.5}: false, loss.Multinomial{Classes: 2}: false,
+		loss.Clipped{Loss: loss.Logistic{}, Threshold: 1}: true,
+		loss.Clipped{Loss: loss.Squared{}, Threshold: 1}:  false,
+		loss.Moreau{Loss: loss.Hinge{}, Beta: 1}:          true,
+		loss.Moreau{Loss: loss.Absolute{}, Beta: 1}:       false,
 	} {
-		require.Equal(t, want, l.Monotone(), "%T", l)
+		require.Equal(t, want, l.Constants(loss.Bounds{Row: 1, Label: 1}, 1).Monotone, "%T", l)
 	}
 }
 
@@ -254,7 +257,8 @@ func (l linear) ClipPoints(_, k float64) (lo, hi float64) {
 // Slopes has the bits of Scalar.
 func TestSlopes(t *testing.T) {
 	var l loss.Batch = loss.Logistic{}
-	u := []float64{0, math.Copysign(0, -1), 1e-300, 0.3, -0.7, 40, -40, 800, -800, 1e300, math.Inf(1), math.Inf(-1), math.NaN()}
+	u := []float64{0, math.Copysign(0, -1), 1e-300, 0.3, -0.7, 40, -40, 800, -800, 1e300, math.Inf(1), math.Inf(-1),
+		math.NaN()}
 	for _, b := range []float64{-1, 0, 1} {
 		labels, got, curve := make([]float64, len(u)), append([]float64(nil), u...), make([]float64, len(u))
 		for i := range labels {

@@ -6,29 +6,23 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/num"
 )
 
-// Multinomial is the logistic loss of Classes = K classes, the cross entropy of
-// the softmax. θ holds K blocks θ_k of p = d/K coordinates and the row a the
-// features x in its first p coordinates; the others do not enter (leave them
-// 0, which rows stored as sparse cost nothing for). With scores s_k = ⟨θ_k,x⟩ and
-// π = softmax(s),
+// Multinomial is the logistic loss of Classes = K classes, the cross entropy of the softmax. θ
+// holds K blocks θ_k of p = d/K coordinates, and the row a the features x in its first p
+// coordinates; the other coordinates are not used (leave them 0, which costs nothing in sparse
+// rows). With scores s_k = ⟨θ_k,x⟩ and π = softmax(s),
 //
 //	ℓ = log Σ_k e^{s_k} − s_y,   y = round(b) clamped to 0, …, K−1
 //	∂ℓ/∂θ_k = (π_k − 1[k = y])·x
 //	L = √2·Row     since ‖π − e_y‖₂ ≤ √2
 //	β = Row²/2     since λ_max(diag π − ππ') ≤ ½
 //
-// The structure is FixedRange and the rank K: the gradients of one record stay
-// in ℝᴷ⊗x, whatever θ. They even stay in the K−1 dimensions where the blocks add
-// up to 0. Not a loss of one prediction, hence neither Linear nor a Moreau. [KST12]
+// The structure is FixedRange and the rank K: the gradients of one record stay in ℝᴷ⊗x for every θ.
+// The loss depends on K predictions, so it is neither [Linear] nor can it be in a [Moreau]. [KST12]
 type Multinomial struct{ Classes int }
-
-var (
-	_ Loss    = Multinomial{}
-	_ Checker = Multinomial{}
-)
 
 // class returns y.
 func (l Multinomial) class(b float64) int {
@@ -58,7 +52,7 @@ func (l Multinomial) Func(theta, a []float64, b float64) float64 {
 	return num.Log(sum) + (top - own)
 }
 
-// Grad stores (π_k − 1[k = y])·x in block k of dst, and 0 behind the blocks.
+// Grad stores (π_k − 1[k = y])·x in block k of dst, and 0 after the last block.
 func (l Multinomial) Grad(dst, theta, a []float64, b float64) {
 	if len(dst) != len(theta) {
 		panic(badLen)
@@ -70,7 +64,7 @@ func (l Multinomial) Grad(dst, theta, a []float64, b float64) {
 	}
 	y := l.class(b)
 	top := math.Inf(-1)
-	for k := range l.Classes { // the first entry of block k keeps s_k for a while
+	for k := range l.Classes { // the first entry of block k holds s_k, then e^{s_k−top}
 		dst[k*p] = floats.Dot(theta[k*p:(k+1)*p], x)
 		top = max(top, dst[k*p])
 	}
@@ -97,21 +91,23 @@ func (l Multinomial) features(theta, a []float64) (p int, x []float64) {
 	return p, a[:p]
 }
 
-// Constants returns L and β as above, rank K, FixedRange.
+// Constants returns L and β as above, rank K, FixedRange, NoMinimizer. Range is
+//
+//	ln K + √2·Row·radius ≥ ln K + max_k(s_k−s_y) ≥ log Σ_k e^{s_k−s_y},   since |s_k−s_y| ≤ √2‖θ‖‖x‖
 func (l Multinomial) Constants(bounds Bounds, radius float64) Constants {
-	if !valid(l, bounds, radius) {
-		return Constants{}
+	c := Constants{
+		Lipschitz: math.Sqrt2 * bounds.Row, Smoothness: bounds.Row * bounds.Row / 2,
+		Rank: l.Classes, Structure: FixedRange, NoMinimizer: true,
 	}
-	return Constants{
-		Lipschitz:  outward(math.Sqrt2 * bounds.Row),
-		Smoothness: outward(bounds.Row * bounds.Row / 2),
-		Rank:       l.Classes,
-		Structure:  FixedRange,
+	log := math.Log1p(float64(l.Classes - 1))
+	if enclose.ExceedsExpm1(log*(1+0x1p-44), float64(l.Classes-1)) { // rounding up covers 2⁻⁴⁴
+		c.Range = log + math.Sqrt2*bounds.Row*radius
 	}
+	return rounded(l, bounds, radius, c)
 }
 
-// CheckData wants a dim that the classes divide, so that no feature is left out, and labels up
-// to K−1: smaller bounds would clamp the last classes into others.
+// CheckData wants a dim that is a multiple of K, so that no feature is left out, and a label bound
+// of at least K−1, so that no class is clamped into another.
 func (l Multinomial) CheckData(dim int, bounds Bounds) error {
 	if l.Classes > 0 && dim%l.Classes != 0 {
 		return fmt.Errorf("%w: %d features for Multinomial.Classes = %d, want a multiple of it: p features of a record take "+

@@ -8,27 +8,23 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/noise"
 )
 
 // Limits under which sums of integers stay below 2⁶⁰: a record adds at most 2²¹√m < 2³¹.
 const (
 	mostSummed = 1 << 29 // records
 	mostDim    = 1000    // parameters
-	mostSum    = 1 << 61
 )
 
-// withNoise returns g·(k + round(τN/g)), g = 2^exponent. It clamps the sum where the noise may have
-// saturated, so that the result has the law of unsaturated noise, clamped.
+// withNoise returns g·(k + round(τN/g)), g = 2^exponent.
 func withNoise(k []int64, tau float64, exponent int, src rand.Source) []float64 {
-	draw := make([]int64, len(k))
-	defer clear(draw)
-	noise.Grid(draw, tau, exponent, src)
-	out := make([]float64, len(k))
-	for i, v := range k {
-		out[i] = math.Ldexp(float64(min(max(v+draw[i], -mostSum), mostSum)), exponent)
-	}
+	law := draw.Noise{Exponent: exponent, Sigma: tau}
+	nu, out := make([]int64, len(k)), make([]float64, len(k))
+	defer clear(nu)
+	law.Fill(nu, src)
+	law.Add(out, k, nu)
 	return out
 }
 

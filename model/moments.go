@@ -9,7 +9,7 @@ import (
 
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/lop"
+	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -102,7 +102,7 @@ func releaseSum(f *fault.Set, sum []int64, d int, tau float64, exponent int, src
 
 // moments releases the sums of curvatures and squared gradients at θ.
 func (pl *Plan) moments(
-	f *fault.Set, p *erm.Problem, clip float64, theta []float64, params lop.Params, src rand.Source,
+	f *fault.Set, p *erm.Problem, clip float64, theta []float64, params perturb.Params, src rand.Source,
 ) (*moments, error) {
 	l, _ := p.Loss.(loss.Linear)
 	if clip > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
@@ -47,7 +48,7 @@ type Plan struct {
 	params   Params
 	cert     dp.Certificate
 	seq      linear.Sequence
-	settings lop.Settings // of the minimizers of a sequence, without their clip
+	settings perturb.Settings // of the minimizers of a sequence, without their clip
 	single   *lop.Plan
 	monotone bool
 	failure  float64

@@ -77,13 +77,13 @@ func TestStepsAreThoseOfTheSequence(t *testing.T) {
 	settings.Clip = 0.3
 	least := linear.LeastRidge(pl.smoothness, 0, s.C)
 	for _, ridge := range []float64{least, least * (1 - 1e-6)} {
-		_, params, err := settings.Run(t.Context(), p, pl.cert, linear.Step{C: s.C, S: pl.seq.S[1], Output: 0.1, Ridge: ridge},
-			noise.Reproducible(1))
+		plan, err := settings.PlanStep(p, pl.cert, linear.Step{C: s.C, S: pl.seq.S[1], Output: 0.1, Ridge: ridge})
 		if ridge < least {
 			require.ErrorIs(t, err, dp.ErrCondition)
 			continue
 		}
 		require.NoError(t, err)
+		params := plan.Params()
 		require.InEpsilon(t, 0.3/pl.seq.S[1], params.Sigma, 1e-6)
 		require.InEpsilon(t, params.Sensitivity/0.1, params.OutputSigma, 1e-6)
 	}

@@ -8,12 +8,12 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/linear"
-	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/lop"
 )
 
 // Shares divide μ² among the releases of a sequence; μ is the sensitivity of the whole plan over
@@ -88,7 +88,7 @@ const spare = 1 - 0x1p-50
 func (pl *Plan) sequence(q erm.Public, o Options) error {
 	b, p := pl.params.Budget, &pl.params
 	pl.smoothness, pl.modulus = q.Constants.Smoothness, q.Modulus
-	pl.settings, pl.monotone = lop.Settings{Package: "model", Mechanism: lop.Mechanism{Relation: p.Relation}}, q.Monotone
+	pl.settings, pl.monotone = perturb.Settings{Package: "model", Relation: p.Relation}, q.Monotone
 	n, d, eps := float64(q.Records), float64(q.Dim), b.Epsilon
 	s := &Sequence{Shares: Shares{Output: outputShare}, C: min(intervalC*eps, mostC)}
 	p.Sequence = s
@@ -251,16 +251,18 @@ func (pl *Plan) run(ctx context.Context, p *erm.Problem, src rand.Source) (*outc
 		}
 		return &outcome{theta: rel.Theta, cert: rel.Certificate}, nil
 	}
-	var watched *noise.Watched
+	direct, _ := draw.Open(src, pl.cert) // for histograms and sums; minimizers certify their own
 	if src != nil {
-		watched = noise.Watch(src)
-		src = watched
+		src = direct // minimizers open a secure source of their own for nil
 	}
-	out, err := pl.steps(ctx, p, src)
-	if err == nil && watched != nil && watched.Err() != nil {
-		return nil, watched.Err()
+	out, err := pl.steps(ctx, p, src, direct)
+	if err == nil {
+		err = direct.Err()
 	}
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // shift returns √w·μ, the sensitivity over the noise of a share.
@@ -274,7 +276,7 @@ func (pl *Plan) shift(share float64) float64 {
 //	Δ = max( β/expm1(c) − μ_r, fσ²d/(nρ²) ),  f = 1 for the first and ½ for the last
 //
 // With intervals the last minimizer has the least ridge, because intervals undo its shrinkage.
-func (pl *Plan) minimizer(last bool, clip, signal float64) (lop.Settings, linear.Step) {
+func (pl *Plan) minimizer(last bool, clip, signal float64) (perturb.Settings, linear.Step) {
 	s, b := pl.params.Sequence, pl.params.Bounds
 	n, d := float64(pl.params.Records), float64(pl.params.Dim)
 	c, share, factor := s.FirstC, s.Shares.First, 1.0
@@ -312,7 +314,7 @@ func (pl *Plan) check(p *erm.Problem) error {
 	for _, clip := range clips {
 		for _, last := range []bool{true, !pl.params.Sequence.TwoStep} {
 			settings, step := pl.minimizer(last, clip, leastSignal)
-			if err := settings.CheckStep(p, pl.cert, step); err != nil {
+			if _, err := settings.PlanStep(p, pl.cert, step); err != nil {
 				return err
 			}
 		}
@@ -326,15 +328,11 @@ const (
 	leastSignal = 0.02
 )
 
-// steps runs a sequence.
-func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*outcome, error) {
+// steps runs a sequence. Minimizers draw from src, which may be nil, histograms and sums from direct.
+func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Source) (*outcome, error) {
 	f := fault.From(ctx)
 	s, w := *pl.params.Sequence, pl.params.Sequence.Shares
 	n, d := float64(pl.params.Records), float64(pl.params.Dim)
-	direct := src // for histograms and sums; minimizers accept nil
-	if direct == nil {
-		direct = noise.Secure()
-	}
 	choice := &Choice{Clip: s.Clip, Signal: 0.08}
 	if s.TwoStep {
 		tau := func(share float64) float64 { return pl.pair() / pl.shift(share) * safeScale }
@@ -345,7 +343,11 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*ou
 		square := labels.secondMoment()
 		choice.FirstClip = max(0.06, quantile(labels.cdf(n), 0.9))
 		settings, step := pl.minimizer(false, choice.FirstClip, max(leastSignal, square/2))
-		first, _, err := settings.Run(ctx, p, pl.cert, step, src)
+		plan, err := settings.PlanStep(p, pl.cert, step)
+		if err != nil {
+			return nil, err
+		}
+		first, err := plan.Fit(ctx, p, src)
 		if err != nil {
 			return nil, err
 		}
@@ -358,10 +360,15 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src rand.Source) (*ou
 		choice.Signal = 0
 	}
 	settings, step := pl.minimizer(true, choice.Clip, choice.Signal)
-	last, params, err := settings.Run(ctx, p, pl.cert, step, src)
+	plan, err := settings.PlanStep(p, pl.cert, step)
 	if err != nil {
 		return nil, err
 	}
+	last, err := plan.Fit(ctx, p, src)
+	if err != nil {
+		return nil, err
+	}
+	params := plan.Params()
 	choice.Ridge, choice.Sigma, choice.OutputSigma = params.Ridge, params.Sigma, params.OutputSigma
 	out := &outcome{theta: last.Theta, cert: last.Certificate, choice: choice}
 	if pl.params.Intervals != nil {

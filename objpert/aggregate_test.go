@@ -1,4 +1,4 @@
-package objpert_test
+package objpert
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/noise"
-	"github.com/privopt/privopt/objpert"
 )
 
 // The heuristic may do what it likes: fail, be wrong, panic on nothing; votes
@@ -21,20 +20,24 @@ func TestSampleAndAggregate(t *testing.T) {
 	p := halfspaces(t, 300, 2, ternary())
 	b := dp.Budget{Epsilon: 20}
 	calls := 0
-	m := &objpert.SampleAndAggregate{Blocks: 1000, Relation: dp.AddRemove, Heuristic: func(_ context.Context, block *objpert.Problem) ([]int,
-		error) {
-		calls++
-		require.Positive(t, block.Records())
-		switch calls % 4 {
-		case 0:
-			return nil, errors.New("failed")
-		case 1:
-			return []int{5, 5}, nil
-		case 2:
-			return []int{1}, nil
-		}
-		return []int{1, -1}, nil
-	}}
+	m := &SampleAndAggregate{
+		Blocks:   1000,
+		Relation: dp.AddRemove,
+		Heuristic: func(_ context.Context, block *Problem) ([]int,
+			error) {
+			calls++
+			require.Positive(t, block.records())
+			switch calls % 4 {
+			case 0:
+				return nil, errors.New("failed")
+			case 1:
+				return []int{5, 5}, nil
+			case 2:
+				return []int{1}, nil
+			}
+			return []int{1, -1}, nil
+		},
+	}
 	rel, err := m.Fit(bg, p, b, noise.Reproducible(4))
 	require.NoError(t, err)
 	require.Equal(t, []float64{1, -1}, rel.Theta)
@@ -44,9 +47,9 @@ func TestSampleAndAggregate(t *testing.T) {
 
 	// All blocks together are the data.
 	total := 0
-	m = &objpert.SampleAndAggregate{Blocks: 7, Heuristic: func(_ context.Context, block *objpert.Problem) ([]int, error) {
-		require.NoError(t, block.Check())
-		total += block.Records()
+	m = &SampleAndAggregate{Blocks: 7, Heuristic: func(_ context.Context, block *Problem) ([]int, error) {
+		require.NoError(t, block.check())
+		total += block.records()
 		return nil, errors.New("nothing")
 	}}
 	_, err = m.Fit(bg, p, b, nil)
@@ -54,7 +57,7 @@ func TestSampleAndAggregate(t *testing.T) {
 	require.Equal(t, 300, total)
 
 	ctx, cancel := context.WithCancel(bg)
-	m.Heuristic = func(context.Context, *objpert.Problem) ([]int, error) { cancel(); return nil, nil }
+	m.Heuristic = func(context.Context, *Problem) ([]int, error) { cancel(); return nil, nil }
 	_, err = m.Fit(ctx, p, b, nil)
 	require.ErrorIs(t, err, dp.ErrWithheld)
 	require.ErrorIs(t, err, context.Canceled)
@@ -70,20 +73,26 @@ func TestBlockLimit(t *testing.T) {
 	}
 	slow := slices.Clone(rows)
 	slow[7] = []int64{-1, 99} // the record in question
-	votesOn := func(rows [][]int64, befall func(ctx context.Context) ([]int, error), ctx context.Context) ([][]int, *dp.Release, error) {
-		p, err := objpert.NewProblem(rows, labels, nil, cube())
+	type heuristic = func(ctx context.Context) ([]int, error)
+	votesOn := func(rows [][]int64, befall heuristic, ctx context.Context) ([][]int, *dp.Release, error) {
+		p, err := NewProblem(rows, labels, nil, cube())
 		require.NoError(t, err)
 		var votes [][]int
-		m := &objpert.SampleAndAggregate{Blocks: 8, BlockLimit: 20 * time.Millisecond, Trace: func(tr objpert.Trace) { votes = tr.Votes },
-			Heuristic: func(ctx context.Context, block *objpert.Problem) ([]int, error) {
-				for _, x := range block.X {
+		m := &SampleAndAggregate{Blocks: 8, BlockLimit: 20 * time.Millisecond,
+			Heuristic: func(ctx context.Context, block *Problem) ([]int, error) {
+				for _, x := range block.x {
 					if x[0] < 0 {
 						return befall(ctx)
 					}
 				}
 				return []int{1, 1}, nil
 			}}
-		rel, err := m.Fit(ctx, p, b, noise.Reproducible(40))
+		pl, err := m.Plan(p, b)
+		require.NoError(t, err)
+		rel, err := pl.Fit(ctx, p, noise.Reproducible(40))
+		if err == nil {
+			votes = pl.tally(ctx, p, noise.Reproducible(40))
+		}
 		return votes, rel, err
 	}
 	plain, _, err := votesOn(rows, nil, bg)
@@ -112,18 +121,15 @@ func TestBlockLimit(t *testing.T) {
 	require.ErrorIs(t, err, dp.ErrWithheld)
 }
 
-// Without a heuristic GenericSearch looks, for a number of nodes that is the same
-// for every block.
+// Without a heuristic a branch and bound looks, for a number of nodes that is the same for every block.
 func TestBlockSteps(t *testing.T) {
-	p := halfspaces(t, 200, 3, objpert.Lattice(2))
+	p := halfspaces(t, 200, 3, Lattice(2))
 	count := func(steps int64) (n int) {
-		m := &objpert.SampleAndAggregate{Blocks: 4, BlockSteps: steps, Trace: func(tr objpert.Trace) {
-			for _, v := range tr.Votes[0] {
-				n += v
-			}
-		}}
-		_, err := m.Fit(bg, p, dp.Budget{Epsilon: 1}, noise.Reproducible(41))
+		pl, err := (&SampleAndAggregate{Blocks: 4, BlockSteps: steps}).Plan(p, dp.Budget{Epsilon: 1})
 		require.NoError(t, err)
+		for _, v := range pl.tally(bg, p, noise.Reproducible(41))[0] {
+			n += v
+		}
 		return n
 	}
 	require.Equal(t, 4, count(0))

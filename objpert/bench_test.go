@@ -3,8 +3,14 @@ package objpert
 import (
 	"context"
 	"fmt"
+	"math/big"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,7 +18,84 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	sample "github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/table"
 )
+
+// adultFields is the published schema of the file with all levels.
+var adultFields = sync.OnceValues(func() (*table.Schema, error) {
+	f, err := os.Open("../cmd/internal/adult/fields.schema.json")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return table.ReadSchema(f)
+})
+
+// adultColumns are the attributes of the problems by the number of features.
+var adultColumns = map[int]string{
+	23: "marital-status relationship race sex capital-gain capital-loss hours-per-week",
+	28: "education marital-status sex age capital-gain hours-per-week",
+	43: "education marital-status sex occupation age capital-gain hours-per-week",
+	60: "education marital-status relationship race sex occupation workclass",
+}
+
+// adultProblem is the balanced training set with the given number of features over the lattice of
+// squared radius q: n = 15682. A level is an indicator and a number is a share of its maximum, both
+// times the least common multiple of the maxima.
+func adultProblem(t testing.TB, size, q int) *Problem {
+	folder := os.Getenv("PRIVOPT_DATA")
+	if folder == "" {
+		t.Skip("PRIVOPT_DATA is not set: it names the folder that holds adult/adult.data")
+	}
+	s, err := adultFields()
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(folder, "adult", "adult.data"))
+	require.NoError(t, err)
+	one := big.NewInt(1)
+	column := func(name string) int {
+		return slices.IndexFunc(s.Columns, func(c table.Column) bool { return c.Name == name })
+	}
+	for _, name := range strings.Fields(adultColumns[size]) {
+		if c := s.Columns[column(name)]; c.Levels == nil {
+			most := big.NewInt(int64(*c.Max))
+			common := new(big.Int).GCD(nil, nil, one, most)
+			one.Mul(one, most).Div(one, common)
+		}
+	}
+	negative := strings.Count(string(text), ">50K") // of the others, the first as many
+	var rows [][]int64
+	var labels []int
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Split(strings.TrimSpace(line), ", ")
+		if len(fields) < 15 {
+			continue
+		}
+		label := 1
+		if fields[14] == "<=50K" {
+			label = -1
+			if negative--; negative < 0 {
+				continue
+			}
+		}
+		var row []int64
+		for _, name := range strings.Fields(adultColumns[size]) {
+			i := column(name)
+			if c := s.Columns[i]; c.Levels == nil {
+				v, err := strconv.ParseInt(fields[i], 10, 64)
+				require.NoError(t, err)
+				row = append(row, v*(one.Int64()/int64(*c.Max)))
+				continue
+			}
+			for _, level := range s.Columns[i].Levels {
+				row = append(row, map[bool]int64{true: one.Int64()}[fields[i] == level])
+			}
+		}
+		rows, labels = append(rows, row), append(labels, label)
+	}
+	p, err := NewProblem(rows, labels, nil, Lattice(q))
+	require.NoError(t, err)
+	return p
+}
 
 // benchmarkSolve solves the problems in turn, each within limit, and reports
 // the nodes, the gap left and the share that was proven.
@@ -46,7 +129,7 @@ func BenchmarkAdult(b *testing.B) {
 			for _, eps := range []float64{0.1, 0.3, 1} {
 				b.Run(fmt.Sprintf("oracle=CellSearch/d=%d/Q=%d/eps=%g", d, q, eps), func(b *testing.B) {
 					p := perturbSphere(b, adultProblem(b, d, q), eps, "gaussian", 0)
-					benchmarkSolve(b, CellSearch{Workers: 1}, time.Minute, p)
+					benchmarkSolve(b, cellFirst(1), time.Minute, p)
 				})
 			}
 		}
@@ -65,7 +148,7 @@ func BenchmarkExperiment(b *testing.B) {
 				eps := []float64{0.1, 0.3, 0.5, 0.7, 1}[i%5]
 				q := perturbSphere(b, p, eps, law, uint64(i/5%15))
 				start := time.Now()
-				s, err := CellSearch{Workers: 1}.Solve(context.Background(), q)
+				s, err := cellFirst(1).Solve(context.Background(), q)
 				times = append(times, time.Since(start).Seconds())
 				require.NoError(b, err)
 				require.True(b, s.Proven)
@@ -82,7 +165,7 @@ func BenchmarkWorkers(b *testing.B) {
 	for _, workers := range []int{1, 2} {
 		b.Run(fmt.Sprintf("oracle=CellSearch/d=43/Q=23/eps=1/workers=%d", workers), func(b *testing.B) {
 			p := perturbSphere(b, adultProblem(b, 43, 23), 1, "gaussian", 0)
-			benchmarkSolve(b, CellSearch{Workers: workers}, time.Minute, p)
+			benchmarkSolve(b, Search{Points: -1, Combos: 1e6, Workers: workers}, time.Minute, p)
 		})
 	}
 }
@@ -90,13 +173,14 @@ func BenchmarkWorkers(b *testing.B) {
 // BenchmarkDense solves dense Gaussian rows, stopping after a minute.
 func BenchmarkDense(b *testing.B) {
 	for _, c := range []struct{ n, d, q int }{
-		{2000, 8, 8}, {2000, 10, 10}, {2000, 12, 12}, {2000, 15, 15}, {15682, 8, 8}, {15682, 10, 10}, {15682, 12, 12}, {2000, 23, 4},
+		{2000, 8, 8}, {2000, 10, 10}, {2000, 12, 12}, {2000, 15, 15}, {15682, 8, 8}, {15682, 10, 10}, {15682, 12, 12},
+		{2000, 23, 4},
 		{15682, 23, 3},
 	} {
 		for _, eps := range []float64{0.1, 1} {
 			b.Run(fmt.Sprintf("oracle=GenericSearch/n=%d/d=%d/Q=%d/eps=%g", c.n, c.d, c.q, eps), func(b *testing.B) {
 				p := perturbSphere(b, denseProblem(b, c.n, c.d, c.q), eps, "gaussian", 1)
-				benchmarkSolve(b, GenericSearch{Workers: 1}, time.Minute, p)
+				benchmarkSolve(b, generic(1), time.Minute, p)
 			})
 		}
 	}
@@ -105,12 +189,12 @@ func BenchmarkDense(b *testing.B) {
 // One calibration, and one draw of all noise, at the size of the Adult data.
 func BenchmarkMechanism(b *testing.B) {
 	budget := dp.Budget{Epsilon: 1, Delta: 4e-9}
-	lattice := Public{Space: Lattice(23), Dim: 23, Range: 1, Budget: budget}
-	table := Public{Space: ternary(), Dim: 23, Range: 1, Budget: budget}
+	lattice := public{Space: Lattice(23), Dim: 23, Range: 1, Budget: budget}
+	table := public{Space: ternary(), Dim: 23, Range: 1, Budget: budget}
 	for _, c := range []struct {
 		name string
-		m    interface{ Calibrate(Public) (*Plan, error) }
-		q    Public
+		m    any
+		q    public
 	}{
 		{"law=radial", &OPDisc{}, lattice},
 		{"law=gaussian", &OPDisc{Law: Gaussian}, lattice},
@@ -123,13 +207,13 @@ func BenchmarkMechanism(b *testing.B) {
 		b.Run("step=calibrate/"+c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := c.m.Calibrate(c.q); err != nil {
+				if _, err := calibrate(c.m, c.q); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
 		b.Run("step=draw/"+c.name, func(b *testing.B) {
-			plan, err := c.m.Calibrate(c.q)
+			plan, err := calibrate(c.m, c.q)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -9,16 +9,12 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// safeScale multiplies noise scales and ε: closed forms and quadratures of
-// log δ are correct to 1e-11, which moves a scale by less than this margin.
+// safeScale is the margin of noise scales and of ε: closed forms and quadratures of log δ are
+// correct to 1e-11, which moves a scale by less.
 const safeScale = 1 + 1e-9
 
-// swing returns the most that the advantage of one point over another can
-// change between neighbors, in units of the bound on one record's loss:
-//
-//	sup f(w) - f(v),   f = ℓ' - ℓ ∈ [-R, R] under Replace, ±ℓ ∈ ±[0, R] under AddRemove
-//
-// that is 2R and R. The same factors stand before G‖w-v‖.
+// swing returns the bound on the change of L(w) − L(v) between neighbors, in units of the range of
+// one record's loss: 2 under Replace and 1 under AddRemove. The same factors apply to G‖w − v‖.
 func swing(rel dp.Relation) float64 {
 	if rel == dp.AddRemove {
 		return 1
@@ -26,12 +22,11 @@ func swing(rel dp.Relation) float64 {
 	return 2
 }
 
-// radialShift returns the least Δ, rounded up, such that s_w = Δ π(w) satisfies condition (S),
-// where bound is the most that one point's advantage over another changes and slope·‖w-v‖ another
-// bound, +Inf if unknown:
+// radialShift returns the least Δ, rounded up, for which s_w = Δ π(w) makes up for one record,
+// where L(w) − L(v) changes by bound and by slope·‖w − v‖ at most:
 //
-//	ℤᵈ within ‖w‖² ≤ Q     min( bound·(Q + √(Q(Q-1))), 2·slope·Q )
-//	{-1,+1}ᵈ               min( bound·d/2, slope·d )
+//	ℤᵈ within ‖w‖² ≤ Q     min( bound·(Q + √(Q(Q−1))), 2·slope·Q )
+//	{−1,+1}ᵈ               min( bound·d/2, slope·d )
 //
 // Proof: docs/theory/discrete.md#discrete.radius
 func radialShift(cube bool, d, q int, bound, slope float64) float64 {
@@ -45,10 +40,10 @@ func radialShift(cube bool, d, q int, bound, slope float64) float64 {
 	return delta * (1 + 0x1p-50)
 }
 
-// l1LogDelta returns an upper bound on log δ(ε) of m independent Gaussian variables of which each
+// l1LogDelta returns an upper bound on log δ(ε) of m independent Gaussian variables, each of which
 // may be shifted either way, a = shift/σ:
 //
-//	inf over t ≥ 0 of (2Φ(t)e^{t²/2})ᵐ e^{-t x₀} a/(a+t),   x₀ = ε/a - ma/2 ≥ 0
+//	inf over t ≥ 0 of (2Φ(t)e^{t²/2})ᵐ e^{−t x₀} a/(a+t),   x₀ = ε/a − ma/2 ≥ 0
 //
 // Proof: docs/theory/discrete.md#objpert.rspm-gaussian/2
 func l1LogDelta(eps, a float64, m int) float64 {
@@ -60,7 +55,7 @@ func l1LogDelta(eps, a float64, m int) float64 {
 	if x0 > 1e100 {
 		return math.Inf(-1)
 	}
-	slope := func(t float64) float64 { // derivative of the logarithm, increasing in t
+	slope := func(t float64) float64 { // derivative of the logarithm, which increases with t
 		ratio := math.Exp(-t*t/2-num.LogPhi(t)) / math.Sqrt(2*math.Pi) // φ(t)/Φ(t)
 		return n*(t+ratio) - x0 - 1/(a+t)
 	}
@@ -71,9 +66,9 @@ func l1LogDelta(eps, a float64, m int) float64 {
 	return math.Min(0, n*(math.Ln2+num.LogPhi(t)+t*t/2)-t*x0+num.Log(a/(a+t)))
 }
 
-// leastSigma returns the least σ, rounded up by less than 1e-8 relative, with
-// logDelta(ε, shift/σ) ≤ log δ, from a guess of any size. logDelta does not
-// decrease with its second argument.
+// leastSigma returns the least σ, rounded up by a relative 1e-8 at most, with
+// logDelta(ε, shift/σ) ≤ log δ; +Inf if there is none. logDelta does not decrease with its second
+// argument. The guess affects speed only.
 func leastSigma(logDelta func(eps, a float64) float64, b dp.Budget, shift, guess float64) float64 {
 	target := num.Log(b.Delta) * (1 + 1e-12) // the margin covers the error of logDelta
 	ok := func(sigma float64) bool { return logDelta(b.Epsilon, shift/sigma) <= target }
@@ -92,9 +87,8 @@ func leastSigma(logDelta func(eps, a float64) float64, b dp.Budget, shift, guess
 	return hi * safeScale
 }
 
-// provedEpsilon returns the least ε, rounded up, at which noise of scale
-// σ = shift/a is (ε, δ)-private by logDelta; +Inf if there is none up to
-// dp.MaxEpsilon.
+// provedEpsilon returns the least ε, rounded up, at which noise of scale σ = shift/a is (ε,
+// δ)-private by logDelta; +Inf if there is none up to dp.MaxEpsilon.
 func provedEpsilon(logDelta func(eps, a float64) float64, a, delta float64) float64 {
 	target := num.Log(delta) * (1 + 1e-12)
 	ok := func(eps float64) bool { return logDelta(eps, a) <= target }
@@ -108,35 +102,34 @@ func provedEpsilon(logDelta func(eps, a float64) float64, a, delta float64) floa
 	return math.Min(dp.MaxEpsilon, eps*safeScale)
 }
 
-// chiSigmaGuess is the σ of the tail form: P(aR + a²/2 > ε) = δ.
+// chiSigmaGuess returns the σ with P(aR + a²/2 > ε) = δ, R ~ χ_k and a = shift/σ.
 func chiSigmaGuess(b dp.Budget, shift float64, k int) float64 {
 	r := math.Sqrt(num.Chi2UpperQuantile(num.Log(b.Delta), float64(k)))
 	return shift * (r + math.Sqrt(r*r+2*b.Epsilon)) / (2 * b.Epsilon)
 }
 
-// paperSigma is the published scale, which no proof covers: with the unit of
-// the lattice τ and (1/τ)-Lipschitz losses,
+// paperSigma returns the published scale, which no proof covers, 7·factor·√ln(1/δ)/ε:
 //
-//	OPDisc  7GD²√ln(1/δ)/(τε) = 7R·Q√ln(1/δ)/ε on ℤᵈ, a quarter of 7R·d√ln(1/δ)/ε on {-1,+1}ᵈ
-//	RSPM    7√(m ln(1/δ))/ε                                     [NRVW20, Algorithms 1, 2]
+//	OPDisc  7GD²√ln(1/δ)/(τε) [NRVW20, Algorithm 1], the factor is R·Q on ℤᵈ and R·d/4 on {−1,+1}ᵈ
+//	RSPM    7√(m ln(1/δ))/ε   [NRVW20, Algorithm 2], the factor is √m
 func paperSigma(b dp.Budget, factor float64) float64 {
 	return 7 * factor * math.Sqrt(-num.Log(b.Delta)) / b.Epsilon
 }
 
-// setGrid gives the plan a grid of steps 2^Exponent on which shifts of the size
-// Shift cost ε/weight each:
+// setGrid chooses the grid 2^Exponent and the scale t of integer noise for which a shift of size
+// Shift costs ε/weight:
 //
-//	s = ⌈Shift/2^Exponent⌉,   t = ⌈weight·s/ε⌉,   so that  e^{-s/t} ≥ e^{-ε/weight}
+//	s = ⌈Shift/2^Exponent⌉,   t = ⌈weight·s/ε⌉,   so that  e^{−s/t} ≥ e^{−ε/weight}
 //
-// in exact arithmetic. The exponent is chosen for t ≥ 2²¹·weight, down to −30, which
-// keeps the excess of the scale over weight·Shift/ε below 1e-6; beyond
-// ε = 500·Shift it may be more.
+// in exact arithmetic. The exponent is chosen for t ≥ 2²¹·weight, down to −30. The scale exceeds
+// weight·Shift/ε by a relative 1e-6 at most, or by more where ε > 500·Shift.
 func (pl *Plan) setGrid(weight int, eps float64) error {
 	q := &pl.params
 	bits := min(max(int(math.Ceil(21+math.Log2(eps/q.Shift))), 0), maxShift)
-	s := ceil(exact(math.Ldexp(q.Shift, bits)))
-	num := new(big.Rat).SetInt(s.Mul(s, big.NewInt(int64(weight))))
-	t := ceil(num.Quo(num, exact(eps)))
+	s, _ := big.NewFloat(math.Ceil(math.Ldexp(q.Shift, bits))).Int(nil)
+	quotient := new(big.Rat).SetInt(s.Mul(s, big.NewInt(int64(weight))))
+	quotient.Quo(quotient, new(big.Rat).SetFloat64(eps))
+	t := ceil(quotient)
 	if !t.IsUint64() || t.Uint64() > maxTime {
 		return fmt.Errorf("objpert: %w: Epsilon = %v asks for noise beyond the exact range, want at least %.3g",
 			dp.ErrCondition, eps, float64(weight)*q.Shift/maxTime)
@@ -146,20 +139,16 @@ func (pl *Plan) setGrid(weight int, eps float64) error {
 	return nil
 }
 
-// maxTime is the largest scale of an exact draw.
-const maxTime = 1 << 40
+const maxTime = 1 << 40 // the largest scale of an exact draw
 
-func exact(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }
-
+// ceil returns ⌈x⌉ = ⌊(a + b − 1)/b⌋ of x = a/b.
 func ceil(x *big.Rat) *big.Int {
-	q, r := new(big.Int).QuoRem(x.Num(), x.Denom(), new(big.Int))
-	if r.Sign() > 0 {
-		q.Add(q, big.NewInt(1))
-	}
-	return q
+	sum := new(big.Int).Add(x.Num(), x.Denom())
+	return sum.Div(sum.Sub(sum, big.NewInt(1)), x.Denom())
 }
 
-// gammaTail returns r with P(Gamma(k) > r) ≤ e^{-x}: k + √(2kx) + x.
+// gammaTail returns r = k + √(2kx) + x, for which P(Gamma(k) > r) ≤ e^{−x}.
+// Proof: docs/theory/discrete.md#discrete.gammatail
 func gammaTail(k int, x float64) float64 {
 	return float64(k) + math.Sqrt(2*float64(k)*x) + x
 }

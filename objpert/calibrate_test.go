@@ -127,7 +127,7 @@ func TestRadialShiftBruteForce(t *testing.T) {
 	for _, q := range []int{1, 2, 3, 4, 5, 7, 9, 10, 16, 23} {
 		for d := 1; d <= 3; d++ {
 			var points [][]float64
-			p := &Problem{Space: Lattice(q), Dim: d}
+			p := problemOver(t, d, Lattice(q), false)
 			walkSpace(p, func(w []int) { points = append(points, feature(w, q)) })
 			worst := 0.0
 			for i, a := range points {
@@ -149,15 +149,15 @@ func TestRadialShiftBruteForce(t *testing.T) {
 
 // walkSpace calls visit for every point; visit must not keep w.
 func walkSpace(p *Problem, visit func(w []int)) {
-	w := make([]int, p.Dim)
+	w := make([]int, p.dim)
 	var rec func(j, sq int)
 	rec = func(j, sq int) {
-		if j == p.Dim {
+		if j == p.dim {
 			visit(w)
 			return
 		}
-		for k, v := range p.Values {
-			if p.allowed(j, k) && (p.NormSq < 0 || sq+v*v <= p.NormSq) {
+		for k, v := range p.space.Values {
+			if p.space.allowed(j, k) && (p.space.NormSq < 0 || sq+v*v <= p.space.NormSq) {
 				w[j] = v
 				rec(j+1, sq+v*v)
 			}
@@ -186,19 +186,19 @@ func TestRSPMGolden(t *testing.T) {
 		require.Less(t, sigma, g.Tail)
 		require.Greater(t, sigma, 0.8*g.Tail) // what the factor a/(a+t) is worth
 
-		q := Public{Space: cube(), Dim: g.M, Range: 1, Budget: b}
+		q := public{Space: cube(), Dim: g.M, Range: 1, Budget: b}
 		if g.M == 46 {
 			q.Space, q.Dim = ternary(), 23
 		}
-		p, err := (&RSPM{}).Calibrate(q)
+		p, err := calibrate(&RSPM{}, q)
 		require.NoError(t, err)
 		require.Equal(t, g.M, p.params.Noises)
 		require.InEpsilon(t, g.Laplace, p.params.Scale, 1e-6)
 		require.GreaterOrEqual(t, p.params.Scale, g.Laplace)
-		p, err = (&RSPM{Law: Gaussian}).Calibrate(q)
+		p, err = calibrate(&RSPM{Law: Gaussian}, q)
 		require.NoError(t, err)
 		require.InEpsilon(t, sigma, p.params.Scale, 1e-8)
-		p, err = (&RSPM{Law: PaperSigma}).Calibrate(q)
+		p, err = calibrate(&RSPM{Law: PaperSigma}, q)
 		require.NoError(t, err)
 		require.InEpsilon(t, g.Paper, p.params.Scale, 1e-12)
 		require.Equal(t, g.Paper >= sigma, p.params.Proved.Epsilon <= g.Eps, "proved at the budget iff σ suffices")
@@ -210,7 +210,7 @@ func TestRSPMGolden(t *testing.T) {
 func TestRSPMPaperSigmaEnds(t *testing.T) {
 	b := dp.Budget{Epsilon: 1, Delta: 4.0662783197376776e-09}
 	at := func(m int) float64 {
-		p, err := (&RSPM{Law: PaperSigma}).Calibrate(Public{Space: cube(), Dim: m, Range: 1, Budget: b})
+		p, err := calibrate(&RSPM{Law: PaperSigma}, public{Space: cube(), Dim: m, Range: 1, Budget: b})
 		require.NoError(t, err)
 		return p.params.Proved.Epsilon
 	}
@@ -263,12 +263,12 @@ func TestGridIsSafe(t *testing.T) {
 // Less ε, a larger Q, more parameters or Replace: more noise.
 func TestCalibrationIsMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := Public{Space: Lattice(rapid.IntRange(1, 30).Draw(t, "Q")), Dim: rapid.IntRange(1, 40).Draw(t, "d"), Range: 1}
+		q := public{Space: Lattice(rapid.IntRange(1, 30).Draw(t, "Q")), Dim: rapid.IntRange(1, 40).Draw(t, "d"), Range: 1}
 		q.Budget = dp.Budget{Epsilon: math.Exp(rapid.Float64Range(-4, 3).Draw(t, "log ε")),
 			Delta: math.Exp(rapid.Float64Range(-40, -3).Draw(t, "log δ"))}
 		law := rapid.SampledFrom([]Law{Radial, Gaussian}).Draw(t, "law")
-		scale := func(q Public, rel dp.Relation) float64 {
-			p, err := (&OPDisc{Law: law, Relation: rel}).Calibrate(q)
+		scale := func(q public, rel dp.Relation) float64 {
+			p, err := calibrate(&OPDisc{Law: law, Relation: rel}, q)
 			require.NoError(t, err)
 			return p.params.Scale
 		}
@@ -318,7 +318,8 @@ func TestChernoffForm(t *testing.T) {
 	for _, c := range []struct {
 		eps, a float64
 		m      int
-	}{{1, 0.05, 23}, {0.3, 0.01, 5}, {5, 0.2, 46}, {1, 0.02, 1}, {1, 0.9, 1}, {10, 0.03, 400}, {1, 0.1, 9}, {0.785, 0.1, 9}, {0.2, 0.3, 1}} {
+	}{{1, 0.05, 23}, {0.3, 0.01, 5}, {5, 0.2, 46}, {1, 0.02, 1}, {1, 0.9, 1}, {10, 0.03, 400}, {1, 0.1, 9},
+		{0.785, 0.1, 9}, {0.2, 0.3, 1}} {
 		n := float64(c.m)
 		x0 := c.eps/c.a - n*c.a/2
 		bound := func(t float64) float64 {
@@ -461,7 +462,8 @@ func TestGridFormula(t *testing.T) {
 		weight     int
 		bits       int
 	}{
-		{2, 1, 3, 20}, {2, 2, 3, 21}, {2, 2.1, 3, 22}, {2, 1.9, 1, 21}, {1, 511, 7, 30}, {1, 1e5, 7, 30}, {0x1p21, 1, 1, 0}, {0x1p22, 0.5, 1, 0},
+		{2, 1, 3, 20}, {2, 2, 3, 21}, {2, 2.1, 3, 22}, {2, 1.9, 1, 21}, {1, 511, 7, 30}, {1, 1e5, 7, 30},
+		{0x1p21, 1, 1, 0}, {0x1p22, 0.5, 1, 0},
 		{3, 0x1p-20, 1, 0},
 	} {
 		q, err := onGrid(c.shift, c.weight, c.eps)
@@ -481,4 +483,57 @@ func TestGridFormula(t *testing.T) {
 	require.ErrorIs(t, err, dp.ErrCondition)
 	_, err = onGrid(0x1p100, 1, 1)
 	require.ErrorIs(t, err, dp.ErrCondition)
+}
+
+func exact(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }
+
+// A declared slope lowers Δ where it is the better bound.
+func TestLipschitz(t *testing.T) {
+	at := func(g float64) float64 {
+		p, err := calibrate(&OPDisc{}, public{Space: Lattice(9), Dim: 4, OracleLoss: true, Range: 1, Lipschitz: g,
+			Budget: dp.Budget{Epsilon: 1}})
+		require.NoError(t, err)
+		return p.params.Shift
+	}
+	require.Equal(t, at(0), at(10))
+	require.InEpsilon(t, 4*0.1*9, at(0.1), 1e-3)
+}
+
+// The 0/1 loss of halfspaces jumps by 1: no smaller slope is believed, wherever
+// it is declared.
+func TestLipschitzOfHalfspaces(t *testing.T) {
+	b := dp.Budget{Epsilon: 1}
+	rows, labels := [][]int64{{1, 0}, {0, 1}}, []int{1, -1}
+	for _, c := range []struct {
+		space Space
+		least float64
+	}{
+		{Lattice(2), 1},
+		{Space{Values: []int{-1, 1}, NormSq: -1}, 0.5},
+		{Space{Values: []int{-3, 0, 3, 7}, NormSq: 60}, 1. / 3},
+	} {
+		p, err := NewProblem(rows, labels, nil, c.space)
+		require.NoError(t, err)
+		for _, g := range []float64{1e-6, 0.99 * c.least} {
+			_, err = (&OPDisc{Lipschitz: g}).Fit(bg, p, b, nil)
+			require.ErrorIs(t, err, ErrMechanism)
+			require.ErrorContains(t, err, "Lipschitz")
+			plan, err := calibrate(
+				&OPDisc{},
+				public{Space: c.space, Dim: 2, OracleLoss: true, Range: 1, Lipschitz: g, Budget: b},
+			)
+			require.NoError(t, err) // a loss that only an oracle knows
+			_, err = plan.Fit(bg, p, nil)
+			require.ErrorIs(t, err, ErrMechanism)
+			_, err = calibrate(&OPDisc{}, public{Space: c.space, Dim: 2, Range: 1, Lipschitz: g, Budget: b})
+			require.ErrorIs(t, err, ErrMechanism)
+		}
+		for _, g := range []float64{0, c.least, 5} {
+			_, err = (&OPDisc{Lipschitz: g}).Fit(bg, p, b, nil)
+			require.NoError(t, err)
+		}
+		other := problemOver(t, 2, c.space, true)
+		_, err = (&OPDisc{Range: 1, Lipschitz: 1e-6}).Plan(other, b)
+		require.NoError(t, err)
+	}
 }

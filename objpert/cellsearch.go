@@ -6,98 +6,58 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
-
-	"github.com/privopt/privopt/internal/release"
 )
 
-// CellSearch is a branch and bound for data whose columns are mostly 0/1, such
-// as one-hot categories. It enumerates the weights of the other ("dense")
-// columns. With these fixed, the errors of all rows with the same active
-// columns are a function F_c of one number, the cell's weight T = Σ w_j over
-// its active columns, and the search branches on the 0/1 columns. A node is
-// bounded by charging each undecided cell to its next column a,
+// cells solves a Problem whose columns are mostly 0/1. It enumerates the weights of the dense
+// columns (see cellModel) and branches on the 0/1 columns. A node is bounded by charging each
+// undecided cell to its next column a,
 //
-//	h_a[k] = Σ_c min { F_c(fixed part + k + t) : t reachable by its other columns } - T_a[k],
+//	h_a[k] = Σ_c min { F_c(fixed part + k + t) : t reachable by its other columns } − T_a[k],
 //
-// and by the exact minimum of Σ_j h_j[w_j] - z[‖w‖²], a knapsack over squared
-// norms. Cells that agree in the columns left are added before the minimum is
-// taken, which only raises the bound. Where one column per cell is left the
-// bound is the minimum.
-type CellSearch struct {
-	Workers int     // goroutines; 0 means one per processor. 1 with Gap or Nodes, so that the answer does not depend on scheduling
-	Gap     float64 // stop when Objective - Lower ≤ Gap
-	Combos  int     // limit on the combinations of dense weights; 0 means 10⁶
-	Nodes   int64   // limit on Solution.Nodes; 0 means none
-	Memory  int64   // limit on the bytes of tables per worker; 0 means 2²⁸
-}
-
-var _ Oracle = CellSearch{}
-
-// Solve implements Oracle. Problems with too many combinations, cells or bytes
-// are refused with an error wrapping ErrLimit.
-func (c CellSearch) Solve(ctx context.Context, p *Problem) (*Solution, error) {
-	if err := release.CheckContext(ErrProblem, ctx); err != nil {
-		return nil, err
-	}
-	r, err := newRun("CellSearch", p, c.Workers, c.Gap, c.Nodes)
+// and by the exact minimum of Σ_j h_j[w_j] − z[‖w‖²], a knapsack over squared norms. Cells with the
+// same unfixed columns are added before the minimum is taken, which can only raise the bound. The
+// bound is the minimum where each cell has one unfixed column.
+func (s Search) cells(ctx context.Context, p *Problem) (*Solution, error) {
+	m, err := p.cells(cmp.Or(max(s.Memory, 0), 1<<28))
 	if err != nil {
 		return nil, err
 	}
-	m, err := p.cells(c.memory())
+	combos, err := m.combine(p, cmp.Or(max(s.Combos, 0), 1e5))
 	if err != nil {
 		return nil, err
 	}
-	combos, err := m.combine(p, cmp.Or(max(c.Combos, 0), 1e6))
-	if err != nil {
-		return nil, err
-	}
-	return r.settle(ctx, &cellEngine{m, combos})
+	return s.newRun(p).settle(ctx, m.engine(combos))
 }
 
-func (c CellSearch) memory() int64 { return cmp.Or(max(c.Memory, 0), 1<<28) }
-
-type cellEngine struct {
-	m      *cellModel
-	combos [][]int8 // value indices of the dense columns
-}
-
-// combine lists the combinations of dense weights.
+// combine lists the combinations of the weights of the dense columns, as value indices.
 func (m *cellModel) combine(p *Problem, limit int) (combos [][]int8, err error) {
-	current := make([]int8, len(m.dense))
-	least := make([]int, len(m.dense)+1) // least squared norm of the dense columns i.. and of all others
+	rest := 0 // least squared norm of the columns that are not fixed
 	if m.weigh {
-		for _, j := range m.cat {
-			least[len(m.dense)] += p.leastSquare(j)
-		}
-		for i, j := range slices.Backward(m.dense) {
-			least[i] = least[i+1] + p.leastSquare(j)
-		}
+		rest = p.space.least(p.dim)[0]
 	}
-	var walk func(i, sq int) bool
-	walk = func(i, sq int) bool {
-		if i == len(current) {
-			combos = append(combos, slices.Clone(current))
-			return len(combos) <= limit
+	combos = [][]int8{nil}
+	for _, j := range m.dense {
+		if m.weigh {
+			rest -= p.space.leastSquare(j)
 		}
-		for k := range m.values {
-			if sq+m.sq[k]+least[i+1] > m.top || !p.allowed(m.dense[i], m.source[k]) {
-				continue
+		var next [][]int8
+		for _, combo := range combos {
+			for k, sq := range m.sq {
+				if p.space.allowed(j, m.source[k]) && sq+rest <= m.left(combo) {
+					next = append(next, append(slices.Clip(combo), int8(k)))
+				}
 			}
-			current[i] = int8(k)
-			if !walk(i+1, sq+m.sq[k]) {
-				return false
+			if len(next) > limit {
+				return nil, fmt.Errorf("%w: more than %d combinations of the %d columns that are not 0/1; raise Combos",
+					ErrLimit, limit, len(m.dense))
 			}
 		}
-		return true
-	}
-	if !walk(0, 0) {
-		return nil, fmt.Errorf("%w: more than %d combinations of the %d columns that are not 0/1; use GenericSearch or raise Combos",
-			ErrLimit, limit, len(m.dense))
+		combos = next
 	}
 	return combos, nil
 }
 
-// left is the squared norm that a combination leaves to the 0/1 columns.
+// left returns the squared norm that a combination leaves to the 0/1 columns.
 func (m *cellModel) left(combo []int8) int {
 	b := m.top
 	for _, k := range combo {
@@ -106,42 +66,43 @@ func (m *cellModel) left(combo []int8) int {
 	return b
 }
 
-// search implements engine.
-func (e *cellEngine) search(domain [][]bool, inc *incumbent, r *run) fixed {
-	ws := make([]*cellWorker, r.workers)
-	order := slices.Concat(e.m.dense, e.m.cat)
-	for i := range ws {
-		ws[i] = &cellWorker{
-			searcher: searcher{inc: inc, run: r, left: unreached, order: order, values: e.m.values},
-			m:        e.m, s: newCellState(e.m, r, domain),
+// engine searches below the given combinations.
+func (m *cellModel) engine(combos [][]int8) engine {
+	return func(domain [][]bool, inc *incumbent, r *run) fixed {
+		ws := make([]*cellWorker, r.workers)
+		order := slices.Concat(m.dense, m.cat)
+		for i := range ws {
+			ws[i] = &cellWorker{
+				searcher: searcher{inc: inc, run: r, left: unreached, order: order, values: m.values},
+				m:        m, s: newCellState(m, r, domain),
+			}
+			ws[i].polish = newPolisher(ws[i].s, &r.stop)
 		}
-		ws[i].polish = newPolisher(ws[i].s, &r.stop)
+		// Bound the root of every combination, the most promising noise first.
+		tasks := ws[0].s.noiseBounds(combos)
+		var at atomic.Int64
+		together(ws, func(w *cellWorker) fixed {
+			for {
+				i := len(tasks) - int(at.Add(1))
+				if i < 0 {
+					return unreached
+				}
+				t := &tasks[i]
+				if w.prune(t.bound, t.choices) {
+					t.bound = unreached
+				} else {
+					t.bound = max(t.bound, w.root(t.choices))
+				}
+			}
+		})
+		return explore(ws, slices.DeleteFunc(tasks, func(t task) bool { return t.bound > feasible }))
 	}
-
-	// The root of every combination, the most promising noise first.
-	tasks := e.noiseBounds(ws[0].s)
-	var at atomic.Int64
-	together(ws, func(w *cellWorker) fixed {
-		for {
-			i := int(at.Add(1)) - 1
-			if i >= len(tasks) {
-				return unreached
-			}
-			t := &tasks[i]
-			if w.prune(t.bound, t.choices) {
-				t.bound = unreached
-			} else {
-				t.bound = max(t.bound, w.root(t.choices))
-			}
-		}
-	})
-	return explore(ws, slices.DeleteFunc(tasks, func(t task) bool { return t.bound > feasible }))
 }
 
-// noiseBounds sorts the combinations by a bound that knows only the noise:
-// Σ_g min(Pos, Neg) minus the most that noise can give.
-func (e *cellEngine) noiseBounds(s *cellState) (order []task) {
-	m := e.m
+// noiseBounds returns the combinations as sorted tasks, bounded by Σ_g min(pos_g, neg_g) minus the
+// largest noise.
+func (s *cellState) noiseBounds(combos [][]int8) (order []task) {
+	m := s.m
 	floor := fixed(0)
 	for _, r := range m.rows {
 		floor += fixed(min(r.pos, r.neg))
@@ -155,7 +116,7 @@ func (e *cellEngine) noiseBounds(s *cellState) (order []task) {
 		s.knapsack(s.best[a], s.best[a+1])
 	}
 next:
-	for _, combo := range e.combos {
+	for _, combo := range combos {
 		v := floor
 		for j, k := range combo {
 			if !slices.Contains(s.given[j], int(k)) {
@@ -176,17 +137,12 @@ type cellWorker struct {
 	polish *polisher
 }
 
-// root bounds a combination and offers the point behind the bound.
+// root bounds a combination and offers the minimizer of its relaxation.
 func (w *cellWorker) root(combo []int8) fixed {
 	s := w.s
 	b := w.m.left(combo)
 	decided := s.load(combo, b)
 	w.run.step(1)
-	if len(w.m.cat) == 0 {
-		v := decided - s.z[s.squared()]
-		w.inc.offer(v, s.full())
-		return v
-	}
 	bound, k := s.bound(0, b, decided)
 	if k >= 0 {
 		s.descend(0, k, b)
@@ -195,8 +151,8 @@ func (w *cellWorker) root(combo []int8) fixed {
 	return bound
 }
 
-// offer records the point s.w of value v. If the point is the best so far, offer also records a local
-// improvement of it. b is the squared norm that the dense columns leave.
+// offer records the point s.w of value v. If the point is the best so far, offer also records a
+// local improvement of it. The dense columns leave squared norm b.
 func (w *cellWorker) offer(v fixed, b int) {
 	better := v < w.inc.value.Load()
 	w.inc.offer(v, w.s.full())
@@ -224,27 +180,23 @@ func (w *cellWorker) take(t task) {
 	w.node(len(t.choices)-nd, b, decided, t.bound)
 }
 
-// node explores the points below a node of depth t whose fixed columns cost
-// decided and leave squared norm b.
+// node explores the points below a node of depth t whose fixed columns have the objective decided
+// and leave squared norm b.
 func (w *cellWorker) node(t, b int, decided, bound fixed) {
 	s, m := w.s, w.m
 	if w.run.step(1) {
 		w.left = min(w.left, bound)
 		return
 	}
-	if t == len(m.cat) {
-		return // only without 0/1 columns: root offered the point
-	}
 	best, k := s.bound(t, b, decided)
 	if k < 0 || w.prune(best, w.path) {
 		return
 	}
-	s.descend(t, k, b)
 	if m.exact[t] {
-		w.inc.offer(best, s.full())
-		w.another(t, b, decided, best)
+		w.minimizers(t, b, decided, best)
 		return
 	}
+	s.descend(t, k, b)
 	w.offer(s.objective(t, decided), m.left(w.path[:len(m.dense)]))
 	for {
 		k, least := w.next(len(m.dense)+t, s.free[t], s.child[t], len(m.cat)-t > 4)
@@ -256,8 +208,8 @@ func (w *cellWorker) node(t, b int, decided, bound fixed) {
 	}
 }
 
-// another offers a second minimizer of an exact relaxation, if there is one.
-func (w *cellWorker) another(t, b int, decided, best fixed) {
+// minimizers offers two minimizers of an exact relaxation of value best, or the only one.
+func (w *cellWorker) minimizers(t, b int, decided, best fixed) {
 	s, m := w.s, w.m
 	found := 0
 	// walk completes the columns from a on with squared norm q at cost best[a][q].

@@ -5,28 +5,24 @@ import (
 	"sync/atomic"
 )
 
-// landscape is the objective of a search around a point, but for the norm.
-type landscape interface {
-	// cost is the change of the objective when column t moves from value index was
-	// to k; ok is false where that is not known.
-	cost(t, was, k int) (v fixed, ok bool)
-	// move makes the change.
-	move(t, was, k int)
-}
-
-// climber improves points by changes of one or two columns. A good incumbent early
-// is worth more than its cost.
+// climber improves a point by changes of one or two columns: a good incumbent early saves more
+// nodes than the climb costs.
 type climber struct {
-	landscape
+	// cost returns the change of the objective, without the noise of the norm, when column t moves
+	// from value index was to k, and ok = false where the change is not known.
+	cost func(t, was, k int) (v fixed, ok bool)
+	// move makes the change.
+	move func(t, was, k int)
+
 	k    []int                // value index per column, in the order of fixing
 	free [][]int              // value indices a column may take
 	sq   []int                // squared norm by value index
-	norm func(left int) fixed // noise of the norm where so much squared norm is left
-	left int                  // squared norm left, negative between the two changes of a pair
+	norm func(left int) fixed // noise of the norm, by the squared norm left
+	left int                  // squared norm left; may be negative between the two changes of a pair
 	stop *atomic.Bool
 }
 
-// climb moves until no change of two columns helps, and returns what it gained.
+// climb moves until no change of two columns helps, and returns the decrease of the objective.
 func (c *climber) climb() (gain fixed) {
 	for !c.stop.Load() {
 		change := c.single()
@@ -41,7 +37,7 @@ func (c *climber) climb() (gain fixed) {
 	return gain
 }
 
-// after is the squared norm left once column t moves to value index k.
+// after is the squared norm left after column t moves to value index k.
 func (c *climber) after(t, k int) int { return c.left + c.sq[c.k[t]] - c.sq[k] }
 
 // set moves column t to value index k.
@@ -50,7 +46,8 @@ func (c *climber) set(t, k int) {
 	c.left, c.k[t] = c.after(t, k), k
 }
 
-// single makes the best change of one column and returns what it costs, or 0.
+// single makes the best change of one column, if one helps, and returns the change of the
+// objective.
 func (c *climber) single() fixed {
 	best, at, to := fixed(0), -1, 0
 	for t, was := range c.k {
@@ -73,7 +70,8 @@ func (c *climber) single() fixed {
 	return best
 }
 
-// pair makes the first change of two columns by one step each that helps.
+// pair makes the first change of two columns by one value each that helps, and returns the change
+// of the objective.
 func (c *climber) pair() fixed {
 	before := c.norm(c.left)
 	for t, was := range c.k {
@@ -110,56 +108,43 @@ func (c *climber) pair() fixed {
 
 func abs(v int) int { return max(v, -v) }
 
-// rowLandscape is the landscape of the rows of a genericWorker.
-type rowLandscape struct {
-	w     *genericWorker
-	score []int64 // ⟨x, w⟩ per row
-	loss  int64
-}
-
-// lose returns the loss where the weight of column t is step more than the scores
-// say.
-func (l *rowLandscape) lose(t int, step int64) (loss int64) {
-	m := l.w.m
-	x := m.x[t]
-	for g, s := range l.score {
-		wrong := m.pos[g]
-		if s+step*x[g] > 0 {
-			wrong = m.neg[g]
-		}
-		loss += int64(wrong)
-	}
-	return loss
-}
-
-func (l *rowLandscape) step(was, k int) int64 { return int64(l.w.m.values[k] - l.w.m.values[was]) }
-
-func (l *rowLandscape) cost(t, was, k int) (fixed, bool) {
-	change := l.lose(t, l.step(was, k)) - l.loss
-	return change<<l.w.n.shift + l.w.table[t][was] - l.w.table[t][k], true
-}
-
-func (l *rowLandscape) move(t, was, k int) {
-	step := l.step(was, k)
-	l.loss = l.lose(t, step)
-	for g, x := range l.w.m.x[t] {
-		l.score[g] += step * x
-	}
-}
-
-// start climbs from the point that the noise prefers and from the point of least norm, and offers both
-// results.
+// start climbs from the point that maximizes the noise and from the point of least norm, and offers
+// both results.
 func (w *genericWorker) start() {
 	m := w.m
 	d := len(m.order)
-	l := &rowLandscape{w: w, score: make([]int64, len(m.pos))}
+	score, loss := make([]int64, len(m.pos)), int64(0) // ⟨x, w⟩ per row, and the loss of the point
+	// lose returns the loss after the weight of column t grows by step.
+	lose := func(t int, step int64) (loss int64) {
+		x := m.x[t]
+		for g, s := range score {
+			wrong := m.pos[g]
+			if s+step*x[g] > 0 {
+				wrong = m.neg[g]
+			}
+			loss += int64(wrong)
+		}
+		return loss
+	}
+	step := func(was, k int) int64 { return int64(m.values[k] - m.values[was]) }
 	c := &climber{
-		landscape: l, k: make([]int, d), free: w.free, sq: m.sq,
+		cost: func(t, was, k int) (fixed, bool) {
+			change := lose(t, step(was, k)) - loss
+			return change<<w.n.shift + w.table[t][was] - w.table[t][k], true
+		},
+		move: func(t, was, k int) {
+			by := step(was, k)
+			loss = lose(t, by)
+			for g, x := range m.x[t] {
+				score[g] += by * x
+			}
+		},
+		k: make([]int, d), free: w.free, sq: m.sq,
 		norm: func(left int) fixed { return w.gain[d][left] }, stop: &w.run.stop,
 	}
 	for _, noisy := range []bool{true, false} {
 		c.left = m.top
-		clear(l.score)
+		clear(score)
 		noise := fixed(0)
 		for t := range c.k {
 			b, pick := c.left, -1
@@ -172,17 +157,17 @@ func (w *genericWorker) start() {
 				}
 			}
 			if pick < 0 {
-				return // no point at all
+				return // the domain has no point
 			}
 			c.k[t] = pick
 			c.left -= m.sq[pick]
 			noise += w.table[t][pick]
 			for g, x := range m.x[t] {
-				l.score[g] += int64(m.values[pick]) * x
+				score[g] += int64(m.values[pick]) * x
 			}
 		}
-		l.loss = l.lose(0, 0)
-		value := l.loss<<w.n.shift - noise - c.norm(c.left)
+		loss = lose(0, 0)
+		value := loss<<w.n.shift - noise - c.norm(c.left)
 		value -= c.climb()
 		for t, k := range c.k {
 			w.point[m.order[t]] = m.values[k]
@@ -191,34 +176,33 @@ func (w *genericWorker) start() {
 	}
 }
 
-// polisher improves the points that relaxations suggest by changing one or two
-// coordinates at a time. It is the landscape of the 0/1 columns, the dense columns as
+// polisher climbs from the points of a cell search over the 0/1 columns, with the dense columns
 // loaded in its cellState.
 type polisher struct {
 	climber
 	s   *cellState
-	sum []int // Σ w_j of every cell, centered in its table
+	sum []int // Σ w_j of every cell, as an index in its table
 }
 
 func newPolisher(s *cellState, stop *atomic.Bool) *polisher {
 	m := s.m
 	p := &polisher{s: s, sum: make([]int, len(m.start)-1)}
 	p.climber = climber{
-		landscape: p, k: make([]int, len(m.cat)), free: s.free, sq: m.sq,
+		cost: p.change, move: p.shift, k: make([]int, len(m.cat)), free: s.free, sq: m.sq,
 		norm: func(left int) fixed { return s.z[m.top-left] }, stop: stop,
 	}
 	return p
 }
 
-func (p *polisher) move(t, was, k int) {
+func (p *polisher) shift(t, was, k int) {
 	step := p.s.m.values[k] - p.s.m.values[was]
 	for _, c := range p.s.m.cells[t] {
 		p.sum[c] += step
 	}
 }
 
-// cost is not known where a table of a cell does not hold the sum.
-func (p *polisher) cost(t, was, k int) (v fixed, ok bool) {
+// change is not known where the sum of a cell leaves its table.
+func (p *polisher) change(t, was, k int) (v fixed, ok bool) {
 	s, m := p.s, p.s.m
 	step := m.values[k] - m.values[was]
 	loss := int64(0)
@@ -235,9 +219,8 @@ func (p *polisher) cost(t, was, k int) (v fixed, ok bool) {
 	return loss<<s.shift + s.noise[t][was] - s.noise[t][k], true
 }
 
-// improve climbs from the point in s.w, where b is the squared norm that the dense
-// columns leave. It leaves s.w as it was, with the improvement in s.point, and
-// returns what it gained.
+// improve climbs from the point in s.w, where the dense columns leave squared norm b. It writes the
+// improved point to s.point and returns the decrease of the objective.
 func (p *polisher) improve(b int) (gain fixed) {
 	s, m := p.s, p.s.m
 	p.left = b

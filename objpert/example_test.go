@@ -47,10 +47,14 @@ func ExampleOPDisc_Fit() {
 
 // How much noise each law needs at the same budget, and what is proved for the
 // published one, without any data.
-func ExampleOPDisc_Calibrate() {
-	q := objpert.Public{Space: objpert.Lattice(23), Dim: 23, Range: 1, Budget: dp.Budget{Epsilon: 1, Delta: 4e-9}}
+func ExampleOPDisc_Plan() {
+	p, err := objpert.Empty(23, objpert.Lattice(23))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	for _, law := range []objpert.Law{objpert.Radial, objpert.Gaussian, objpert.PaperSigma} {
-		plan, err := (&objpert.OPDisc{Law: law}).Calibrate(q)
+		plan, err := (&objpert.OPDisc{Law: law}).Plan(p, dp.Budget{Epsilon: 1, Delta: 4e-9})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -76,12 +80,12 @@ func ExampleOPDisc_Calibrate() {
 //	ℓ(w; a) = min{1, ‖a − w‖²/9},   a, w ∈ ℤ²
 type site struct{ people [][2]int }
 
-// Solve looks at every point of W; p has OracleLoss, so that Objective is the noise
-// alone.
+// Solve looks at every point of W. p is a Custom problem: its Objective is the noise alone.
 func (s site) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution, error) {
 	best := &objpert.Solution{Objective: math.Inf(1), Proven: true}
-	for _, x := range p.Values { // in lexicographic order, so that ties go to the first
-		for _, y := range p.Values {
+	values := p.Space().Values
+	for _, x := range values { // in lexicographic order, so that ties go to the first
+		for _, y := range values {
 			w := []int{x, y}
 			if !p.Contains(w) {
 				continue
@@ -106,7 +110,11 @@ func ExampleOPDisc_anyLoss() {
 			s.people = append(s.people, [2]int{-4, i%2 - 1})
 		}
 	}
-	p := &objpert.Problem{Space: objpert.Lattice(25), Dim: 2, OracleLoss: true} // ‖w‖ ≤ 5
+	p, err := objpert.Custom(2, objpert.Lattice(25)) // ‖w‖ ≤ 5
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	m := &objpert.OPDisc{Oracle: s, Range: 1}
 	rel, err := m.Fit(context.Background(), p, dp.Budget{Epsilon: 2}, dp.Seeded(2))
 	if err != nil {
@@ -121,9 +129,9 @@ func ExampleOPDisc_anyLoss() {
 // A plan says when its guarantee is empty.
 func ExampleSampPlan_Vacuous() {
 	for _, d := range []int{2, 23} {
-		plan, err := (&objpert.OPSamp{}).Calibrate(objpert.SampPublic{
-			Dim: d, Diameter: 1, Lipschitz: 1, Records: 15682, Convex: true, Budget: dp.Budget{Epsilon: 1, Delta: 4e-9},
-		})
+		plan, err := (&objpert.OPSamp{Dim: d, Diameter: 1, Lipschitz: 1, Records: 15682, Convex: true}).Plan(
+			dp.Budget{Epsilon: 1, Delta: 4e-9},
+		)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -182,11 +190,11 @@ func ExampleProduct_Fit() {
 	//   about the program: uniform secret bits, IEEE-754 arithmetic, the release alone is seen
 }
 
-// What separates {−1,0,1}ᵈ, and what does not.
+// RSPM needs separators; Product does not.
 func ExampleRSPM_Plan() {
-	p := answers(objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1})
-	for _, s := range []objpert.Separator{objpert.AutoSeparator, objpert.UnitVectors} {
-		plan, err := (&objpert.RSPM{Separator: s}).Plan(p, dp.Budget{Epsilon: 1})
+	for _, values := range [][]int{{-1, 0, 1}, {-1, 0, 2}} {
+		p := answers(objpert.Space{Values: values, NormSq: -1})
+		plan, err := (&objpert.RSPM{}).Plan(p, dp.Budget{Epsilon: 1})
 		if err != nil {
 			fmt.Println(err)
 			continue
@@ -197,24 +205,27 @@ func ExampleRSPM_Plan() {
 	// objpert.rspm-laplace/2: pure guarantee (ε = 1, δ = 0), replace neighbors
 	//   4 noise variables on a grid of 2^-20, discrete Laplace law, scale 8, shift 2
 	//   expected excess loss ≤ 32 records
-	// objpert: dp: privacy condition not met: Separator = unit vectors (a term linear in w) separates {-1,+1}^d only: it cannot tell 0 from both its neighbors; Product has no such restriction
+	// objpert: dp: privacy condition not met: RSPM separates subsets of {-1,0,1}^d only, because w and 2w are one classifier without an intercept, a coordinate that admits 1 alone (Allowed); Product has no such restriction
 }
 
 // A heuristic that certifies nothing, on 50 blocks.
 func ExampleSampleAndAggregate() {
 	p := answers(objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1})
-	m := &objpert.SampleAndAggregate{Blocks: 50, Heuristic: func(_ context.Context, block *objpert.Problem) ([]int, error) {
-		best := []int{0, 0} // one coordinate after the other
-		for j := range best {
-			for _, v := range block.Values {
-				w := slices.Clone(best)
-				if w[j] = v; block.Loss(w) < block.Loss(best) {
-					best = w
+	m := &objpert.SampleAndAggregate{
+		Blocks: 50,
+		Heuristic: func(_ context.Context, block *objpert.Problem) ([]int, error) {
+			best := []int{0, 0} // one coordinate after the other
+			for j := range best {
+				for _, v := range block.Space().Values {
+					w := slices.Clone(best)
+					if w[j] = v; block.Loss(w) < block.Loss(best) {
+						best = w
+					}
 				}
 			}
-		}
-		return best, nil
-	}}
+			return best, nil
+		},
+	}
 	rel, err := m.Fit(context.Background(), p, dp.Budget{Epsilon: 2}, nil)
 	if err != nil {
 		fmt.Println(err)
@@ -248,9 +259,9 @@ func ExampleSampPlan_Fit() {
 	for i := range records {
 		records[i] = 0.5 + float64(i%5)/100
 	}
-	plan, err := (&objpert.OPSamp{}).Calibrate(objpert.SampPublic{
-		Dim: 1, Diameter: 2, Lipschitz: 1, Gap: 0.01, Records: 400, Convex: true, Budget: dp.Budget{Epsilon: 4, Delta: 1e-4},
-	})
+	plan, err := (&objpert.OPSamp{Dim: 1, Diameter: 2, Lipschitz: 1, Gap: 0.01, Records: 400, Convex: true}).Plan(
+		dp.Budget{Epsilon: 4, Delta: 1e-4},
+	)
 	if err != nil {
 		fmt.Println(err)
 		return

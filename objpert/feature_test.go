@@ -58,7 +58,11 @@ func TestIntegersEnds(t *testing.T) {
 		_, err := Integers(nil, c.features, c.b)
 		require.Equal(t, c.ok, err == nil, "%+v, b = %d: %v", c.features, c.b, err)
 	}
-	require.Equal(t, []int64{12, 35, 7, 1 << 62, -1}, []int64{lcm(4, 6), lcm(5, 7), lcm(7, 7), lcm(1<<31, 1<<62), lcm(1<<62, 3)})
+	require.Equal(
+		t,
+		[]int64{12, 35, 7, 1 << 62, -1},
+		[]int64{lcm(4, 6), lcm(5, 7), lcm(7, 7), lcm(1<<31, 1<<62), lcm(1<<62, 3)},
+	)
 	rows, err := Integers([][]float64{{0.26, 0.26}}, []Feature{{Hi: 1, Den: 4}, {Hi: 1, Den: 6}}, 1)
 	require.NoError(t, err)
 	require.Equal(t, [][]int64{{3, 4}}, rows) // 1/4 and 2/6 in twelfths

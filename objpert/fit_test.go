@@ -1,4 +1,4 @@
-package objpert_test
+package objpert
 
 import (
 	"bytes"
@@ -15,15 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/internal/noise"
-	"github.com/privopt/privopt/objpert"
 )
 
-var bg = context.Background()
-
 // halfspaces makes n records of d features in {-2,…,2}, labeled by a noisy halfspace.
-func halfspaces(t testing.TB, n, d int, space objpert.Space) *objpert.Problem {
+func halfspaces(t testing.TB, n, d int, space Space) *Problem {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(uint64(n), uint64(d)))
 	rows, labels := make([][]int64, n), make([]int, n)
@@ -39,24 +35,21 @@ func halfspaces(t testing.TB, n, d int, space objpert.Space) *objpert.Problem {
 			labels[i] = 1
 		}
 	}
-	p, err := objpert.NewProblem(rows, labels, nil, space)
+	p, err := NewProblem(rows, labels, nil, space)
 	require.NoError(t, err)
 	return p
 }
 
-func ternary() objpert.Space { return objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1} }
-func cube() objpert.Space    { return objpert.Space{Values: []int{-1, 1}, NormSq: -1} }
-
 type mechanism interface {
-	Fit(context.Context, *objpert.Problem, dp.Budget, rand.Source) (*dp.Release, error)
-	Plan(*objpert.Problem, dp.Budget) (*objpert.Plan, error)
+	Fit(context.Context, *Problem, dp.Budget, rand.Source) (*dp.Release, error)
+	Plan(*Problem, dp.Budget) (*Plan, error)
 }
 
 var budget = dp.Budget{Epsilon: 1, Delta: 1e-6}
 
 // first is a heuristic that finds the least point.
-func first(_ context.Context, p *objpert.Problem) ([]int, error) {
-	sol, err := objpert.Enumerate{}.Solve(bg, p)
+func first(_ context.Context, p *Problem) ([]int, error) {
+	sol, err := everywhere.Solve(bg, p)
 	if err != nil {
 		return nil, err
 	}
@@ -69,23 +62,23 @@ func TestFit(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		m       mechanism
-		space   objpert.Space
+		space   Space
 		theorem string
 		pure    bool
 		rest    []dp.Assumption
 	}{
-		{"radial", &objpert.OPDisc{}, objpert.Lattice(4), "objpert.radial/2", true, []dp.Assumption{objpert.CompleteSearch}},
-		{"gaussian", &objpert.OPDisc{Law: objpert.Gaussian}, objpert.Lattice(4), "objpert.gaussian/2", false,
-			[]dp.Assumption{dp.CalibrationArithmetic, objpert.CompleteSearch}},
-		{"cube", &objpert.OPDisc{}, cube(), "objpert.radial/2", true, []dp.Assumption{objpert.CompleteSearch}},
-		{"k-norm", &objpert.Product{}, ternary(), "objpert.knorm/2", true, []dp.Assumption{objpert.CompleteSearch}},
-		{"k-norm in a ball", &objpert.Product{}, objpert.Lattice(2), "objpert.knorm/2", true, []dp.Assumption{objpert.CompleteSearch}},
-		{"one-sided", &objpert.Product{Law: objpert.OneSided}, cube(), "objpert.onesided/2", true, []dp.Assumption{objpert.CompleteSearch}},
-		{"rspm", &objpert.RSPM{}, ternary(), "objpert.rspm-laplace/2", true, []dp.Assumption{objpert.CompleteSearch}},
-		{"rspm gaussian", &objpert.RSPM{Law: objpert.Gaussian}, ternary(), "objpert.rspm-gaussian/2", false,
-			[]dp.Assumption{dp.CalibrationArithmetic, objpert.CompleteSearch}},
-		{"votes", &objpert.SampleAndAggregate{Blocks: 5, Heuristic: first}, ternary(), "objpert.aggregate/2", true,
-			[]dp.Assumption{objpert.HeuristicByBlock}},
+		{"radial", &OPDisc{}, Lattice(4), "objpert.radial/2", true, []dp.Assumption{CompleteSearch}},
+		{"gaussian", &OPDisc{Law: Gaussian}, Lattice(4), "objpert.gaussian/2", false,
+			[]dp.Assumption{dp.CalibrationArithmetic, CompleteSearch}},
+		{"cube", &OPDisc{}, cube(), "objpert.radial/2", true, []dp.Assumption{CompleteSearch}},
+		{"k-norm", &Product{}, ternary(), "objpert.knorm/2", true, []dp.Assumption{CompleteSearch}},
+		{"k-norm in a ball", &Product{}, Lattice(2), "objpert.knorm/2", true, []dp.Assumption{CompleteSearch}},
+		{"one-sided", &Product{Law: OneSided}, cube(), "objpert.onesided/2", true, []dp.Assumption{CompleteSearch}},
+		{"rspm", &RSPM{}, ternary(), "objpert.rspm-laplace/2", true, []dp.Assumption{CompleteSearch}},
+		{"rspm gaussian", &RSPM{Law: Gaussian}, ternary(), "objpert.rspm-gaussian/2", false,
+			[]dp.Assumption{dp.CalibrationArithmetic, CompleteSearch}},
+		{"votes", &SampleAndAggregate{Blocks: 5, Heuristic: first}, ternary(), "objpert.aggregate/2", true,
+			[]dp.Assumption{HeuristicByBlock}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := halfspaces(t, 40, 3, c.space)
@@ -94,7 +87,7 @@ func TestFit(t *testing.T) {
 			b, err := c.m.Fit(bg, p, budget, noise.Reproducible(1, c.name))
 			require.NoError(t, err)
 			require.Equal(t, a, b)
-			dptest.CheckCertificate(t, a.Certificate)
+			require.NoError(t, a.Certificate.Check())
 			require.Equal(t, append(c.rest, dp.CallerSource), a.Certificate.Assumptions)
 			require.Equal(t, c.theorem, a.Certificate.Theorem)
 			require.Equal(t, dp.Replace, a.Certificate.Relation)
@@ -129,18 +122,18 @@ func TestFitIsAccurateAtLargeEpsilon(t *testing.T) {
 	b := dp.Budget{Epsilon: 900, Delta: 1e-6}
 	for name, c := range map[string]struct {
 		m     mechanism
-		space objpert.Space
+		space Space
 	}{
-		"radial":        {&objpert.OPDisc{}, objpert.Lattice(4)},
-		"gaussian":      {&objpert.OPDisc{Law: objpert.Gaussian}, objpert.Lattice(4)},
-		"k-norm":        {&objpert.Product{}, ternary()},
-		"one-sided":     {&objpert.Product{Law: objpert.OneSided}, ternary()},
-		"rspm":          {&objpert.RSPM{}, ternary()},
-		"rspm gaussian": {&objpert.RSPM{Law: objpert.Gaussian}, ternary()},
-		"votes":         {&objpert.SampleAndAggregate{Blocks: 1, Heuristic: first}, ternary()},
+		"radial":        {&OPDisc{}, Lattice(4)},
+		"gaussian":      {&OPDisc{Law: Gaussian}, Lattice(4)},
+		"k-norm":        {&Product{}, ternary()},
+		"one-sided":     {&Product{Law: OneSided}, ternary()},
+		"rspm":          {&RSPM{}, ternary()},
+		"rspm gaussian": {&RSPM{Law: Gaussian}, ternary()},
+		"votes":         {&SampleAndAggregate{Blocks: 1, Heuristic: first}, ternary()},
 	} {
 		p := halfspaces(t, 400, 3, c.space)
-		best, err := objpert.Enumerate{}.Solve(bg, p)
+		best, err := everywhere.Solve(bg, p)
 		require.NoError(t, err)
 		rel, err := c.m.Fit(bg, p, b, noise.Reproducible(2, name))
 		require.NoError(t, err)
@@ -157,14 +150,14 @@ func TestFitIsAccurateAtLargeEpsilon(t *testing.T) {
 func TestExcessBound(t *testing.T) {
 	for name, c := range map[string]struct {
 		m     mechanism
-		space objpert.Space
+		space Space
 	}{
-		"radial": {&objpert.OPDisc{}, objpert.Lattice(2)},
-		"k-norm": {&objpert.Product{}, ternary()},
-		"rspm":   {&objpert.RSPM{}, ternary()},
+		"radial": {&OPDisc{}, Lattice(2)},
+		"k-norm": {&Product{}, ternary()},
+		"rspm":   {&RSPM{}, ternary()},
 	} {
 		p := halfspaces(t, 200, 2, c.space)
-		best, err := objpert.Enumerate{}.Solve(bg, p)
+		best, err := everywhere.Solve(bg, p)
 		require.NoError(t, err)
 		plan, err := c.m.Plan(p, dp.Budget{Epsilon: 0.1})
 		require.NoError(t, err)
@@ -181,31 +174,31 @@ func TestExcessBound(t *testing.T) {
 
 // oracle answers what a test wants.
 type oracle struct {
-	solve func(p *objpert.Problem) (*objpert.Solution, error)
+	solve func(p *Problem) (*Solution, error)
 }
 
-func (o oracle) Solve(_ context.Context, p *objpert.Problem) (*objpert.Solution, error) {
+func (o oracle) Solve(_ context.Context, p *Problem) (*Solution, error) {
 	return o.solve(p)
 }
 
 // Whatever is not proven is withheld: gaps, no solution, points outside W, errors.
 func TestWithheld(t *testing.T) {
-	p := halfspaces(t, 30, 3, objpert.Lattice(4))
+	p := halfspaces(t, 30, 3, Lattice(4))
 	for name, c := range map[string]struct {
-		sol *objpert.Solution
+		sol *Solution
 		err error
 	}{
-		"gap":         {&objpert.Solution{W: []int{0, 0, 0}, Lower: -1}, nil},
-		"interrupted": {&objpert.Solution{W: []int{0, 0, 0}}, objpert.ErrInterrupted},
-		"proven late": {&objpert.Solution{W: []int{0, 0, 0}, Proven: true}, objpert.ErrLimit},
+		"gap":         {&Solution{W: []int{0, 0, 0}, Lower: -1}, nil},
+		"interrupted": {&Solution{W: []int{0, 0, 0}}, ErrInterrupted},
+		"proven late": {&Solution{W: []int{0, 0, 0}, Proven: true}, ErrLimit},
 		"nothing":     {nil, nil},
-		"outside":     {&objpert.Solution{W: []int{2, 2, 2}, Proven: true}, nil},
-		"too short":   {&objpert.Solution{W: []int{1}, Proven: true}, nil},
+		"outside":     {&Solution{W: []int{2, 2, 2}, Proven: true}, nil},
+		"too short":   {&Solution{W: []int{1}, Proven: true}, nil},
 		"failed":      {nil, errors.New("broken")},
 	} {
 		for _, m := range []mechanism{
-			&objpert.OPDisc{Oracle: oracle{func(*objpert.Problem) (*objpert.Solution, error) { return c.sol, c.err }}},
-			&objpert.Product{Oracle: oracle{func(*objpert.Problem) (*objpert.Solution, error) { return c.sol, c.err }}},
+			&OPDisc{Oracle: oracle{func(*Problem) (*Solution, error) { return c.sol, c.err }}},
+			&Product{Oracle: oracle{func(*Problem) (*Solution, error) { return c.sol, c.err }}},
 		} {
 			rel, err := m.Fit(bg, p, budget, nil)
 			require.Nil(t, rel, name)
@@ -218,8 +211,8 @@ func TestWithheld(t *testing.T) {
 	// A cancelled context: nothing but the reason.
 	ctx, cancel := context.WithCancel(bg)
 	cancel()
-	big := halfspaces(t, 300, 6, objpert.Lattice(9))
-	rel, err := (&objpert.OPDisc{}).Fit(ctx, big, budget, nil)
+	big := halfspaces(t, 300, 6, Lattice(9))
+	rel, err := (&OPDisc{}).Fit(ctx, big, budget, nil)
 	require.Nil(t, rel)
 	require.ErrorIs(t, err, dp.ErrWithheld)
 	require.ErrorIs(t, err, context.Canceled)
@@ -228,14 +221,14 @@ func TestWithheld(t *testing.T) {
 // The noise that an oracle saw is gone after the fit, and neither the release
 // nor the plan nor an error prints any of it.
 func TestNoiseIsWiped(t *testing.T) {
-	p := halfspaces(t, 30, 3, objpert.Lattice(4))
-	for _, m := range []func(o objpert.Oracle) mechanism{
-		func(o objpert.Oracle) mechanism { return &objpert.OPDisc{Oracle: o} },
-		func(o objpert.Oracle) mechanism { return &objpert.Product{Oracle: o} },
+	p := halfspaces(t, 30, 3, Lattice(4))
+	for _, m := range []func(o Oracle) mechanism{
+		func(o Oracle) mechanism { return &OPDisc{Oracle: o} },
+		func(o Oracle) mechanism { return &Product{Oracle: o} },
 	} {
 		var table [][]int64
 		var digits []string
-		spy := oracle{func(p *objpert.Problem) (*objpert.Solution, error) {
+		spy := oracle{func(p *Problem) (*Solution, error) {
 			table, _, _ = p.Noise()
 			for _, row := range table {
 				for _, v := range row {
@@ -244,12 +237,12 @@ func TestNoiseIsWiped(t *testing.T) {
 					}
 				}
 			}
-			return objpert.Enumerate{}.Solve(bg, p)
+			return everywhere.Solve(bg, p)
 		}}
 		mech := m(spy)
 		rel, err := mech.Fit(bg, p, budget, nil)
 		require.NoError(t, err)
-		require.Contains(t, rel.Certificate.Assumptions, objpert.TrustedOracle)
+		require.Contains(t, rel.Certificate.Assumptions, TrustedOracle)
 		require.NotEmpty(t, digits)
 		for _, row := range table {
 			for _, v := range row {
@@ -271,111 +264,102 @@ func TestNoiseIsWiped(t *testing.T) {
 
 // Trace sees the search; the release does not carry it.
 func TestTrace(t *testing.T) {
-	p := halfspaces(t, 30, 3, objpert.Lattice(4))
-	var got []objpert.Trace
-	m := &objpert.OPDisc{Trace: func(tr objpert.Trace) { got = append(got, tr) }}
+	p := halfspaces(t, 30, 3, Lattice(4))
+	var got []*Solution
+	m := &OPDisc{Oracle: Search{Trace: func(s *Solution, err error) { require.NoError(t, err); got = append(got, s) }}}
 	rel, err := m.Fit(bg, p, budget, nil)
 	require.NoError(t, err)
+	require.NotContains(t, rel.Certificate.Assumptions, TrustedOracle)
 	require.Len(t, got, 1)
-	require.True(t, got[0].Released)
-	require.True(t, got[0].Solution.Proven)
-	require.Equal(t, float64(got[0].Solution.W[0]), rel.Theta[0])
-
-	var votes [][]int
-	s := &objpert.SampleAndAggregate{Blocks: 4, Heuristic: first, Trace: func(tr objpert.Trace) { votes = tr.Votes }}
-	_, err = s.Fit(bg, halfspaces(t, 50, 2, ternary()), budget, nil)
-	require.NoError(t, err)
-	require.Len(t, votes, 2)
-	require.Equal(t, 4, votes[0][0]+votes[0][1]+votes[0][2])
+	require.True(t, got[0].Proven)
+	require.Equal(t, float64(got[0].W[0]), rel.Theta[0])
 }
 
 // Declared failures are paid for, and refused where δ does not suffice.
 func TestFailure(t *testing.T) {
-	p := halfspaces(t, 30, 3, objpert.Lattice(4))
+	p := halfspaces(t, 30, 3, Lattice(4))
 	cost := (1 + math.E) * 1e-8
-	rel, err := (&objpert.OPDisc{Failure: 1e-8}).Fit(bg, p, budget, nil)
+	rel, err := (&OPDisc{Failure: 1e-8}).Fit(bg, p, budget, nil)
 	require.NoError(t, err)
 	require.InEpsilon(t, cost, rel.Certificate.Delta, 1e-8)
 	require.GreaterOrEqual(t, rel.Certificate.Delta, cost)
 	require.Equal(t, "objpert.failure/2(objpert.radial/2)", rel.Certificate.Theorem)
-	require.Contains(t, rel.Certificate.Assumptions, objpert.AssertedFailure)
-	require.NotContains(t, rel.Certificate.Assumptions, objpert.CompleteSearch)
-	dptest.CheckCertificate(t, rel.Certificate)
+	require.Contains(t, rel.Certificate.Assumptions, AssertedFailure)
+	require.NotContains(t, rel.Certificate.Assumptions, CompleteSearch)
+	require.NoError(t, rel.Certificate.Check())
 
-	with, err := (&objpert.OPDisc{Law: objpert.Gaussian, Failure: 1e-8}).Plan(p, budget)
+	with, err := (&OPDisc{Law: Gaussian, Failure: 1e-8}).Plan(p, budget)
 	require.NoError(t, err)
-	same, err := (&objpert.OPDisc{Law: objpert.Gaussian}).Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-6 - cost})
+	same, err := (&OPDisc{Law: Gaussian}).Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-6 - cost})
 	require.NoError(t, err)
 	require.InEpsilon(t, same.Params().Scale, with.Params().Scale, 1e-7)
 	require.Equal(t, budget, with.Params().Proved)
 
-	_, err = (&objpert.OPDisc{Failure: 1e-3}).Fit(bg, p, budget, nil)
+	_, err = (&OPDisc{Failure: 1e-3}).Fit(bg, p, budget, nil)
 	require.ErrorIs(t, err, dp.ErrCondition)
-	_, err = (&objpert.OPDisc{Law: objpert.PaperSigma, Failure: 1e-9}).Fit(bg, p, budget, nil)
-	require.ErrorIs(t, err, objpert.ErrMechanism)
+	_, err = (&OPDisc{Law: PaperSigma, Failure: 1e-9}).Fit(bg, p, budget, nil)
+	require.ErrorIs(t, err, ErrMechanism)
 }
 
 // Everything that makes no sense is refused before noise is drawn.
 func TestRefusals(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
-	lattice := halfspaces(t, 20, 3, objpert.Lattice(4))
+	lattice := halfspaces(t, 20, 3, Lattice(4))
 	tern := halfspaces(t, 20, 3, ternary())
-	signs := halfspaces(t, 20, 3, cube())
 	noisy, err := lattice.Perturb([][]int64{{0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 1}}, nil, -3)
 	require.NoError(t, err)
-	wide := halfspaces(t, 20, 3, objpert.Space{Values: []int{-2, -1, 0, 1, 2}, NormSq: -1})
-	rowless := &objpert.Problem{Space: objpert.Lattice(4), Dim: 3, OracleLoss: true}
+	wide := halfspaces(t, 20, 3, Space{Values: []int{-2, -1, 0, 1, 2}, NormSq: -1})
+	rowless := problemOver(t, 3, Lattice(4), true)
 	good := dp.Budget{Epsilon: 1, Delta: 1e-6}
 	heur := first
 	for name, c := range map[string]struct {
 		m    mechanism
-		p    *objpert.Problem
+		p    *Problem
 		b    dp.Budget
 		want error
 	}{
-		"ε = 0":                    {&objpert.OPDisc{}, lattice, dp.Budget{}, dp.ErrBudget},
-		"ε < 0":                    {&objpert.OPDisc{}, lattice, dp.Budget{Epsilon: -1}, dp.ErrBudget},
-		"ε NaN":                    {&objpert.Product{}, lattice, dp.Budget{Epsilon: nan}, dp.ErrBudget},
-		"δ = 1":                    {&objpert.RSPM{Law: objpert.Gaussian}, tern, dp.Budget{Epsilon: 1, Delta: 1}, dp.ErrBudget},
-		"δ = 0 Gaussian":           {&objpert.OPDisc{Law: objpert.Gaussian}, lattice, dp.Budget{Epsilon: 1}, dp.ErrBudget},
-		"δ = 0 RSPM Gaussian":      {&objpert.RSPM{Law: objpert.Gaussian}, tern, dp.Budget{Epsilon: 1}, dp.ErrBudget},
-		"δ = 0 PaperSigma":         {&objpert.OPDisc{Law: objpert.PaperSigma}, lattice, dp.Budget{Epsilon: 1}, dp.ErrBudget},
-		"relation":                 {&objpert.OPDisc{Relation: 7}, lattice, good, dp.ErrRelation},
-		"law":                      {&objpert.OPDisc{Law: objpert.Laplace}, lattice, good, objpert.ErrMechanism},
-		"law of Product":           {&objpert.Product{Law: objpert.Gaussian}, lattice, good, objpert.ErrMechanism},
-		"law of RSPM":              {&objpert.RSPM{Law: objpert.Radial}, tern, good, objpert.ErrMechanism},
-		"unknown law":              {&objpert.OPDisc{Law: 99}, lattice, good, objpert.ErrMechanism},
-		"σ < 0":                    {&objpert.OPDisc{Law: objpert.Gaussian, Sigma: -1}, lattice, good, objpert.ErrMechanism},
-		"σ NaN":                    {&objpert.OPDisc{Law: objpert.Gaussian, Sigma: nan}, lattice, good, objpert.ErrMechanism},
-		"σ with Radial":            {&objpert.OPDisc{Sigma: 10}, lattice, good, objpert.ErrMechanism},
-		"σ hopeless":               {&objpert.OPDisc{Law: objpert.Gaussian, Sigma: 1e-9}, lattice, good, dp.ErrCondition},
-		"range of halfspaces":      {&objpert.OPDisc{Range: 0.5}, lattice, good, objpert.ErrMechanism},
-		"range NaN":                {&objpert.OPDisc{Range: nan}, lattice, good, objpert.ErrMechanism},
-		"range +Inf":               {&objpert.Product{Range: inf}, lattice, good, objpert.ErrMechanism},
-		"range unknown":            {&objpert.OPDisc{}, rowless, good, objpert.ErrMechanism},
-		"slope < 0":                {&objpert.OPDisc{Lipschitz: -1}, lattice, good, objpert.ErrMechanism},
-		"no ball":                  {&objpert.OPDisc{}, tern, good, dp.ErrCondition},
-		"nil problem":              {&objpert.OPDisc{}, nil, good, objpert.ErrProblem},
-		"noise already":            {&objpert.OPDisc{}, noisy, good, objpert.ErrProblem},
-		"failure NaN":              {&objpert.OPDisc{Failure: nan}, lattice, good, objpert.ErrMechanism},
-		"failure 1":                {&objpert.OPDisc{Failure: 1}, lattice, good, objpert.ErrMechanism},
-		"scaled classifiers":       {&objpert.RSPM{}, wide, good, dp.ErrCondition},
-		"linear term on {-1,0,1}":  {&objpert.RSPM{Separator: objpert.UnitVectors}, tern, good, dp.ErrCondition},
-		"thresholds, no intercept": {&objpert.RSPM{Separator: objpert.Thresholds}, signs, good, dp.ErrCondition},
-		"unknown separator":        {&objpert.RSPM{Separator: 9}, signs, good, objpert.ErrMechanism},
-		"ε beyond exactness":       {&objpert.Product{}, tern, dp.Budget{Epsilon: dp.MinEpsilon}, dp.ErrCondition},
-		"RSPM beyond exactness":    {&objpert.RSPM{}, tern, dp.Budget{Epsilon: 1e-11}, dp.ErrCondition},
-		"radial beyond oracles":    {&objpert.OPDisc{Range: 1e20}, lattice, dp.Budget{Epsilon: 1e-9}, dp.ErrCondition},
-		"no heuristic, no loss":    {&objpert.SampleAndAggregate{Blocks: 2}, rowless, good, objpert.ErrMechanism},
-		"block limit":              {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2, BlockLimit: -1}, tern, good, objpert.ErrMechanism},
-		"block steps":              {&objpert.SampleAndAggregate{Blocks: 2, BlockSteps: -1}, tern, good, objpert.ErrMechanism},
-		"no blocks":                {&objpert.SampleAndAggregate{Heuristic: heur}, tern, good, objpert.ErrMechanism},
-		"law of votes": {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2, Law: objpert.Radial}, tern, good,
-			objpert.ErrMechanism},
-		"votes, ε":         {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2}, tern, dp.Budget{}, dp.ErrBudget},
-		"votes, relation":  {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2, Relation: -1}, tern, good, dp.ErrRelation},
-		"votes, nil":       {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2}, nil, good, objpert.ErrProblem},
-		"votes, exactness": {&objpert.SampleAndAggregate{Heuristic: heur, Blocks: 2}, tern, dp.Budget{Epsilon: dp.MinEpsilon}, dp.ErrCondition},
+		"ε = 0":                 {&OPDisc{}, lattice, dp.Budget{}, dp.ErrBudget},
+		"ε < 0":                 {&OPDisc{}, lattice, dp.Budget{Epsilon: -1}, dp.ErrBudget},
+		"ε NaN":                 {&Product{}, lattice, dp.Budget{Epsilon: nan}, dp.ErrBudget},
+		"δ = 1":                 {&RSPM{Law: Gaussian}, tern, dp.Budget{Epsilon: 1, Delta: 1}, dp.ErrBudget},
+		"δ = 0 Gaussian":        {&OPDisc{Law: Gaussian}, lattice, dp.Budget{Epsilon: 1}, dp.ErrBudget},
+		"δ = 0 RSPM Gaussian":   {&RSPM{Law: Gaussian}, tern, dp.Budget{Epsilon: 1}, dp.ErrBudget},
+		"δ = 0 PaperSigma":      {&OPDisc{Law: PaperSigma}, lattice, dp.Budget{Epsilon: 1}, dp.ErrBudget},
+		"relation":              {&OPDisc{Relation: 7}, lattice, good, dp.ErrRelation},
+		"law":                   {&OPDisc{Law: Laplace}, lattice, good, ErrMechanism},
+		"law of Product":        {&Product{Law: Gaussian}, lattice, good, ErrMechanism},
+		"law of RSPM":           {&RSPM{Law: Radial}, tern, good, ErrMechanism},
+		"unknown law":           {&OPDisc{Law: 99}, lattice, good, ErrMechanism},
+		"σ < 0":                 {&OPDisc{Law: Gaussian, Sigma: -1}, lattice, good, ErrMechanism},
+		"σ NaN":                 {&OPDisc{Law: Gaussian, Sigma: nan}, lattice, good, ErrMechanism},
+		"σ with Radial":         {&OPDisc{Sigma: 10}, lattice, good, ErrMechanism},
+		"σ hopeless":            {&OPDisc{Law: Gaussian, Sigma: 1e-9}, lattice, good, dp.ErrCondition},
+		"range of halfspaces":   {&OPDisc{Range: 0.5}, lattice, good, ErrMechanism},
+		"range NaN":             {&OPDisc{Range: nan}, lattice, good, ErrMechanism},
+		"range +Inf":            {&Product{Range: inf}, lattice, good, ErrMechanism},
+		"range unknown":         {&OPDisc{}, rowless, good, ErrMechanism},
+		"slope < 0":             {&OPDisc{Lipschitz: -1}, lattice, good, ErrMechanism},
+		"no ball":               {&OPDisc{}, tern, good, dp.ErrCondition},
+		"nil problem":           {&OPDisc{}, nil, good, ErrProblem},
+		"noise already":         {&OPDisc{}, noisy, good, ErrProblem},
+		"failure NaN":           {&OPDisc{Failure: nan}, lattice, good, ErrMechanism},
+		"failure 1":             {&OPDisc{Failure: 1}, lattice, good, ErrMechanism},
+		"scaled classifiers":    {&RSPM{}, wide, good, dp.ErrCondition},
+		"ε beyond exactness":    {&Product{}, tern, dp.Budget{Epsilon: dp.MinEpsilon}, dp.ErrCondition},
+		"RSPM beyond exactness": {&RSPM{}, tern, dp.Budget{Epsilon: 1e-11}, dp.ErrCondition},
+		"radial beyond oracles": {&OPDisc{Range: 1e20}, lattice, dp.Budget{Epsilon: 1e-9}, dp.ErrCondition},
+		"no heuristic, no loss": {&SampleAndAggregate{Blocks: 2}, rowless, good, ErrMechanism},
+		"block limit":           {&SampleAndAggregate{Heuristic: heur, Blocks: 2, BlockLimit: -1}, tern, good, ErrMechanism},
+		"block steps":           {&SampleAndAggregate{Blocks: 2, BlockSteps: -1}, tern, good, ErrMechanism},
+		"no blocks":             {&SampleAndAggregate{Heuristic: heur}, tern, good, ErrMechanism},
+		"law of votes": {&SampleAndAggregate{Heuristic: heur, Blocks: 2, Law: Radial}, tern, good,
+			ErrMechanism},
+		"votes, ε":        {&SampleAndAggregate{Heuristic: heur, Blocks: 2}, tern, dp.Budget{}, dp.ErrBudget},
+		"votes, relation": {&SampleAndAggregate{Heuristic: heur, Blocks: 2, Relation: -1}, tern, good, dp.ErrRelation},
+		"votes, nil":      {&SampleAndAggregate{Heuristic: heur, Blocks: 2}, nil, good, ErrProblem},
+		"votes, exactness": {
+			&SampleAndAggregate{Heuristic: heur, Blocks: 2}, tern, dp.Budget{Epsilon: dp.MinEpsilon}, dp.ErrCondition,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rel, err := c.m.Fit(bg, c.p, c.b, nil)
@@ -387,33 +371,26 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 
-	var empty *objpert.Plan
+	var empty *Plan
 	require.Equal(t, "empty plan", empty.String())
-	_, err = (&objpert.Plan{}).Fit(bg, lattice, nil)
-	require.ErrorIs(t, err, objpert.ErrMechanism)
-	plan, err := (&objpert.OPDisc{}).Plan(lattice, good)
+	_, err = (&Plan{}).Fit(bg, lattice, nil)
+	require.ErrorIs(t, err, ErrMechanism)
+	plan, err := (&OPDisc{}).Plan(lattice, good)
 	require.NoError(t, err)
-	for _, p := range []*objpert.Problem{tern, halfspaces(t, 9, 2, objpert.Lattice(4)), halfspaces(t, 9, 3, objpert.Lattice(5))} {
+	for _, p := range []*Problem{tern, halfspaces(t, 9, 2, Lattice(4)), halfspaces(t, 9, 3, Lattice(5))} {
 		_, err = plan.Fit(bg, p, nil)
-		require.ErrorIs(t, err, objpert.ErrMechanism)
+		require.ErrorIs(t, err, ErrMechanism)
 	}
 	_, err = plan.Fit(bg, nil, nil)
-	require.ErrorIs(t, err, objpert.ErrProblem)
-	for _, q := range []objpert.Public{
-		{Space: objpert.Lattice(4), Dim: 0, Range: 1, Budget: good},
-		{Space: objpert.Lattice(4), Dim: 2, Budget: good},
-		{Dim: 2, Range: 1, Budget: good},
-		{Space: objpert.Space{Values: []int{0, 1}, NormSq: 0}, Dim: 2, Range: 1, Budget: good},
-	} {
-		_, err := (&objpert.OPDisc{}).Calibrate(q)
-		require.Error(t, err)
-	}
+	require.ErrorIs(t, err, ErrProblem)
+	_, err = plan.Fit(bg, &Problem{}, nil)
+	require.ErrorIs(t, err, ErrProblem)
 }
 
 // One release does not disturb another: concurrent fits of one plan.
 func TestConcurrentFits(t *testing.T) {
-	p := halfspaces(t, 60, 3, objpert.Lattice(4))
-	plan, err := (&objpert.OPDisc{}).Plan(p, budget)
+	p := halfspaces(t, 60, 3, Lattice(4))
+	plan, err := (&OPDisc{}).Plan(p, budget)
 	require.NoError(t, err)
 	want := make([][]float64, 16)
 	for i := range want {
@@ -454,12 +431,12 @@ func TestHostileRecords(t *testing.T) {
 		"nothing":    {[][]int64{{1, 2}}, []int{1}, []int{0}},
 		"duplicates": {[][]int64{{2, 4}, {1, 2}, {3, 6}, {-1, -2}}, []int{1, -1, 1, 1}, nil},
 	}
-	decimals := []objpert.Feature{{Lo: -1, Hi: 1, Den: 8}, {Lo: 0, Hi: 3, Den: 3}}
+	decimals := []Feature{{Lo: -1, Hi: 1, Den: 8}, {Lo: 0, Hi: 3, Den: 3}}
 	for name, row := range map[string][]float64{
 		"NaN": {math.NaN(), math.NaN()}, "Inf": {math.Inf(1), math.Inf(-1)}, "no multiple": {0.3, math.Pi}, "ends": {-1, 3},
 		"tiny": {5e-324, math.Copysign(0, -1)},
 	} {
-		rows, err := objpert.Integers([][]float64{row}, decimals, 2)
+		rows, err := Integers([][]float64{row}, decimals, 2)
 		require.NoError(t, err, name)
 		hostile[name] = data{rows, []int{1}, nil}
 	}
@@ -467,25 +444,24 @@ func TestHostileRecords(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		m    interface {
-			Fit(context.Context, *objpert.Problem, dp.Budget, rand.Source) (*dp.Release, error)
+			Fit(context.Context, *Problem, dp.Budget, rand.Source) (*dp.Release, error)
 		}
-		space objpert.Space
+		space Space
 	}{
-		{"OPDisc", &objpert.OPDisc{Relation: dp.AddRemove}, objpert.Lattice(4)},
-		{"OPDisc Gaussian", &objpert.OPDisc{Law: objpert.Gaussian}, objpert.Lattice(2)},
-		{"OPDisc cells", &objpert.OPDisc{Oracle: objpert.CellSearch{}}, objpert.Lattice(2)},
-		{"OPDisc generic", &objpert.OPDisc{Oracle: objpert.GenericSearch{}}, objpert.Lattice(2)},
-		{"Product", &objpert.Product{Relation: dp.AddRemove}, ternary()},
-		{"RSPM", &objpert.RSPM{Relation: dp.AddRemove}, ternary()},
-		{"RSPM Gaussian", &objpert.RSPM{Law: objpert.Gaussian}, cube()},
-		{"votes", &objpert.SampleAndAggregate{Blocks: 3}, cube()},
-		{"OPSamp", &objpert.OPSamp{Relation: dp.AddRemove, Rate: 5}, cube()},
+		{"OPDisc", &OPDisc{Relation: dp.AddRemove}, Lattice(4)},
+		{"OPDisc Gaussian", &OPDisc{Law: Gaussian}, Lattice(2)},
+		{"OPDisc cells", &OPDisc{Oracle: cellFirst(0)}, Lattice(2)},
+		{"OPDisc generic", &OPDisc{Oracle: generic(0)}, Lattice(2)},
+		{"Product", &Product{Relation: dp.AddRemove}, ternary()},
+		{"RSPM", &RSPM{Relation: dp.AddRemove}, ternary()},
+		{"RSPM Gaussian", &RSPM{Law: Gaussian}, cube()},
+		{"votes", &SampleAndAggregate{Blocks: 3}, cube()},
 	} {
 		for name, d := range hostile {
-			p, err := objpert.Empty(2, c.space)
+			p, err := Empty(2, c.space)
 			require.NoError(t, err)
 			if len(d.rows) > 0 {
-				p, err = objpert.NewProblem(d.rows, d.labels, d.weights, c.space)
+				p, err = NewProblem(d.rows, d.labels, d.weights, c.space)
 				require.NoError(t, err, name)
 			}
 			rel, err := c.m.Fit(bg, p, samp, noise.Reproducible(1, c.name))
@@ -501,24 +477,24 @@ func TestHostileRecords(t *testing.T) {
 // A plan says what it costs before any record is read, and nothing that a caller
 // does to the numbers it spells out changes it.
 func TestPlanCannotLie(t *testing.T) {
-	var none *objpert.Plan
-	var noSamp *objpert.SampPlan
-	for _, p := range []dp.Plan{none, &objpert.Plan{}, noSamp, &objpert.SampPlan{}} {
+	var none *Plan
+	var noSamp *SampPlan
+	for _, p := range []dp.Plan{none, &Plan{}, noSamp, &SampPlan{}} {
 		require.Error(t, p.Certificate().Check())
 		require.Equal(t, 1., p.Profile().Delta(5))
 		require.Equal(t, "empty plan", p.String())
 	}
 	_, err := none.Fit(bg, halfspaces(t, 5, 2, ternary()), nil)
-	require.ErrorIs(t, err, objpert.ErrMechanism)
+	require.ErrorIs(t, err, ErrMechanism)
 	_, err = noSamp.Fit(bg, nil, nil)
-	require.ErrorIs(t, err, objpert.ErrMechanism)
+	require.ErrorIs(t, err, ErrMechanism)
 	for _, m := range []mechanism{
-		&objpert.OPDisc{}, &objpert.OPDisc{Law: objpert.Gaussian}, &objpert.OPDisc{Law: objpert.PaperSigma},
-		&objpert.OPDisc{Law: objpert.Gaussian, Failure: 1e-9},
-		&objpert.OPDisc{Failure: 1e-9}, &objpert.Product{Law: objpert.OneSided},
-		&objpert.RSPM{Law: objpert.Gaussian, Separator: objpert.UnitVectors}, &objpert.SampleAndAggregate{Blocks: 4},
+		&OPDisc{}, &OPDisc{Law: Gaussian}, &OPDisc{Law: PaperSigma},
+		&OPDisc{Law: Gaussian, Failure: 1e-9},
+		&OPDisc{Failure: 1e-9}, &Product{Law: OneSided},
+		&RSPM{Law: Gaussian}, &SampleAndAggregate{Blocks: 4},
 	} {
-		space := objpert.Space{Values: []int{-1, 1}, NormSq: 3, Allowed: [][]bool{{true, true}, {true, true}, {true, false}}}
+		space := Space{Values: []int{-1, 1}, NormSq: 3, Allowed: [][]bool{{true, true}, {true, true}, {true, false}}}
 		p := halfspaces(t, 30, 3, space)
 		plan, err := m.Plan(p, budget)
 		require.NoError(t, err)

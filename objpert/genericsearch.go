@@ -2,84 +2,59 @@ package objpert
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"slices"
-
-	"github.com/privopt/privopt/internal/release"
 )
 
-// GenericSearch is a branch and bound for any data. It fixes coordinates in the
-// order of their mass Σ_g |Pos_g - Neg_g| |x_gj|, times the spread of their noise
-// where all masses are alike, and keeps the rows whose sign is open: the others
-// add the same loss to every point below a node. With the remaining columns of x
-// of norm ‖x_rest‖₂ and squared norm b left for their weights,
-// |⟨x_rest, w_rest⟩| ≤ min(√b ‖x_rest‖₂, B ‖x_rest‖₁). A node is
-// bounded by its decided loss, Σ min(Pos, Neg) over the open rows, and the exact
-// maximum of the noise that is left.
-type GenericSearch struct {
-	Workers int     // goroutines; 0 means one per processor. 1 with Gap or Nodes, so that the answer does not depend on scheduling
-	Gap     float64 // stop when Objective - Lower ≤ Gap
-	Nodes   int64   // limit on Solution.Nodes; 0 means none
-}
-
-var _ Oracle = GenericSearch{}
-
-// Solve implements Oracle.
-func (s GenericSearch) Solve(ctx context.Context, p *Problem) (*Solution, error) {
-	if err := release.CheckContext(ErrProblem, ctx); err != nil {
-		return nil, err
-	}
-	r, err := newRun("GenericSearch", p, s.Workers, s.Gap, s.Nodes)
-	if err != nil {
-		return nil, err
-	}
-	return r.settle(ctx, newGenericModel(p, r.n))
-}
-
-// genericModel is a Problem by columns, in the order in which they are fixed.
+// genericModel is a Problem by columns, for a branch and bound on any data. Columns are fixed in
+// the order of their mass Σ_g |pos_g − neg_g| |x_gj|, times the spread of their noise where all
+// masses are alike. A node keeps the open rows, whose sign is not decided; the other rows add the
+// same loss to every point below the node. With the columns x_rest that are not fixed and squared
+// norm b left for their weights, |⟨x_rest, w_rest⟩| ≤ min(√b ‖x_rest‖₂, B ‖x_rest‖₁). A node is
+// bounded by its decided loss, Σ min(pos, neg) over the open rows, and the exact maximum of the
+// noise that is left.
 type genericModel struct {
 	alphabet
 	order    []int
 	x        [][]int64   // x[t][g]: column order[t]
-	euclid   [][]float64 // euclid[t][g] ≥ ‖x_rest‖₂ over the columns order[t:]; taxi without a norm
+	euclid   [][]float64 // euclid[t][g] ≥ ‖x_rest‖₂ over the columns order[t:]; taxi if there is no norm
 	taxi     [][]float64 // taxi[t][g] ≥ B ‖x_rest‖₁
-	root     []float64   // root[b] ≥ √b; 1 without a norm
+	root     []float64   // root[b] ≥ √b; 1 if there is no norm
 	pos, neg []int32
 }
 
-// above is a little more than v ≥ 0: it covers the rounding of the few
-// operations, each of relative error 2⁻⁵³, that made v.
+// above returns v ≥ 0 with a margin for the rounding of the few operations, each of relative error
+// 2⁻⁵³, that computed v.
 func above(v float64) float64 { return v * (1 + 0x1p-40) }
 
 func newGenericModel(p *Problem, n *perturbation) *genericModel {
-	rows := len(p.X)
+	d, rows := p.dim, len(p.x)
 	m := &genericModel{
-		alphabet: newAlphabet(p), x: grid[int64](p.Dim, rows), euclid: grid[float64](p.Dim+1, rows), taxi: grid[float64](p.Dim+1, rows),
+		alphabet: newAlphabet(p), x: grid[int64](d, rows), euclid: grid[float64](d+1, rows), taxi: grid[float64](d+1, rows),
 	}
-	mass := make([]float64, p.Dim)
-	for g, x := range p.X {
-		w := math.Abs(float64(p.Pos[g] - p.Neg[g]))
+	mass := make([]float64, d)
+	for g, x := range p.x {
+		w := math.Abs(float64(p.pos[g] - p.neg[g]))
 		for j, v := range x {
 			mass[j] += w * math.Abs(float64(v))
 		}
-		m.pos, m.neg = append(m.pos, int32(p.Pos[g])), append(m.neg, int32(p.Neg[g]))
+		m.pos, m.neg = append(m.pos, int32(p.pos[g])), append(m.neg, int32(p.neg[g]))
 	}
 	if most := slices.Max(mass); most < 4*slices.Min(mass) {
-		for j := range mass { // columns alike but for the noise
+		for j := range mass { // the columns differ in their noise only
 			mass[j] *= 1 + n.spread(p, j)
 		}
 	}
-	for j := range p.Dim {
+	for j := range d {
 		m.order = append(m.order, j)
 	}
 	slices.SortStableFunc(m.order, func(a, b int) int { return cmp.Compare(mass[b], mass[a]) })
 	for b := range m.top + 1 {
 		m.root = append(m.root, above(math.Sqrt(float64(b))))
 	}
-	bound := float64(p.bound())
-	for t := p.Dim - 1; t >= 0; t-- {
-		for g, x := range p.X {
+	bound := float64(p.space.bound())
+	for t := d - 1; t >= 0; t-- {
+		for g, x := range p.x {
 			m.x[t][g] = x[m.order[t]]
 			v := math.Abs(float64(m.x[t][g]))
 			m.euclid[t][g] = above(math.Hypot(m.euclid[t+1][g], v))
@@ -92,39 +67,40 @@ func newGenericModel(p *Problem, n *perturbation) *genericModel {
 	return m
 }
 
-// spread is how much of the objective the noise of coordinate j decides.
+// spread is the difference between the largest and the least noise of coordinate j.
 func (n *perturbation) spread(p *Problem, j int) float64 {
 	lo, hi := infeasible, -infeasible
 	for k, t := range n.table[j] {
-		if p.allowed(j, k) {
+		if p.space.allowed(j, k) {
 			lo, hi = min(lo, t), max(hi, t)
 		}
 	}
 	return n.float(hi - lo)
 }
 
-// alphabet is the values that a coordinate can have.
+// alphabet lists the values that a coordinate can have.
 type alphabet struct {
 	values []int
 	source []int // their indices in Problem.Values
-	sq     []int // v², their cost in the norm budget; 0 where the norm does not matter
-	top    int   // Q, that budget; 0 where the norm does not matter
+	sq     []int // their squares; 0 where the norm does not matter
+	top    int   // Q; 0 where the norm does not matter
 	weigh  bool  // whether the norm matters
 }
 
 func newAlphabet(p *Problem) alphabet {
 	var a alphabet
 	most := 0
-	for k, v := range p.Values {
-		if p.NormSq < 0 || v*v <= p.NormSq {
+	q := p.space.NormSq
+	for k, v := range p.space.Values {
+		if q < 0 || v*v <= q {
 			a.values, a.source = append(a.values, v), append(a.source, k)
 			most = max(most, v*v)
 		}
 	}
-	a.weigh = p.NormSq > 0 && (p.weighsNorm() || p.NormSq < p.Dim*most)
+	a.weigh = q > 0 && (p.weighsNorm() || q < p.dim*most)
 	a.sq = make([]int, len(a.values))
 	if a.weigh {
-		a.top = p.NormSq
+		a.top = q
 		for k, v := range a.values {
 			a.sq[k] = v * v
 		}
@@ -132,15 +108,15 @@ func newAlphabet(p *Problem) alphabet {
 	return a
 }
 
-// columns returns for each of the columns cols the noise of every value, and the
-// indices of the values that it may take within domain (nil: all).
+// columns returns for each of the given columns the noise of every value, and the indices of the
+// values that the column may take within domain (nil: all).
 func (a *alphabet) columns(r *run, cols []int, domain [][]bool) (noise [][]fixed, free [][]int) {
 	for _, j := range cols {
 		row := make([]fixed, len(a.values))
 		var ks []int
 		for k, src := range a.source {
 			row[k] = r.n.table[j][src]
-			if r.p.allowed(j, src) && (domain == nil || domain[j][src]) {
+			if r.p.space.allowed(j, src) && (domain == nil || domain[j][src]) {
 				ks = append(ks, k)
 			}
 		}
@@ -156,32 +132,33 @@ type genericWorker struct {
 	n     *perturbation
 	table [][]fixed // T[t][k] of order[t]
 	free  [][]int   // free[t]: value indices that order[t] may take
-	gain  [][]fixed // gain[t][b]: the most noise of order[t:] with squared norm b left, z included
-	open  [][]int32 // open[t]: rows undecided at depth t
+	gain  [][]fixed // gain[t][b]: the most noise of order[t:] and of the norm with squared norm b left
+	open  [][]int32 // open[t]: the open rows at depth t
 	score [][]int64 // their scores
-	child [][]fixed // bounds
-	loss  [][]int64 // decided loss
+	child [][]fixed // child[t][k]: bound of the child that fixes value index k
+	loss  [][]int64 // loss[t][k]: its loss so far
 	point []int
 
 	rows   rowBlock
-	active []int   // value indices whose bound is being computed
+	active []int   // buffer of value indices
 	enough []int64 // by value index: more loss than this cuts the child off
 }
 
 func (m *genericModel) worker(domain [][]bool, inc *incumbent, r *run) *genericWorker {
-	p := r.p
+	d, rows := r.p.dim, len(r.p.x)
 	w := &genericWorker{
 		searcher: searcher{inc: inc, run: r, left: unreached, order: m.order, values: m.values},
-		m:        m, n: r.n, point: make([]int, p.Dim), active: make([]int, 0, len(m.values)), enough: make([]int64, len(m.values)),
+		m:        m, n: r.n, point: make([]int, d),
+		active: make([]int, 0, len(m.values)), enough: make([]int64, len(m.values)),
 	}
 	w.table, w.free = m.columns(r, m.order, domain)
-	w.gain = grid[fixed](p.Dim+1, m.top+1)
+	w.gain = grid[fixed](d+1, m.top+1)
 	if r.n.norm != nil {
 		for b := range m.top + 1 {
-			w.gain[p.Dim][b] = r.n.norm[m.top-b]
+			w.gain[d][b] = r.n.norm[m.top-b]
 		}
 	}
-	for t := p.Dim - 1; t >= 0; t-- {
+	for t := d - 1; t >= 0; t-- {
 		for b := range m.top + 1 {
 			w.gain[t][b] = -infeasible
 			for _, k := range w.free[t] {
@@ -191,12 +168,12 @@ func (m *genericModel) worker(domain [][]bool, inc *incumbent, r *run) *genericW
 			}
 		}
 	}
-	w.open, w.score = grid[int32](p.Dim+1, len(p.X)), grid[int64](p.Dim+1, len(p.X))
-	w.child, w.loss = grid[fixed](p.Dim, len(m.values)), grid[int64](p.Dim, len(m.values))
+	w.open, w.score = grid[int32](d+1, rows), grid[int64](d+1, rows)
+	w.child, w.loss = grid[fixed](d, len(m.values)), grid[int64](d, len(m.values))
 	return w
 }
 
-// search implements engine.
+// search is an engine.
 func (m *genericModel) search(domain [][]bool, inc *incumbent, r *run) fixed {
 	ws := make([]*genericWorker, r.workers)
 	for i := range ws {
@@ -229,9 +206,8 @@ func (w *genericWorker) take(t task) {
 	w.node(len(t.choices), b, rows, loss, noise, t.bound)
 }
 
-// fix sets column t to value index k, which leaves squared norm b. It keeps the
-// open ones of the rows open at depth t and returns how many they are and what
-// the others lose.
+// fix sets column t to value index k, which leaves squared norm b. Of the rows open at depth t it
+// keeps those still open, and returns their number and the loss of the others.
 func (w *genericWorker) fix(t, k, b, rows int) (open int, decided int64) {
 	m := w.m
 	v := int64(m.values[k])
@@ -257,15 +233,15 @@ func (w *genericWorker) fix(t, k, b, rows int) (open int, decided int64) {
 	return open, decided
 }
 
-// node explores the points below a node of depth t with the given rows open,
-// whose fixed columns leave squared norm b, lose loss and gain noise.
+// node explores the points below a node of depth t with the given number of open rows, whose fixed
+// columns leave squared norm b and have the given loss and noise.
 func (w *genericWorker) node(t, b, rows int, loss int64, noise, bound fixed) {
 	if w.run.step(1) {
 		w.left = min(w.left, bound)
 		return
 	}
 	m := w.m
-	if t == len(m.order) { // every row is decided: no score can change
+	if t == len(m.order) { // all columns are fixed
 		w.inc.offer(fixed(loss)<<w.n.shift-noise-w.gain[t][b], w.point)
 		return
 	}
@@ -281,29 +257,20 @@ func (w *genericWorker) node(t, b, rows int, loss int64, noise, bound fixed) {
 	}
 }
 
-// room returns a loss from which on a region, whose noise gains at most gain, cannot beat the incumbent.
-func (w *genericWorker) room(gain fixed) int64 {
-	best := w.inc.value.Load()
-	if best > feasible {
-		return math.MaxInt64 / 2
-	}
-	return (best+gain)>>w.n.shift + 1
-}
+const block = 256 // rows in a rowBlock
 
-// block is the number of rows that bounds copies into one rowBlock at a time.
-const block = 256
-
-// rowBlock holds what bounds needs of a block of rows.
+// rowBlock holds some rows in the layout of the inner loop of bounds.
 type rowBlock struct {
 	x                [block]int64
 	taxi, euclid     [block]float64
 	pos, neg, either [block]int64 // the last is min(pos, neg)
 }
 
-// bounds computes the bound of every child of a node at once, child[t][k]. It
-// gives up a child as soon as its loss cuts it off.
+// bounds computes child[t][k], the bound of every child of a node, in one pass over the open rows.
+// It stops adding to a child once its loss shows that it cannot beat the incumbent.
 func (w *genericWorker) bounds(t, b, rows int, loss int64, noise fixed) {
 	m, child, lost := w.m, w.child[t], w.loss[t]
+	incumbent := min(w.inc.value.Load(), feasible)
 	alive := w.active[:0]
 	for _, k := range w.free[t] {
 		child[k] = infeasible
@@ -311,7 +278,7 @@ func (w *genericWorker) bounds(t, b, rows int, loss int64, noise fixed) {
 			continue
 		}
 		child[k] = -noise - w.table[t][k] - w.gain[t+1][b-m.sq[k]]
-		w.enough[k] = w.room(-child[k])
+		w.enough[k] = (incumbent-child[k])>>w.n.shift + 1
 		lost[k] = loss
 		alive = append(alive, k)
 	}
@@ -341,8 +308,8 @@ func (w *genericWorker) bounds(t, b, rows int, loss int64, noise fixed) {
 	}
 }
 
-// lose is what a block of rows loses at least when the column has value v and
-// the columns after it have squared norm root² left.
+// lose returns a lower bound on the loss of a block of rows where the column has value v and leaves
+// squared norm root² to the columns after it.
 func (r *rowBlock) lose(score []int64, v int64, root float64) int64 {
 	total := int64(0)
 	for i, s := range score[:min(len(score), block)] {

@@ -1,37 +1,98 @@
 package objpert
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"sync"
+	"slices"
 
 	"github.com/privopt/privopt/internal/release"
 )
 
-// Solution brackets the optimum: Lower ≤ min ≤ Objective, and Proven says they
-// met. Not private: every field is a function of the records.
+// Solution brackets the optimum: Lower ≤ min ≤ Objective. Not private: every field is a function of
+// the records.
 type Solution struct {
 	W                []int
 	Loss             int     // Problem.Loss(W)
-	Objective, Lower float64 // Problem.Objective(W); a proven lower bound
+	Objective, Lower float64 // Problem.Objective(W); a proved lower bound
 	Proven           bool    // W is the first of the minimizers in lexicographic order
 	Nodes            int64   // search effort
 }
 
-// Oracle minimizes a Problem exactly. Solve returns
+// Oracle minimizes a [Problem] exactly. Solve returns
 //
 //	Proven solution, nil error   the minimizer, ties broken by the least w in lexicographic order
-//	solution, nil error          the bracket is as narrow as the oracle was asked to make it
+//	solution, nil error          a bracket as narrow as the oracle was asked for
 //	solution, error              stopped early: ErrInterrupted or ErrLimit; the bracket is valid
 //	nil, error                   the problem was refused, or nothing is known yet
 //
-// A mechanism whose privacy rests on the exact minimizer must refuse all but
-// the first. The answer is a function of the problem: neither the order of the
-// records nor scheduling changes it.
+// A mechanism whose privacy rests on the exact minimizer must refuse all but the first. The answer
+// is a function of the problem: neither the order of the records nor scheduling changes it.
 type Oracle interface {
 	Solve(ctx context.Context, p *Problem) (*Solution, error)
+}
+
+// Search is the [Oracle] of this package. It enumerates small sets; on other sets it runs a branch
+// and bound for data whose columns are 0/1 up to a few, such as one-hot categories, where that
+// applies, and a branch and bound for any data otherwise. The zero value means the defaults.
+type Search struct {
+	// Workers is the number of goroutines; 0 means one per processor. With Gap or Nodes it is 1, so
+	// that the answer does not depend on scheduling.
+	Workers int
+	// Gap ends the search when Objective − Lower ≤ Gap.
+	Gap float64
+	// Nodes limits Solution.Nodes; 0 means no limit.
+	Nodes int64
+	// Points is the largest |W| to enumerate, a negative number for none; 0 means 10⁴, and
+	// 10⁶ for |W| times the number of distinct rows.
+	Points int
+	// Combos is the largest number of combinations of the weights of columns that are not 0/1 for
+	// which the search for 0/1 columns is run, a negative number for none; 0 means 10⁵.
+	Combos int
+	// Memory limits the bytes of the tables of the search for 0/1 columns, per worker; 0 means 2²⁸.
+	Memory int64
+	// Trace, if not nil, receives the result of every search. Not private.
+	Trace func(*Solution, error)
+}
+
+// Solve implements [Oracle]. The error wraps [ErrProblem], [ErrInterrupted] or [ErrLimit].
+func (s Search) Solve(ctx context.Context, p *Problem) (*Solution, error) {
+	sol, err := s.solve(ctx, p)
+	if s.Trace != nil {
+		s.Trace(sol, err)
+	}
+	return sol, err
+}
+
+func (s Search) solve(ctx context.Context, p *Problem) (*Solution, error) {
+	if err := cmp.Or(release.CheckContext(ErrProblem, ctx), p.check()); err != nil {
+		return nil, err
+	}
+	if !(s.Gap >= 0) { // also NaN
+		return nil, fmt.Errorf("%w: Gap = %v, want a number ≥ 0, 0 for the exact minimum", ErrProblem, s.Gap)
+	}
+	if ctx.Err() != nil {
+		return nil, interrupted(ctx)
+	}
+	limit, values := min(cmp.Or(s.Points, 1e4), 1<<40), len(p.space.Values)
+	many := values > math.MaxInt8
+	points := p.space.pointsUpTo(p.dim, limit)
+	if points <= limit && (many || s.Points > 0 || points*len(p.x) <= 1e6) {
+		return enumerate(ctx, p)
+	}
+	if many {
+		return nil, fmt.Errorf("%w: more than %d points, and searches take at most %d values, got %d",
+			ErrLimit, limit, math.MaxInt8, values)
+	}
+	if s.Combos >= 0 {
+		if sol, err := s.cells(ctx, p); sol != nil || !errors.Is(err, ErrLimit) {
+			return sol, err
+		}
+	}
+	r := s.newRun(p)
+	return r.settle(ctx, newGenericModel(p, r.n).search)
 }
 
 // interrupted wraps the reason why ctx ended.
@@ -39,55 +100,61 @@ func interrupted(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(ctx))
 }
 
-// Auto chooses the oracle: Enumerate up to 10⁴ points over few rows, CellSearch
-// where the columns are 0/1 up to a few, and GenericSearch otherwise.
-type Auto struct {
-	Workers int     // as in CellSearch
-	Gap     float64 // as in CellSearch
-	Nodes   int64   // as in CellSearch
-}
-
-var _ Oracle = Auto{}
-
-// autoWork is the most points × rows that Auto enumerates: about the time that
-// a search needs to begin.
-const autoWork = 1e6
-
-// autoCombos is the most combinations of dense weights that Auto gives to
-// CellSearch, each of which costs a pass over the rows.
-const autoCombos = 1e5
-
-// Solve implements Oracle.
-func (a Auto) Solve(ctx context.Context, p *Problem) (*Solution, error) {
-	if err := release.CheckContext(ErrProblem, ctx); err != nil {
-		return nil, err
-	}
-	if err := p.Check(); err != nil {
-		return nil, err
-	}
-	many := len(p.Values) > math.MaxInt8 // too many for a search
-	switch points := p.pointsUpTo(1e4); {
-	case points <= 1e4 && (many || points*float64(len(p.X)) <= autoWork):
-		return Enumerate{}.Solve(ctx, p)
-	case many:
-		return nil, fmt.Errorf("%w: more than 10⁴ points, and searches take at most %d values, got %d",
-			ErrLimit, math.MaxInt8, len(p.Values))
-	}
-	c := CellSearch{Workers: a.Workers, Gap: a.Gap, Nodes: a.Nodes, Combos: autoCombos}
-	if m, err := p.cells(c.memory()); err == nil && len(m.cat) > 0 {
-		s, err := c.Solve(ctx, p)
-		if s != nil || !errors.Is(err, ErrLimit) {
-			return s, err
+// enumerate looks at every point of W. Searches are tested against it. Time O(|W| rows).
+func enumerate(ctx context.Context, p *Problem) (*Solution, error) {
+	n, d := p.perturbation(), p.dim
+	w, least := make([]int, d), p.space.least(d)
+	scores := grid[int64](d+1, len(p.x)) // scores[t][g] = Σ_{j<t} x_gj w_j
+	s := &Solution{Proven: true}
+	var best fixed
+	leaf := func(sq int, gain fixed) {
+		loss := 0
+		for g, score := range scores[d] {
+			if score > 0 {
+				loss += p.neg[g]
+			} else {
+				loss += p.pos[g]
+			}
+		}
+		v := fixed(loss)<<n.shift - gain
+		if n.norm != nil {
+			v -= n.norm[sq]
+		}
+		if s.W == nil || better(v, w, best, s.W) {
+			s.W, s.Loss, best = slices.Clone(w), loss, v
 		}
 	}
-	return GenericSearch(a).Solve(ctx, p)
-}
-
-// cache holds what oracles derive from the records and the space alone, so
-// that a Problem perturbed many times derives it once.
-type cache struct {
-	mu     sync.Mutex
-	models map[cellKey]*cellModel
+	// walk fixes the coordinates from t on in every way; sq = Σ_{j<t} w_j², gain = Σ_{j<t} T_j[w_j].
+	var walk func(t, sq int, gain fixed) error
+	walk = func(t, sq int, gain fixed) error {
+		if t == d {
+			if s.Nodes++; s.Nodes&0xfff == 0 && ctx.Err() != nil {
+				return interrupted(ctx)
+			}
+			leaf(sq, gain)
+			return nil
+		}
+		from, to := scores[t], scores[t+1]
+		for k, v := range p.space.Values {
+			if !p.space.fits(t, k, sq+least[t+1]) {
+				continue
+			}
+			w[t] = v
+			for g, row := range p.x {
+				to[g] = from[g] + int64(v)*row[t]
+			}
+			if err := walk(t+1, sq+v*v, gain+n.table[t][k]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := walk(0, 0, 0); err != nil {
+		return nil, err
+	}
+	s.Objective = n.float(best)
+	s.Lower = s.Objective
+	return s, nil
 }
 
 type cellKey struct {
@@ -95,23 +162,17 @@ type cellKey struct {
 	memory int64
 }
 
-// cells returns the cell model of p. A literal, or a copy with other fields, derives it
-// every time.
+// cells returns the cell model of p, which a Problem that is perturbed many times derives once.
 func (p *Problem) cells(memory int64) (*cellModel, error) {
-	if !p.passed() {
-		return newCellModel(p, memory)
-	}
-	c := p.shared
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	key := cellKey{p.weighsNorm(), memory}
-	if m, ok := c.models[key]; ok {
-		return m, nil
+	if p.models != nil {
+		if m, ok := p.models.Load(key); ok {
+			return m.(*cellModel), nil
+		}
 	}
 	m, err := newCellModel(p, memory)
-	if err != nil {
-		return nil, err
+	if err == nil && p.models != nil {
+		p.models.Store(key, m)
 	}
-	c.models[key] = m
-	return m, nil
+	return m, err
 }

@@ -2,28 +2,25 @@ package objpert
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/bits"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/internal/release"
 )
 
-// ErrMechanism reports a field of a mechanism, of Public or of Plan outside its
-// range. Test with errors.Is.
+// ErrMechanism reports a field of a mechanism outside its range, or an empty plan. Test with
+// errors.Is.
 var ErrMechanism = errors.New("objpert: invalid mechanism")
 
-// Identifiers of the theorems, see the package comment.
+// Identifiers of theorems: docs/theory/discrete.md.
 const (
 	theoremRadial       = "objpert.radial/2"
 	theoremGaussian     = "objpert.gaussian/2"
@@ -38,63 +35,136 @@ const (
 	theoremFailure      = "objpert.failure/2"
 )
 
-// Assumptions of this package.
+// Assumptions of certificates.
 const (
-	// CompleteSearch: no theorem here covers a search that ends without a proof.
+	// CompleteSearch: no theorem covers a search that ends without a proof, unless Failure is set.
 	CompleteSearch dp.Assumption = "the oracle proves a minimizer on every data set: a release withheld " +
 		"because it did not is outside this statement"
-	// TrustedOracle: the oracle is not one of this package.
-	TrustedOracle dp.Assumption = "what the caller's oracle reports as proven is the minimizer, ties broken by a fixed order of the points"
-	// DeclaredLoss: the loss of one record is known to the oracle alone.
+	// TrustedOracle: the oracle is not a [Search].
+	TrustedOracle dp.Assumption = "what the caller's oracle reports as proven is the minimizer, ties broken by " +
+		"a fixed order of the points"
+	// DeclaredLoss: the problem is [Custom].
 	DeclaredLoss dp.Assumption = "the loss that the caller's oracle minimizes is a sum over records of " +
 		"functions within the declared Range and Lipschitz constant"
-	// AssertedFailure: Failure was given.
+	// AssertedFailure: Failure is set.
 	AssertedFailure dp.Assumption = "on every data set the oracle fails to prove a minimizer with no more than " +
 		"the declared probability Failure"
 )
 
-// Trace is what one fit found. Not private: none of it may be published.
-type Trace struct {
-	Solution *Solution // nil if the oracle returned none
-	Err      error     // of the oracle
-	Released bool      // whether a release followed
-	Votes    [][]int   // of SampleAndAggregate: rows of len(Values)
+// Law is the law of the noise.
+type Law int
+
+// Laws. The zero value stands for the default of the mechanism: Radial, KNorm or Laplace.
+const (
+	_ Law = iota
+	// Radial has density ∝ exp(−ε‖η‖₂/Δ): pure privacy, for [OPDisc].
+	Radial
+	// Gaussian is N(0, σ²) in every coordinate, σ by the proved calibration.
+	Gaussian
+	// PaperSigma is Gaussian with the σ of [NRVW20], whose proof has a gap. The certificate states the
+	// ε that is proved for this σ, which may exceed the ε of the budget.
+	PaperSigma
+	// KNorm is the law ∝ e^{−gauge(η)/t} of the polytope that the shifts span, on integers: pure
+	// privacy, for [Product].
+	KNorm
+	// OneSided is a geometric variable for each value of each coordinate: pure privacy, for [Product].
+	OneSided
+	// Laplace is a discrete Laplace variable for each separator: pure privacy, for [RSPM].
+	Laplace
+)
+
+var lawNames = [...]string{
+	"default", "radial", "Gaussian", "published sigma", "K-norm", "one-sided geometric", "discrete Laplace",
 }
 
-// Plan is a calibrated OPDisc, RSPM, Product or SampleAndAggregate: how much noise,
-// and what it costs. It is made of public quantities alone and may be published.
-// Calibrate and Plan make plans; nothing changes them. Fit spends the budget once
-// per call. The nil and the zero Plan certify nothing.
+// String returns the name of the law or a marker of an invalid value.
+func (l Law) String() string {
+	if l < 0 || int(l) >= len(lawNames) {
+		return fmt.Sprintf("invalid law %d", int(l))
+	}
+	return lawNames[l]
+}
+
+// MarshalText encodes the name of the law.
+func (l Law) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// Params lists the public quantities that the noise and the claim of a [Plan] depend on.
+type Params struct {
+	Space
+	Dim int `json:"dim"` // d
+	// OracleLoss reports a Custom problem. Otherwise the loss is the 0/1 loss of halfspaces.
+	OracleLoss bool `json:"oracle_loss,omitempty"`
+	// Range is R: the loss of one record lies in [0, R].
+	Range float64 `json:"range"`
+	// Lipschitz is G: the loss of one record changes by at most G‖w − v‖₂; 0 means unknown.
+	Lipschitz float64   `json:"lipschitz,omitempty"`
+	Budget    dp.Budget `json:"budget"` // of the request
+
+	Relation dp.Relation `json:"relation"`
+	Theorem  string      `json:"theorem"` // identifier, see docs/theory/discrete.md
+	Law      Law         `json:"law"`
+	// Proved is the budget that the certificate claims: the Budget, with δ = 0 under a pure law.
+	// PaperSigma and a stated Sigma have another ε.
+	Proved dp.Budget `json:"proved"`
+	Noises int       `json:"noises"` // m, the number of noise variables
+	// Shift is the size of the shift of the noise that makes up for one record, rounding included:
+	// its Euclidean norm in units of η for OPDisc, one of its entries for Product and RSPM.
+	Shift float64 `json:"shift"`
+	// Scale of the noise: Shift/ε of the radial law, whose radius is Gamma(m) times it; σ of a
+	// Gaussian; the mean of a geometric or the scale of a Laplace variable. The mean radius of KNorm
+	// is m + 1 times it.
+	Scale float64 `json:"scale"`
+	// Exponent of the grid: noise is a multiple of 2^Exponent.
+	Exponent int `json:"exponent"`
+	// FeatureBits is b: OPDisc rounds the feature √(Q − ‖w‖²) to a multiple of 2^-b.
+	FeatureBits int `json:"feature_bits,omitempty"`
+	// Time is t of P(k) ∝ e^{−|k|/t}, in steps; 0 for the laws of real variables.
+	Time uint64 `json:"time,omitempty"`
+	// Limit is the largest Σ_j max|T_j| + max|z|, in steps of 2^(Exponent−FeatureBits), that is used.
+	// Beyond it, and with probability 2^-CoinBits (CoinBits = 0: never), the release is a random
+	// point that does not depend on the records.
+	Limit    uint64 `json:"limit"`
+	CoinBits int    `json:"coin_bits"`
+	// ExcessBound bounds the expected excess of the loss, a sum over the records, or over the votes
+	// of SampleAndAggregate: docs/theory/discrete.md#discrete.excess
+	ExcessBound float64 `json:"excess_bound"`
+	Failure     float64 `json:"failure,omitempty"` // β, see OPDisc
+	Blocks      int     `json:"blocks,omitempty"`  // K, see SampleAndAggregate
+}
+
+// Plan is a calibrated [OPDisc], [Product], [RSPM] or [SampleAndAggregate]: how much noise is
+// added, and what a release costs. It is a function of public quantities and may be published. The
+// methods named Plan make plans; nothing changes them. Fit spends the budget once per call. The nil
+// and the zero Plan certify nothing.
 type Plan struct {
 	params Params
 
 	logDelta  func(eps float64) float64 // log δ(ε) of the law; nil if it is pure
 	oracle    Oracle
-	separator Separator
-	cube      bool
-	last      []int64 // c(q)·2^b, q = 0, …, Q
-	vote      *SampleAndAggregate
-	trace     func(Trace)
+	separator separator           // of RSPM
+	cube      bool                // of OPDisc: W lies in {−1,+1}ᵈ
+	last      []int64             // of OPDisc: c(q)·2^b, q = 0, …, Q
+	vote      *SampleAndAggregate // nil for the other mechanisms
 }
 
 var _ dp.Plan = (*Plan)(nil)
 
-// stepParams is where an audit changes a plan.
+// stepParams lets an audit change the parameters of a plan.
 var stepParams = fault.NewStep[Params](fault.DiscreteParams)
 
-// Params returns a copy of what the plan fixed.
+// Params returns a copy of the parameters of the plan.
 func (pl *Plan) Params() Params {
 	if pl == nil {
 		return Params{}
 	}
 	q := pl.params
-	q.Space = q.Space.clone()
+	q.Space = q.clone()
 	return q
 }
 
 func (pl *Plan) empty() bool { return pl == nil || pl.params.Theorem == "" }
 
-// Certificate states what one release costs and on what that rests.
+// Certificate states the privacy of one release and the assumptions it rests on.
 func (pl *Plan) Certificate() dp.Certificate {
 	if pl.empty() {
 		return dp.Certificate{}
@@ -113,7 +183,9 @@ func (pl *Plan) Certificate() dp.Certificate {
 	default:
 		c.Assumptions = append(c.Assumptions, CompleteSearch)
 	}
-	if !own(pl.oracle) {
+	switch pl.oracle.(type) {
+	case Search, *Search:
+	default:
 		c.Assumptions = append(c.Assumptions, TrustedOracle)
 	}
 	if q.OracleLoss {
@@ -122,8 +194,8 @@ func (pl *Plan) Certificate() dp.Certificate {
 	return c
 }
 
-// Profile returns δ(ε) of one release: that of a pure law, or the bound that
-// calibrates the Gaussian, at every ε, and (1 + e^ε)β for Failure on top.
+// Profile returns δ(ε) of one release: that of a pure law, or the bound that calibrates Gaussian
+// noise, plus (1 + e^ε)β for Failure.
 func (pl *Plan) Profile() dp.Profile {
 	if pl.empty() {
 		return dp.Unknown()
@@ -145,7 +217,7 @@ func (pl *Plan) Profile() dp.Profile {
 	}, nil)
 }
 
-// String describes the plan in a few lines. It holds public quantities only.
+// String describes the plan in a few lines, by public quantities only.
 func (pl *Plan) String() string {
 	if pl.empty() {
 		return "empty plan"
@@ -161,7 +233,8 @@ func (pl *Plan) String() string {
 	if q.Proved.Epsilon > q.Budget.Epsilon {
 		fmt.Fprintf(&b, "  not proved at the budget %v\n", q.Budget)
 	}
-	fmt.Fprintf(&b, "  %d noise variables on a grid of 2^%d, %v law, scale %.6g, shift %.6g", q.Noises, q.Exponent, q.Law, q.Scale, q.Shift)
+	fmt.Fprintf(&b, "  %d noise variables on a grid of 2^%d, %v law, scale %.6g, shift %.6g",
+		q.Noises, q.Exponent, q.Law, q.Scale, q.Shift)
 	if q.NormSq > 0 {
 		fmt.Fprintf(&b, ", Q = %d", q.NormSq)
 	}
@@ -173,89 +246,72 @@ func (pl *Plan) String() string {
 	return b.String()
 }
 
-// common are the fields that the mechanisms share.
-type common struct {
-	relation dp.Relation
-	law      Law
-	laws     []Law  // those of the mechanism, the default first
-	names    string // of laws
-	oracle   Oracle
-	beta     float64
-	trace    func(Trace)
-}
-
-// start checks what the mechanisms have in common and returns the plan so far, and the
-// budget to calibrate for: what Failure takes is subtracted from δ.
-func (c common) start(q Public) (p *Plan, b dp.Budget, err error) {
-	law, rel := cmp.Or(c.law, c.laws[0]), cmp.Or(c.relation, dp.Replace)
-	if err := rel.Check(); err != nil {
-		return nil, b, fmt.Errorf("objpert: Relation: %w", err)
-	}
-	if err := q.check(); err != nil {
+// start checks the settings that the mechanisms share, and the public facts of p. It returns the
+// plan so far and the budget to calibrate for: the cost of Failure is subtracted from δ. laws are
+// those of the mechanism, the default first, and names are their identifiers.
+func start(p *Problem, b dp.Budget, m Product, lipschitz float64, names string, laws ...Law) (*Plan, dp.Budget, error) {
+	if err := p.check(); err != nil {
 		return nil, b, err
 	}
-	switch {
-	case !slices.Contains(c.laws, law):
-		return nil, b, fmt.Errorf("%w: Law = %v, want %s", ErrMechanism, law, c.names)
-	case !(c.beta >= 0 && c.beta < 1):
-		return nil, b, fmt.Errorf("%w: Failure = %v, want a probability below 1, or 0", ErrMechanism, c.beta)
+	q := Params{
+		Space: p.Space(), Dim: p.dim, OracleLoss: p.custom, Range: m.Range, Lipschitz: lipschitz, Budget: b,
+		Relation: cmp.Or(m.Relation, dp.Replace), Law: cmp.Or(m.Law, laws[0]), Failure: m.Failure, Limit: maxSteps,
 	}
-	q.Space = q.Space.clone()
-	p = &Plan{
-		params: Params{Public: q, Relation: rel, Law: law, Failure: c.beta, Limit: maxSteps},
-		oracle: c.oracle, trace: c.trace,
+	if q.Range == 0 && !p.custom {
+		q.Range = 1
 	}
-	if p.oracle == nil {
-		p.oracle = Auto{}
+	if err := q.Relation.Check(); err != nil {
+		return nil, b, fmt.Errorf("objpert: Relation: %w", err)
 	}
-	b = q.Budget
-	if share := p.failureDelta(); share > 0 {
+	if err := b.Check(); err != nil {
+		return nil, b, fmt.Errorf("objpert: %w", err)
+	}
+	switch least := 1 / q.step(); {
+	case p.noise != nil:
+		return nil, b, fmt.Errorf("%w: the problem carries noise already", ErrProblem)
+	case q.Range == 0:
+		return nil, b, fmt.Errorf("%w: Range = 0, but only the oracle knows the loss: declare the range of one record's loss",
+			ErrMechanism)
+	case !(q.Range >= 0x1p-100 && q.Range <= 0x1p100):
+		return nil, b, fmt.Errorf("%w: Range = %v, want a positive bound on the loss of one record (1 for halfspaces)",
+			ErrMechanism, q.Range)
+	case !(q.Lipschitz == 0 || q.Lipschitz >= 0x1p-100 && q.Lipschitz <= 0x1p100):
+		return nil, b, fmt.Errorf("%w: Lipschitz = %v, want a positive constant, or 0 for unknown", ErrMechanism, q.Lipschitz)
+	case !p.custom && q.Range < 1:
+		return nil, b, fmt.Errorf("%w: Range = %v, but the 0/1 loss of halfspaces has range 1; take Custom for another loss",
+			ErrMechanism, q.Range)
+	case !p.custom && q.Lipschitz > 0 && q.Lipschitz < least:
+		return nil, b, fmt.Errorf("%w: Lipschitz = %v, but the 0/1 loss of halfspaces changes by 1 between points "+
+			"at distance %v, want 0 or at least %v; take Custom for another loss", ErrMechanism, q.Lipschitz, q.step(), least)
+	case !slices.Contains(laws, q.Law):
+		return nil, b, fmt.Errorf("%w: Law = %v, want %s", ErrMechanism, q.Law, names)
+	case !(q.Failure >= 0 && q.Failure < 1):
+		return nil, b, fmt.Errorf("%w: Failure = %v, want a probability below 1, or 0", ErrMechanism, q.Failure)
+	}
+	pl := &Plan{params: q, oracle: m.Oracle}
+	if pl.oracle == nil {
+		pl.oracle = Search{}
+	}
+	if share := pl.failureDelta(); share > 0 {
 		if b.Delta -= share * safeScale; !(b.Delta >= 0) {
 			return nil, b, fmt.Errorf("objpert: %w: Failure = %v alone costs δ = (1 + e^ε)β = %.3g, more than Delta = %v",
-				dp.ErrCondition, c.beta, share, q.Budget.Delta)
+				dp.ErrCondition, q.Failure, share, q.Budget.Delta)
 		}
 	}
-	if (law == Gaussian || law == PaperSigma) && b.Delta == 0 {
-		return nil, b, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), or the %v law",
-			dp.ErrBudget, dp.MinDelta, c.laws[0])
+	if (q.Law == Gaussian || q.Law == PaperSigma) && b.Delta == 0 {
+		return nil, b, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, "+
+			"want a number in [%g, 1), or the %v law", dp.ErrBudget, dp.MinDelta, laws[0])
 	}
-	return p, b, nil
+	return pl, b, nil
 }
 
-// calibrated is Plan of the mechanism with the given Calibrate.
-func calibrated(calibrate func(Public) (*Plan, error), p *Problem, b dp.Budget, rng, lip float64) (*Plan, error) {
-	q, err := public(p, b, rng, lip)
-	if err != nil {
-		return nil, err
-	}
-	return calibrate(q)
-}
-
-// fit is Fit of the mechanism with the given Plan.
-func fit(
-	ctx context.Context, plan func(*Problem, dp.Budget) (*Plan, error), p *Problem, b dp.Budget, src rand.Source,
-) (*dp.Release, error) {
-	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
-		return nil, err
-	}
-	pl, err := plan(p, b)
-	if err != nil {
-		return nil, err
-	}
-	return pl.Fit(ctx, p, src)
-}
-
-// failureDelta is what withheld releases cost: (1 + e^ε)β.
+// failureDelta is the δ of withheld releases, (1 + e^ε)β.
 func (pl *Plan) failureDelta() float64 {
 	return (1 + math.Exp(pl.params.Budget.Epsilon)) * pl.params.Failure
 }
 
-// rareShare is the part of δ that noise beyond Limit may take.
+// rareShare is the share of δ set aside for noise beyond Limit.
 const rareShare = 0x1p-50
-
-// coinBits: a release under a pure law is a point drawn without looking with
-// probability 2⁻⁶⁴.
-const coinBits = 64
 
 // tail returns x such that noise may leave Limit with probability e^{−x}: e^{−x} ≤ 2⁻²⁰⁰/Π|V_j|,
 // which the coin of a pure law pays for, and with a δ 2⁻²⁰⁰e^{−ε}δ/Π|V_j|, which costs 2⁻¹⁹⁹δ.
@@ -268,18 +324,18 @@ func (pl *Plan) tail(b dp.Budget) float64 {
 	return x
 }
 
-// mostBeyond is how far the ε′ of a stated scale may exceed the ε that tail is given: noise beyond Limit
-// costs (1 + e^ε′) of its probability, less than rareShare of δ as long as e^(ε′−ε) < 2¹⁴⁹.
+// mostBeyond bounds ε′ − ε, ε′ proved for a stated scale and ε given to tail: noise beyond Limit
+// costs (1 + e^ε′) times its probability, which is less than rareShare of δ while e^(ε′−ε) < 2¹⁴⁹.
 const mostBeyond = 100
 
-// provedBudget is the budget to give to tail for noise of scale shift/a or more that was not calibrated for b.
+// provedBudget returns the budget to give to tail for a stated scale of shift/a or more.
 func provedBudget(logDelta func(eps, a float64) float64, a float64, b dp.Budget) dp.Budget {
 	b.Epsilon = max(b.Epsilon, min(dp.MaxEpsilon, provedEpsilon(logDelta, a, b.Delta))-mostBeyond)
 	return b
 }
 
-// logRare is the logarithm of a bound on the probability of noise beyond Limit under a law that is not
-// pure, −∞ under one that is: the coin pays for it there.
+// logRare returns the logarithm of a bound on the probability of noise beyond Limit; −∞ under a
+// pure law, where the coin pays for it.
 func (pl *Plan) logRare() float64 {
 	if pl.logDelta == nil {
 		return math.Inf(-1)
@@ -288,21 +344,21 @@ func (pl *Plan) logRare() float64 {
 	return -pl.tail(dp.Budget{Epsilon: max(q.Budget.Epsilon, q.Proved.Epsilon-mostBeyond), Delta: 1})
 }
 
-// pure records a law that needs no δ.
+// pure records that the law needs no δ.
 func (pl *Plan) pure() {
 	q := &pl.params
-	q.CoinBits = coinBits
+	q.CoinBits = draw.CoinBits
 	q.Proved = dp.Budget{Epsilon: q.Budget.Epsilon}
 	if q.Failure > 0 {
 		q.Proved.Delta = max(dp.MinDelta, pl.failureDelta()*safeScale)
 	}
 }
 
-// unit is the exponent of the steps of the noise of a problem.
+// unit is the exponent of the steps of tables.
 func (q *Params) unit() int { return q.Exponent - q.FeatureBits }
 
-// finish names the theorem and refuses noise beyond what an oracle can hold: reach
-// bounds Σ_j max|T_j| + max|z| but with the probability that tail allows.
+// finish sets the theorem. It refuses noise that an oracle cannot represent: reach bounds
+// Σ_j max|T_j| + max|z|, except with the probability that tail allows.
 func (pl *Plan) finish(theorem string, reach float64) (*Plan, error) {
 	q := &pl.params
 	if !(reach*(1+0x1p-30) <= math.Ldexp(float64(q.Limit), q.unit())) { // also NaN
@@ -316,154 +372,26 @@ func (pl *Plan) finish(theorem string, reach float64) (*Plan, error) {
 }
 
 func errReach(b dp.Budget, reach float64) error {
-	return fmt.Errorf("objpert: %w: %v needs noise of size %.3g, beyond what an exact search can hold: raise Epsilon or shrink the space",
-		dp.ErrCondition, b, reach)
+	return fmt.Errorf("objpert: %w: %v needs noise of size %.3g, beyond what an exact search can hold: "+
+		"raise Epsilon or shrink the space", dp.ErrCondition, b, reach)
 }
 
-// public returns what may be known of a problem.
-func public(p *Problem, b dp.Budget, rng, lip float64) (Public, error) {
-	if p == nil {
-		return Public{}, fmt.Errorf("%w: the problem is nil", ErrProblem)
-	}
-	if p.noise != nil {
-		return Public{}, fmt.Errorf("%w: the problem carries noise already", ErrProblem)
-	}
-	q := Public{Space: p.Space, Dim: p.Dim, OracleLoss: p.OracleLoss, Range: rng, Lipschitz: lip, Budget: b}
-	if rng == 0 {
-		if p.OracleLoss {
-			return Public{}, fmt.Errorf("%w: Range = 0, but only the oracle knows the loss: declare the range of one record's loss",
-				ErrMechanism)
-		}
-		q.Range = 1
-	}
-	return q, nil
-}
-
-// Fit draws the noise of the plan, minimizes and releases the minimizer:
-//
-//	η ~ the plan's law,  w = argmin over W of L(w) − ⟨η, φ(w)⟩
-//
-// p must be over the space of the plan and carry no noise. Nothing is released
-// unless the oracle proved the minimizer: privacy compares, for each value of
-// the noise, the exact minimizers on neighbors, and a point near the minimum
-// has no guarantee at all.
-//
-// src feeds the noise; nil means a secure one, anything else adds the
-// assumption dp.CallerSource. Fit may be called concurrently. Each call spends
-// the budget once, whether it releases or not.
-//
-// The error wraps ErrMechanism or ErrProblem if p does not fit, and
-// dp.ErrWithheld together with the oracle's error if the minimizer was not
-// proved, or noise.ErrSource if src repeats itself.
-func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Release, error) {
-	if pl.empty() {
-		return nil, fmt.Errorf("%w: the Plan is empty, want one made by Plan or Calibrate", ErrMechanism)
-	}
-	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
-		return nil, err
-	}
-	f := fault.From(ctx)
-	audited := *pl // with what an audit changes, if there is one
-	pl = &audited
-	pl.params = fault.At(f, stepParams, pl.params)
-	q := &pl.params
-	if err := p.Check(); err != nil {
-		return nil, err
-	}
-	switch {
-	case p.noise != nil:
-		return nil, fmt.Errorf("%w: the problem carries noise already", ErrProblem)
-	case p.Dim != q.Dim || p.OracleLoss != q.OracleLoss || !sameSpace(&p.Space, &q.Space, q.Dim):
-		return nil, fmt.Errorf("%w: the problem is over another space than the plan, want the same Dim, Values, NormSq, Allowed and "+
-			"OracleLoss", ErrMechanism)
-	}
-	cert, watched := signed(pl.Certificate(), src)
-	src = watched
-	// Before anything reads a record: the noise, or what is released without it.
-	eta := pl.draw(f, src)
-	defer eta.wipe()
-	var w []int
-	var err error
-	switch {
-	case eta == nil && pl.vote != nil:
-		w = q.box().anyPoint(q.Dim, src)
-	case eta == nil:
-		w = q.anyPoint(q.Dim, src)
-	case pl.vote != nil:
-		w, err = pl.aggregate(ctx, p, eta, src)
-	default:
-		w, err = pl.minimize(ctx, p, eta)
-	}
-	if err := cmp.Or(watched.Err(), err); err != nil {
-		return nil, err
-	}
-	theta := make([]float64, len(w))
-	for j, v := range w {
-		theta[j] = float64(v)
-	}
-	return &dp.Release{Theta: theta, Certificate: cert}, nil
-}
-
-// minimize returns the proved minimizer of p with the noise eta.
-func (pl *Plan) minimize(ctx context.Context, p *Problem, eta *perturbation) ([]int, error) {
-	noisy := *p
-	noisy.noise = eta
-	sol, err := pl.oracle.Solve(ctx, &noisy)
-	proven := err == nil && sol != nil && fault.At(fault.From(ctx), fault.Certified, sol.Proven) && noisy.Contains(sol.W)
-	if pl.trace != nil {
-		pl.trace(Trace{Solution: sol, Err: err, Released: proven})
-	}
-	switch {
-	case errors.Is(err, ErrProblem):
-		return nil, err
-	case err != nil:
-		return nil, fmt.Errorf("objpert: %w: the oracle did not prove a minimizer: %w", dp.ErrWithheld, err)
-	case !proven:
-		return nil, fmt.Errorf("objpert: %w: the oracle did not prove a minimizer", dp.ErrWithheld)
-	}
-	return sol.W, nil
-}
-
-// sameSpace compares what two spaces admit, both of d coordinates.
-func sameSpace(a, b *Space, d int) bool {
-	if a.NormSq != b.NormSq || !slices.Equal(a.Values, b.Values) {
-		return false
-	}
-	for j := range d {
-		for k := range a.Values {
-			if a.allowed(j, k) != b.allowed(j, k) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// own reports whether an oracle is one of this package.
-func own(o Oracle) bool {
-	t := reflect.TypeOf(o)
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	return t.PkgPath() == reflect.TypeFor[Problem]().PkgPath()
-}
-
-// draw draws the noise of the plan in steps of 2^unit. It returns nil where the
-// release is to be a point drawn without looking: on the coin, and for noise
+// draw draws the noise of the plan in steps of 2^unit. It returns nil if the release has to be a
+// random point that does not depend on the records: with the probability of the coin, and for noise
 // beyond Limit.
 func (pl *Plan) draw(f *fault.Set, src rand.Source) *perturbation {
 	q := &pl.params
-	if q.CoinBits > 0 && src.Uint64()>>(64-min(q.CoinBits, 64)) == 0 {
+	if draw.Coin(q.CoinBits, src) {
 		return nil
 	}
-	draw, spread := pl.drawFeatures, pl.spreadFeatures // integers in steps of 2^Exponent; the tables that they make
+	integers, spread := pl.drawFeatures, pl.spreadFeatures // integers in steps of 2^Exponent; the tables that they make
 	switch {
 	case q.Law == KNorm || q.Law == OneSided:
-		draw, spread = pl.drawProduct, pl.spreadProduct
-	case pl.separator != 0:
-		draw, spread = pl.drawSeparators, pl.spreadSeparators
+		integers, spread = pl.drawProduct, pl.spreadProduct
+	case pl.separator != none:
+		integers, spread = pl.drawSeparators, pl.spreadSeparators
 	}
-	eta := draw(src)
+	eta := integers(src)
 	defer clear(eta)
 	eta = fault.At(f, fault.DiscreteNoise, eta)
 	n := newPerturbation(q.Dim, len(q.Values))
@@ -494,11 +422,3 @@ func times(k, c int64) int64 {
 
 // plus returns a + b, both within ±far, saturated there.
 func plus(a, b int64) int64 { return min(max(a+b, -far), far) }
-
-// signed returns the certificate of one release from src, and the source it draws from.
-func signed(cert dp.Certificate, src rand.Source) (dp.Certificate, *noise.Watched) {
-	if src == nil {
-		return cert, noise.Watch(noise.Secure())
-	}
-	return cert.With(dp.CallerSource), noise.Watch(src)
-}

@@ -3,78 +3,45 @@ package objpert
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/bits"
 	"slices"
+	"sync"
 )
 
 // Errors that this package wraps. Test with errors.Is.
 var (
-	// ErrProblem reports a field of Problem, Space or Feature outside its range.
+	// ErrProblem reports a field of a [Problem], [Space] or [Feature] outside its range.
 	ErrProblem = errors.New("objpert: invalid problem")
 
-	// ErrLimit reports that an oracle declined or stopped at one of its own
-	// limits: points, nodes or memory.
+	// ErrLimit reports that an oracle declined a problem or stopped at a limit on points, nodes or
+	// memory.
 	ErrLimit = errors.New("objpert: limit of the oracle reached")
 
-	// ErrInterrupted reports that the context ended before the optimum was
-	// proven. The Solution beside it is a valid bracket.
+	// ErrInterrupted reports that the context ended before the optimum was proved. The [Solution]
+	// returned with it is a valid bracket.
 	ErrInterrupted = errors.New("objpert: search interrupted")
 )
 
 // Problem is the perturbed empirical risk of halfspaces over a finite set,
 //
-//	min over w ∈ W of  Σ_g ℓ_g(⟨X_g, w⟩) - Σ_j T_j[w_j] - z[‖w‖²],
-//	ℓ_g(s) = Neg_g if s > 0, else Pos_g:   sgn(0) = -1,
+//	min over w ∈ W of  Σ_g ℓ_g(⟨x_g, w⟩) − Σ_j T_j[w_j] − z[‖w‖²],
+//	ℓ_g(s) = neg_g if s > 0, else pos_g:   sgn(0) = −1
 //
-// with noise T, z that Perturb gives and Noise shows. Everything in it is exact:
-// rows are integers, and so is the noise, in steps of a power of two.
-//
-// NewProblem, Empty and Perturb make problems; oracles also accept literals.
-// Nothing in a Problem may be changed while it is in use.
+// with the noise T, z of [Problem.Perturb]. Rows are integers, and so is the noise, in steps of a
+// power of two: oracles compare objectives exactly. [NewProblem], [Empty] and [Custom] make
+// problems; nothing changes them.
 type Problem struct {
-	Space
-	Dim      int       // d
-	X        [][]int64 // distinct rows
-	Pos, Neg []int     // records with label +1 and -1 per row
-	// OracleLoss says that the loss is not that of halfspaces but one which the
-	// caller's Oracle knows and adds itself. There are no rows, and Loss is 0.
-	OracleLoss bool
+	space    Space
+	dim      int
+	x        [][]int64 // distinct rows
+	pos, neg []int     // records with label +1 and −1 per row
+	custom   bool      // only the caller's oracle knows the loss; there are no rows
 
-	noise   *perturbation // nil: 0
-	checked identity      // of the fields before noise that passed Check
-	shared  *cache        // what oracles derive from them alone; only where they passed
+	noise  *perturbation // nil: 0
+	models *sync.Map     // from cellKey to *cellModel, which do not depend on noise; nil: not kept
 }
-
-// identity tells which slices a Problem holds.
-type identity struct {
-	values, pos, neg span[int]
-	rows             span[[]int64]
-	allowed          span[[]bool]
-	dim, normSq      int
-	oracleLoss       bool
-}
-
-func (p *Problem) identity() identity {
-	return identity{spanOf(p.Values), spanOf(p.Pos), spanOf(p.Neg), spanOf(p.X), spanOf(p.Allowed), p.Dim, p.NormSq, p.OracleLoss}
-}
-
-// span is where a slice lies.
-type span[T any] struct {
-	first *T
-	n     int
-}
-
-func spanOf[T any](s []T) span[T] {
-	if len(s) == 0 {
-		return span[T]{}
-	}
-	return span[T]{&s[0], len(s)}
-}
-
-// passed reports whether p holds the fields that NewProblem checked. A copy
-// that was given others does not.
-func (p *Problem) passed() bool { return p.Dim > 0 && p.checked == p.identity() }
 
 // Limits that keep every sum inside int64.
 const (
@@ -85,32 +52,33 @@ const (
 	maxScore   = 1 << 62 // least bound that |⟨x,w⟩| must stay below
 )
 
-// NewProblem merges the records (rows[i], labels[i]), each counted weights[i]
-// times (nil: once), into a Problem over space. A weight k stands for k records,
-// of which neighbors differ in one. Rows that are positive multiples of each other
-// are one row, divided by the greatest common divisor of its entries: no score
-// changes its sign. The result does not depend on the order of the records.
+// NewProblem merges the records (rows[i], labels[i]), each counted weights[i] times (nil: once),
+// into a [Problem] over space. A weight k stands for k records; neighbors differ in one record.
+// Rows that are positive multiples of each other become one row, divided by the greatest common
+// divisor of its entries, which changes the sign of no score. The order of the records has no
+// effect.
 //
-// What a record holds is never an error, which would tell on it: each is brought
-// into range by itself. Where Σ_j |x_j| max|w_j| reaches 2⁶² the features of the row
-// are clamped to ±M, M the largest integer with d·M·max|w_j| < 2⁶²; positive labels count as +1 and all others as −1, and
-// negative weights as 0. Errors wrap ErrProblem: they are about the space, and the
-// shape and number of the records. Empty is the problem without records.
+// The contents of a record never cause an error, because an error would reveal them. Each record is
+// brought into range by itself: where Σ_j |x_j| max|w_j| reaches 2⁶², the features are clamped to
+// ±M, the largest integer with d·M·max|w_j| < 2⁶²; positive labels count as +1 and all others as
+// −1; negative weights count as 0. Errors wrap [ErrProblem] and concern the space, and the shape
+// and the number of the records. For a data set without records call [Empty].
 func NewProblem(rows [][]int64, labels, weights []int, space Space) (*Problem, error) {
 	switch {
 	case len(labels) != len(rows):
 		return nil, fmt.Errorf("%w: %d rows and %d labels, want equally many", ErrProblem, len(rows), len(labels))
 	case weights != nil && len(weights) != len(rows):
-		return nil, fmt.Errorf("%w: %d rows and %d weights, want equally many, or nil for weight 1", ErrProblem, len(rows), len(weights))
+		return nil, fmt.Errorf("%w: %d rows and %d weights, want equally many, or nil for weight 1",
+			ErrProblem, len(rows), len(weights))
 	case len(rows) == 0:
-		return nil, fmt.Errorf("%w: no rows to tell the number of features; without records take Empty", ErrProblem)
+		return nil, fmt.Errorf("%w: no rows, which show the number of features; without records take Empty", ErrProblem)
 	}
 	d := len(rows[0])
 	p, err := Empty(d, space)
 	if err != nil {
 		return nil, err
 	}
-	limit := int64((maxScore - 1) / (uint64(d) * uint64(p.bound())))
+	limit := int64((maxScore - 1) / (uint64(d) * uint64(p.space.bound())))
 	order := make([]int, len(rows))
 	reduced := grid[int64](len(rows), d)
 	for i, row := range rows {
@@ -120,7 +88,7 @@ func NewProblem(rows [][]int64, labels, weights []int, space Space) (*Problem, e
 		order[i] = i
 		copy(reduced[i], row)
 		primitive(reduced[i])
-		if !scores(reduced[i], uint64(p.bound())) {
+		if !scores(reduced[i], uint64(p.space.bound())) {
 			for j, v := range reduced[i] {
 				reduced[i][j] = min(max(v, -limit), limit)
 			}
@@ -142,32 +110,43 @@ func NewProblem(rows [][]int64, labels, weights []int, space Space) (*Problem, e
 			return nil, fmt.Errorf("%w: more than %d records", ErrProblem, maxRecords)
 		}
 		total += weight
-		last := len(p.X) - 1
-		if last < 0 || !slices.Equal(p.X[last], reduced[i]) {
-			p.X = append(p.X, reduced[i])
-			p.Pos, p.Neg = append(p.Pos, 0), append(p.Neg, 0)
+		last := len(p.x) - 1
+		if last < 0 || !slices.Equal(p.x[last], reduced[i]) {
+			p.x = append(p.x, reduced[i])
+			p.pos, p.neg = append(p.pos, 0), append(p.neg, 0)
 			last++
 		}
 		if labels[i] > 0 {
-			p.Pos[last] += weight
+			p.pos[last] += weight
 		} else {
-			p.Neg[last] += weight
+			p.neg[last] += weight
 		}
 	}
-	p.checked = p.identity()
 	return p, nil
 }
 
-// Empty is the problem of dim features without a record. Errors wrap ErrProblem.
+// Empty returns the [Problem] of dim features without records, also to plan with before there are
+// any. Errors wrap [ErrProblem].
 func Empty(dim int, space Space) (*Problem, error) {
-	p := &Problem{Dim: dim, shared: &cache{models: make(map[cellKey]*cellModel)}}
-	if dim >= 1 && dim <= maxDim {
-		p.Space = space.clone()
+	if dim < 1 || dim > maxDim {
+		return nil, fmt.Errorf("%w: Dim = %d, want a number of features in [1, %d]", ErrProblem, dim, maxDim)
 	}
-	if err := p.checkFields(); err != nil {
+	p := &Problem{space: space.clone(), dim: dim, models: new(sync.Map)}
+	if err := p.space.check(dim); err != nil {
 		return nil, err
 	}
-	p.checked = p.identity()
+	return p, nil
+}
+
+// Custom returns a [Problem] of dim parameters whose loss is not that of halfspaces: the caller's
+// [Oracle] knows it and adds it itself. The problem has no rows, and its Loss is 0. Errors wrap
+// [ErrProblem].
+func Custom(dim int, space Space) (*Problem, error) {
+	p, err := Empty(dim, space)
+	if err != nil {
+		return nil, err
+	}
+	p.custom = true
 	return p, nil
 }
 
@@ -198,58 +177,6 @@ func magnitude(v int64) uint64 {
 	return uint64(v)
 }
 
-// Check returns an error wrapping ErrProblem unless every oracle of this
-// package can solve p without overflow. Of a literal it reads the records; what
-// NewProblem made passes whatever they hold. Errors show no value of a record and
-// no noise.
-func (p *Problem) Check() error {
-	switch {
-	case p == nil:
-		return fmt.Errorf("%w: the problem is nil", ErrProblem)
-	case p.passed():
-		return nil
-	}
-	if err := p.checkFields(); err != nil {
-		return err
-	}
-	if n := p.noise; n != nil && (len(n.table) != p.Dim || len(n.table[0]) != len(p.Values) || n.norm != nil && len(n.norm) != p.NormSq+1 ||
-		n.shift > maxShift && !p.OracleLoss) {
-		return fmt.Errorf("%w: the noise is for another space", ErrProblem)
-	}
-	return nil
-}
-
-func (p *Problem) checkFields() error {
-	if p.Dim < 1 || p.Dim > maxDim {
-		return fmt.Errorf("%w: Dim = %d, want a number of features in [1, %d]", ErrProblem, p.Dim, maxDim)
-	}
-	if err := p.Space.check(p.Dim); err != nil {
-		return err
-	}
-	if p.OracleLoss && len(p.X) > 0 {
-		return fmt.Errorf("%w: rows and OracleLoss, want one of them", ErrProblem)
-	}
-	if len(p.Pos) != len(p.X) || len(p.Neg) != len(p.X) {
-		return fmt.Errorf("%w: %d rows, %d counts Pos and %d counts Neg, want equally many", ErrProblem, len(p.X), len(p.Pos), len(p.Neg))
-	}
-	b := uint64(p.bound())
-	total := 0
-	for g, row := range p.X {
-		if len(row) != p.Dim {
-			return fmt.Errorf("%w: X[%d] has %d features, want Dim = %d", ErrProblem, g, len(row), p.Dim)
-		}
-		if p.Pos[g] < 0 || p.Neg[g] < 0 || p.Pos[g] > maxRecords-total || p.Neg[g] > maxRecords-total-p.Pos[g] {
-			return fmt.Errorf("%w: Pos and Neg hold a negative count or more than %d records", ErrProblem, maxRecords)
-		}
-		total += p.Pos[g] + p.Neg[g]
-		if !scores(row, b) {
-			return fmt.Errorf("%w: scores may overflow: Σ_j |x_j| max|w_j| must stay below 2^62; declare smaller denominators, or round "+
-				"the features", ErrProblem)
-		}
-	}
-	return nil
-}
-
 // scores reports whether Σ_j |x_j| b < 2⁶².
 func scores(row []int64, b uint64) bool {
 	var sum uint64 // ‖x‖₁
@@ -264,49 +191,92 @@ func scores(row []int64, b uint64) bool {
 	return hi == 0 && lo < maxScore
 }
 
-// Records is n, the number of records with their weights.
-func (p *Problem) Records() int {
+// check returns an error for a problem that no constructor made.
+func (p *Problem) check() error {
+	if p == nil || p.dim == 0 {
+		return fmt.Errorf("%w: the problem is nil or zero, want one of NewProblem, Empty or Custom", ErrProblem)
+	}
+	return nil
+}
+
+// Dim returns the number of parameters, 0 for a nil Problem.
+func (p *Problem) Dim() int {
+	if p == nil {
+		return 0
+	}
+	return p.dim
+}
+
+// Space returns a copy of the set W.
+func (p *Problem) Space() Space { return p.space.clone() }
+
+// Rows returns the distinct rows and, for each, the numbers of records with label +1 and −1, for
+// oracles of other packages. They are private, belong to p and must not be changed.
+func (p *Problem) Rows() (x [][]int64, pos, neg []int) { return p.x, p.pos, p.neg }
+
+// records is the number of records with their weights.
+func (p *Problem) records() int {
 	n := 0
-	for g := range p.Pos {
-		n += p.Pos[g] + p.Neg[g]
+	for g := range p.pos {
+		n += p.pos[g] + p.neg[g]
 	}
 	return n
 }
 
-// Contains reports whether w is a point of W, which a Space that Check refuses
-// has none of.
+// Contains reports whether w is a point of W.
 func (p *Problem) Contains(w []int) bool {
-	if len(w) != p.Dim || !p.passed() && p.Space.check(p.Dim) != nil {
+	if p.dim == 0 || len(w) != p.dim {
 		return false
 	}
 	sq := 0
 	for j, v := range w {
-		k, ok := slices.BinarySearch(p.Values, v)
-		if !ok || !p.allowed(j, k) {
+		k, ok := slices.BinarySearch(p.space.Values, v)
+		if !ok || !p.space.allowed(j, k) {
 			return false
 		}
 		sq += v * v
 	}
-	return p.NormSq < 0 || sq <= p.NormSq
+	return p.space.NormSq < 0 || sq <= p.space.NormSq
 }
 
-// Loss is the number of records whose label differs from the sign of their
-// score at w ∈ W, with sgn(0) = -1. Not private. It panics if len(w) ≠ Dim.
+// Loss returns the number of records whose label differs from the sign of their score at w, with
+// sgn(0) = −1. Not private: it is a function of the records. It panics if w has another length than
+// [Problem.Dim].
 func (p *Problem) Loss(w []int) int {
-	if len(w) != p.Dim {
+	if len(w) != p.dim {
 		panic("objpert: length mismatch")
 	}
 	loss := 0
-	for g, row := range p.X {
+	for g, row := range p.x {
 		var s int64 // ⟨x, w⟩
 		for j, v := range row {
 			s += v * int64(w[j])
 		}
 		if s > 0 {
-			loss += p.Neg[g]
+			loss += p.neg[g]
 		} else {
-			loss += p.Pos[g]
+			loss += p.pos[g]
 		}
 	}
 	return loss
+}
+
+// String returns the size of the space, such as "objpert.Problem(d = 23, Q = 4)". The number of
+// distinct rows is private and not part of it.
+func (p *Problem) String() string {
+	switch {
+	case p == nil:
+		return "objpert.Problem(nil)"
+	case p.space.NormSq < 0:
+		return fmt.Sprintf("objpert.Problem(d = %d)", p.dim)
+	}
+	return fmt.Sprintf("objpert.Problem(d = %d, Q = %d)", p.dim, p.space.NormSq)
+}
+
+// Format prints String for every verb, so that no verb shows records or noise.
+func (p Problem) Format(f fmt.State, _ rune) { io.WriteString(f, p.String()) }
+
+// MarshalText always fails, so that JSON and XML hold neither records nor noise.
+func (Problem) MarshalText() ([]byte, error) {
+	return nil, errors.New("objpert: a Problem may hold secret noise and is not encoded")
 }

@@ -13,63 +13,47 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// Product perturbs each value of each coordinate by itself:
+// Product perturbs each value of each coordinate:
 //
 //	w = argmin over W of L(w) − Σ_j η_{j,w_j},   W ⊂ V₁ × … × V_d
 //
-// with one noise variable per admitted value. It needs no ball, no separators
-// and nothing of the loss but its range R, and the noise does not grow with the
-// size of the values. The noise and the loss are integers on one grid, drawn
-// and compared exactly: no rounding takes part in the guarantee. The fields are
-// those of OPDisc.
+// with one noise variable for each admitted value. It needs neither a ball nor separators, and of
+// the loss only its range R; the noise does not grow with the size of the values. The noise and the
+// loss are integers on one grid: no rounding affects the guarantee. Fields without a comment are as
+// in [OPDisc].
 type Product struct {
 	Relation dp.Relation
 	// Law is KNorm (the default, least noise) or OneSided.
-	Law Law
-	// Oracle minimizes; nil means Auto.
+	Law     Law
 	Oracle  Oracle
 	Range   float64
 	Failure float64
-	// Trace, if not nil, is called at the end of every search. Not private: what
-	// it receives is a function of the records.
-	Trace func(Trace)
 }
 
-// Fit releases the minimizer of p under the budget b, as OPDisc.Fit does.
+// Fit releases the minimizer of p under the budget b, as [OPDisc.Fit] does.
 func (m *Product) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	return fit(ctx, m.Plan, p, b, src)
 }
 
-// Plan calibrates for p as OPDisc.Plan does.
-func (m *Product) Plan(p *Problem, b dp.Budget) (*Plan, error) {
-	m = cmp.Or(m, new(Product))
-	return calibrated(m.Calibrate, p, b, m.Range, 0)
-}
-
-// Calibrate returns the noise for the public quantities q, s = 2R, or R under AddRemove: KNorm has
-// P(η) ∝ e^{−gauge(η)/t}, t = s/ε, gauge(η) = max_j Σ_k (η_jk − min_k η_jk), and OneSided
-// independent geometric variables with t = s·m/ε, m the number of coordinates with a choice. Both
-// are pure; a δ in the budget is not used. Proofs: docs/theory/discrete.md#objpert.knorm/2 and
-// docs/theory/discrete.md#objpert.onesided/2
+// Plan returns the noise for p under the budget b, s = 2R, or R under AddRemove:
 //
-// Errors are those of OPDisc.Calibrate.
-func (m *Product) Calibrate(q Public) (*Plan, error) {
-	m = cmp.Or(m, new(Product))
-	p, b, err := common{relation: m.Relation, oracle: m.Oracle, beta: m.Failure, trace: m.Trace, law: m.Law}.startProduct(q)
+//	KNorm     P(η) ∝ e^{−gauge(η)/t}, t = s/ε, gauge(η) = max_j Σ_k (η_jk − min_k η_jk)
+//	OneSided  independent geometric variables, t = s·m/ε, m coordinates with a choice
+//
+// Both laws are pure: a δ in the budget is not used. Proofs:
+// docs/theory/discrete.md#objpert.knorm/2 and docs/theory/discrete.md#objpert.onesided/2. Errors
+// are as in [OPDisc.Plan].
+func (m *Product) Plan(p *Problem, b dp.Budget) (*Plan, error) {
+	pl, b, err := start(p, b, *cmp.Or(m, new(Product)), 0, "KNorm or OneSided", KNorm, OneSided)
 	if err != nil {
 		return nil, err
 	}
-	p.params.Shift = swing(p.params.Relation) * q.Range
-	return p.product(b, theoremKNorm, theoremOneSided)
+	pl.params.Shift = swing(pl.params.Relation) * pl.params.Range
+	return pl.product(b, theoremKNorm, theoremOneSided)
 }
 
-// startProduct is start for a mechanism that ends in product.
-func (c common) startProduct(q Public) (*Plan, dp.Budget, error) {
-	c.laws, c.names = []Law{KNorm, OneSided}, "KNorm or OneSided"
-	return c.start(q)
-}
-
-// product completes a plan with integer noise for each value of each coordinate.
+// product completes a plan with integer noise for each value of each coordinate and the given
+// Shift.
 func (pl *Plan) product(b dp.Budget, knorm, onesided string) (*Plan, error) {
 	pl.pure()
 	q := &pl.params
@@ -103,14 +87,16 @@ func (pl *Plan) product(b dp.Budget, knorm, onesided string) (*Plan, error) {
 		return pl.finish(onesided, q.Scale*(x+num.Log(float64(q.Noises+1)))*float64(max(1, free)))
 	}
 	if least := uint64(2*m + 2); q.Time < least {
-		q.Time = least // more noise than ε asks for: kNorm accepts often, and its tail is that of what it proposes but for a factor 2³
+		// More noise than ε requires, so that kNorm accepts often, and noise has at most 2³ times the
+		// tail of its proposals.
+		q.Time = least
 		q.Scale = float64(q.Time) * unit
 	}
 	q.ExcessBound = q.Scale*float64(m+1)*spread + unit*float64(m)
 	return pl.finish(knorm, q.Scale*gammaTail(m+1, x)*float64(max(1, free)))
 }
 
-// maxNoises keeps sums of exact draws inside 64 bits.
+// maxNoises bounds the number of variables, so that sums of draws stay inside 64 bits.
 const maxNoises = 1 << 13
 
 // harmonic returns 1 + 1/2 + … + 1/n.
@@ -131,7 +117,7 @@ func (pl *Plan) drawProduct(src rand.Source) []int64 {
 	return slices.Concat(draw(q.choices(q.Dim), q.Time, src)...)
 }
 
-// spreadProduct writes it into the table.
+// spreadProduct writes the noise into the tables.
 func (pl *Plan) spreadProduct(n *perturbation, eta []int64) {
 	i := 0
 	for j, row := range n.table {
@@ -144,8 +130,7 @@ func (pl *Plan) spreadProduct(n *perturbation, eta []int64) {
 	}
 }
 
-// oneSided draws independent geometric variables; a coordinate without a choice
-// gets 0.
+// oneSided draws independent geometric variables, and 0 for a coordinate without a choice.
 func oneSided(choices []int, t uint64, src rand.Source) [][]int64 {
 	eta := make([][]int64, len(choices))
 	for j, v := range choices {
@@ -159,15 +144,14 @@ func oneSided(choices []int, t uint64, src rand.Source) [][]int64 {
 	return eta
 }
 
-// kNorm draws integer tables with P ∝ e^{−gauge/t}, where tables whose rows differ by constants are
-// one point and gauge(η) = max_j Σ_k (η_jk − min_k η_jk), in the form with min_k η_jk = 0, exactly:
-// with the first 0 of row j at k_j and v_j entries,
+// kNorm draws integer tables with min_k η_jk = 0 and P(η) ∝ e^{−N/t}, N = max_j Σ_k η_jk, exactly.
+// With the first 0 of row j at k_j and v_j entries in it,
 //
 //	P(N, k₁, …, k_d) ∝ e^{−N/t} Π_j Π_{i<v_j} (N − k_j + i),   i = 1, …, v_j − 1,
 //
-// then uniform rows of sum at most N. N is proposed as a sum of m+1 geometric variables, m = Σ (v_j
-// − 1), and accepted with probability above 1/6 for t > 2m + 1. Proof:
-// docs/theory/discrete.md#discrete.gauge
+// and given these, rows are uniform among those of sum at most N. N is proposed as a sum of m + 1
+// geometric variables, m = Σ_j (v_j − 1), and accepted with probability above 1/6 if t > 2m + 1.
+// Proof: docs/theory/discrete.md#discrete.gauge
 func kNorm(choices []int, t uint64, src rand.Source) [][]int64 {
 	zero := make([]int, len(choices)) // k_j
 	var n uint64
@@ -192,14 +176,14 @@ func kNorm(choices []int, t uint64, src rand.Source) [][]int64 {
 	return eta
 }
 
-// accepted draws the k_j and reports whether the proposal (n, k) is taken.
+// accepted draws the k_j into zero and reports whether the proposal (n, zero) is accepted.
 func accepted(n uint64, zero, choices []int, src rand.Source) bool {
 	i := uint64(0) // runs through 1, …, m
 	for j, v := range choices {
 		zero[j] = int(noise.Below(uint64(v), src))
 		for l := uint64(1); l < uint64(v); l++ {
 			i++
-			// factor (n − k_j + l)/(n + i), no more than 1
+			// the factor (n − k_j + l)/(n + i) is at most 1
 			if k := uint64(zero[j]); n+l <= k || noise.Below(n+i, src) >= n+l-k {
 				return false
 			}
@@ -208,11 +192,11 @@ func accepted(n uint64, zero, choices []int, src rand.Source) bool {
 	return true
 }
 
-// simplexPoint fills row uniformly with non-negative integers of which the first
-// 0 is at place zero and the sum at most n ≥ zero.
+// simplexPoint draws row uniformly among the rows of non-negative integers with their first 0 at
+// index zero and a sum of at most n ≥ zero.
 func simplexPoint(row []int64, zero int, n uint64, src rand.Source) {
-	// v−1 parts with a sum of at most r = n − zero are the gaps of a subset of
-	// v−1 of the numbers 1, …, r+v−1, drawn by Floyd's method.
+	// v − 1 parts with a sum of at most r = n − zero are the gaps in a subset of v − 1 of the numbers
+	// 1, …, r+v−1, drawn by Floyd's method.
 	parts := uint64(len(row) - 1)
 	size := n - uint64(zero) + parts
 	set := make([]uint64, 0, parts)
@@ -231,7 +215,7 @@ func simplexPoint(row []int64, zero int, n uint64, src rand.Source) {
 			continue
 		}
 		row[k] = int64(set[i] - last - 1)
-		if k < zero { // must be positive; their 1 was set aside in r
+		if k < zero { // positive: r leaves out a 1 for each such entry
 			row[k]++
 		}
 		last = set[i]

@@ -2,7 +2,6 @@ package objpert
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"fmt"
 	"math"
@@ -12,21 +11,18 @@ import (
 	"sync/atomic"
 )
 
-// engine is a branch and bound that run.settle turns into an Oracle.
-type engine interface {
-	// search explores the points of W with domain[j][k] where w_j = Values[k]
-	// (nil: all) whose objective is below inc.value, until inc.done, and
-	// offers what it finds. It returns a lower bound of what it left out:
-	// everything cut off has at least that objective.
-	search(domain [][]bool, inc *incumbent, run *run) fixed
-}
+// engine is a branch and bound that settle turns into a solution. It explores the points of W with
+// domain[j][k] where w_j = Values[k] (nil: all) whose objective is below inc.value, until inc.done,
+// and offers the points it finds. It returns a lower bound on the objective of the regions that it
+// left out.
+type engine func(domain [][]bool, inc *incumbent, run *run) fixed
 
-// run is one Solve: what its workers share.
+// run is the state that the workers of one search share.
 type run struct {
 	p       *Problem
 	n       *perturbation // of p
 	workers int
-	gap     fixed // regions within gap below the incumbent may be cut off
+	gap     fixed // regions within gap below the incumbent may be left out
 	limit   int64 // nodes, 0 for no limit
 	nodes   atomic.Int64
 	stop    atomic.Bool // the context ended or the limit was reached
@@ -43,16 +39,13 @@ func (r *run) step(nodes int64) bool {
 	return r.stop.Load()
 }
 
-// settle runs e to the end and breaks ties.
-func (r *run) settle(ctx context.Context, e engine) (*Solution, error) {
-	if ctx.Err() != nil {
-		return nil, interrupted(ctx)
-	}
+// settle runs the search to the end and breaks ties.
+func (r *run) settle(ctx context.Context, search engine) (*Solution, error) {
 	defer context.AfterFunc(ctx, func() { r.stop.Store(true) })()
 
 	inc := newIncumbent(unreached)
-	open := e.search(nil, inc, r)
-	w, v := inc.point()
+	open := search(nil, inc, r)
+	w, v := inc.w, inc.value.Load()
 	if w == nil {
 		if r.stop.Load() {
 			return nil, r.why(ctx)
@@ -60,12 +53,12 @@ func (r *run) settle(ctx context.Context, e engine) (*Solution, error) {
 		return nil, fmt.Errorf("%w: no point meets NormSq and Allowed", ErrProblem)
 	}
 	lower := min(v, open)
-	// With a gap, what was cut off at v was never looked at for ties.
+	// With a gap, regions of bound v were left out without a look for ties.
 	if open >= v && (inc.tied == v || open == v) && !r.stop.Load() {
 		r.gap = 0
-		w = r.first(e, v, w)
+		w = r.first(search, v, w)
 	}
-	stopped := r.stop.Load() // once: a later stop changes nothing
+	stopped := r.stop.Load() // read once: a later stop changes nothing
 	s := &Solution{
 		W: w, Loss: r.p.Loss(w), Objective: r.n.float(v), Lower: r.n.float(lower),
 		Proven: lower == v && !stopped, Nodes: r.nodes.Load(),
@@ -76,6 +69,7 @@ func (r *run) settle(ctx context.Context, e engine) (*Solution, error) {
 	return s, nil
 }
 
+// why returns the error of a search that was stopped.
 func (r *run) why(ctx context.Context) error {
 	if r.capped.Load() {
 		return fmt.Errorf("%w: %d nodes", ErrLimit, r.limit)
@@ -83,80 +77,61 @@ func (r *run) why(ctx context.Context) error {
 	return interrupted(ctx)
 }
 
-// first returns the least point in lexicographic order among those of
-// objective v, the minimum; w is one of them. It asks coordinate by coordinate
-// whether a smaller value can be completed.
-func (r *run) first(e engine, v fixed, w []int) []int {
-	p := r.p
+// first returns the least point in lexicographic order among the minimizers, of which w is one and
+// v the objective. For each coordinate in turn it searches for a minimizer with a smaller value.
+func (r *run) first(search engine, v fixed, w []int) []int {
+	d, s := r.p.dim, &r.p.space
 	w = slices.Clone(w)
-	domain := make([][]bool, p.Dim)
+	domain := make([][]bool, d)
 	for j := range domain {
-		domain[j] = slices.Repeat([]bool{true}, len(p.Values))
+		domain[j] = slices.Repeat([]bool{true}, len(s.Values))
 	}
 	for j := range w {
 		for {
 			smaller := false
-			for k, value := range p.Values {
+			for k, value := range s.Values {
 				domain[j][k] = value < w[j]
-				smaller = smaller || domain[j][k] && p.allowed(j, k)
+				smaller = smaller || domain[j][k] && s.allowed(j, k)
 			}
 			if !smaller {
 				break
 			}
 			inc := newIncumbent(v + 1)
 			inc.first = true
-			e.search(domain, inc, r)
+			search(domain, inc, r)
 			if r.step(1) {
 				return w
 			}
-			found, _ := inc.point()
-			if found == nil {
+			if inc.w == nil {
 				break
 			}
-			w = slices.Clone(found)
+			w = slices.Clone(inc.w)
 		}
-		for k, value := range p.Values {
+		for k, value := range s.Values {
 			domain[j][k] = value == w[j]
 		}
 	}
 	return w
 }
 
-// task is a subtree that a worker may take: choices are value indices in the
-// order in which the engine fixes columns.
+// task is a subtree that a worker may take: choices are value indices in the order in which the
+// engine fixes columns.
 type task struct {
 	bound   fixed
 	choices []int8
 }
 
+// compare orders tasks by decreasing bound, so that the most promising one is the last.
 func (t task) compare(u task) int {
-	if t.bound != u.bound {
-		return cmp.Compare(t.bound, u.bound)
-	}
-	return slices.Compare(t.choices, u.choices)
+	return cmp.Or(cmp.Compare(u.bound, t.bound), slices.Compare(u.choices, t.choices))
 }
 
-// taskHeap is a heap.Interface, the task of least bound first.
-type taskHeap []task
-
-func (h taskHeap) Len() int           { return len(h) }
-func (h taskHeap) Less(i, j int) bool { return h[i].compare(h[j]) < 0 }
-func (h taskHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *taskHeap) Push(t any)        { *h = append(*h, t.(task)) }
-
-func (h *taskHeap) Pop() any {
-	last := len(*h) - 1
-	t := (*h)[last]
-	*h = (*h)[:last]
-	return t
-}
-
-// pool hands out tasks in order of their bounds. Workers that have none are
-// counted, so that others share their subtrees.
+// pool hands out tasks in increasing order of their bounds and counts the workers that wait, so
+// that others share their subtrees.
 type pool struct {
 	mu     sync.Mutex
 	wake   *sync.Cond
-	tasks  taskHeap
+	tasks  []task // sorted
 	busy   int
 	hungry atomic.Int32
 }
@@ -164,13 +139,14 @@ type pool struct {
 // push adds a task.
 func (p *pool) push(t task) {
 	p.mu.Lock()
-	heap.Push(&p.tasks, t)
+	at, _ := slices.BinarySearchFunc(p.tasks, t, task.compare)
+	p.tasks = slices.Insert(p.tasks, at, t)
 	p.mu.Unlock()
 	p.wake.Signal()
 }
 
-// next returns the task of least bound, waiting for one while other workers
-// are busy; false when there is none left. A worker asks when it has none.
+// next returns the task of least bound to a worker that has none. It waits for one while other
+// workers are busy, and returns false when no task is left.
 func (p *pool) next() (task, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,7 +161,10 @@ func (p *pool) next() (task, bool) {
 	}
 	p.hungry.Add(-1)
 	p.busy++
-	return heap.Pop(&p.tasks).(task), true
+	last := len(p.tasks) - 1
+	t := p.tasks[last]
+	p.tasks = p.tasks[:last]
+	return t, true
 }
 
 // together runs f for every worker and returns the least result.
@@ -206,12 +185,12 @@ type worker interface {
 	base() *searcher
 }
 
-// explore lets the workers take the tasks, and those they share, to the end. It
-// returns the least bound of what they left out.
+// explore lets the workers take the tasks and their subtrees until none is left. It returns the
+// least bound of the regions that they left out.
 func explore[W worker](ws []W, tasks []task) fixed {
+	slices.SortFunc(tasks, task.compare)
 	p := &pool{tasks: tasks, busy: len(ws)}
 	p.wake = sync.NewCond(&p.mu)
-	heap.Init(&p.tasks)
 	return together(ws, func(w W) fixed {
 		s := w.base()
 		s.pool = p
@@ -230,18 +209,18 @@ type searcher struct {
 	inc    *incumbent
 	run    *run
 	pool   *pool
-	left   fixed  // least bound of what was left out
+	left   fixed  // least bound of the regions left out
 	path   []int8 // value indices chosen so far, in the order of fixing
-	order  []int  // the columns in that order
+	order  []int  // the columns in the order of fixing
 	values []int
 }
 
 func (w *searcher) base() *searcher { return w }
 
-// next chooses the child to explore at a node whose path has the given length: of
-// the value indices in free the one of least bound, which it marks as done and adds
-// to the path. It prunes, and gives subtrees to idle workers if share is set. It
-// returns -1 after the last child.
+// next returns the child to explore at a node whose path has the given length: the value index in
+// free with the least bound. It marks the child as done and appends it to the path. Children that
+// need no search are skipped; if share is set, idle workers get children. It returns −1 after the
+// last child.
 func (w *searcher) next(length int, free []int, child []fixed, share bool) (k int, bound fixed) {
 	for {
 		k, bound = -1, infeasible
@@ -266,9 +245,9 @@ func (w *searcher) next(length int, free []int, child []fixed, share bool) (k in
 	}
 }
 
-// prune reports whether a region of the given bound needs no search. A region
-// that ties with the incumbent is searched if the incumbent may lie in it, as
-// told by the choices that lead there, and is noted as a tie otherwise.
+// prune reports whether the region that choices lead to, of the given bound, needs no search. A
+// region that ties with the incumbent is searched if the incumbent lies in it; otherwise prune
+// records the tie.
 func (w *searcher) prune(bound fixed, choices []int8) bool {
 	if w.run.stop.Load() {
 		w.left = min(w.left, bound)
@@ -290,13 +269,13 @@ func (w *searcher) prune(bound fixed, choices []int8) bool {
 	w.inc.mu.Lock()
 	defer w.inc.mu.Unlock()
 	if best = w.inc.value.Load(); bound == best && !w.holds(choices) {
-		w.inc.tie(bound)
+		w.inc.tied = min(w.inc.tied, bound)
 		return true
 	}
 	return bound > best
 }
 
-// holds reports whether the incumbent agrees with choices. inc.mu is held.
+// holds reports whether the incumbent lies in the region of choices. inc.mu is held.
 func (w *searcher) holds(choices []int8) bool {
 	if w.inc.w == nil {
 		return false
@@ -309,43 +288,30 @@ func (w *searcher) holds(choices []int8) bool {
 	return true
 }
 
-// maxWorkers is the largest number of workers: each has tables of its own.
-const maxWorkers = 1024
-
-// newRun checks p and what the searches named name have in common. With a gap or a
-// limit there is one worker, so that the answer does not depend on scheduling.
-func newRun(name string, p *Problem, workers int, gap float64, nodes int64) (*run, error) {
-	if err := p.Check(); err != nil {
-		return nil, err
-	}
+// newRun returns the run of one search. Each worker has tables of its own: there are 1024 at most.
+func (s Search) newRun(p *Problem) *run {
+	r := &run{p: p, n: p.perturbation(), workers: min(s.Workers, 1024), limit: s.Nodes}
+	r.gap = fixed(min(math.Ldexp(s.Gap, r.n.shift), float64(feasible)))
 	switch {
-	case len(p.Values) > math.MaxInt8:
-		return nil, fmt.Errorf("%w: %s takes at most %d values, got %d", ErrLimit, name, math.MaxInt8, len(p.Values))
-	case !(gap >= 0): // also NaN
-		return nil, fmt.Errorf("%w: Gap = %v, want a number ≥ 0, 0 for the exact minimum", ErrProblem, gap)
-	}
-	r := &run{p: p, n: p.perturbation(), workers: min(workers, maxWorkers), limit: nodes}
-	r.gap = fixed(min(math.Ldexp(gap, r.n.shift), float64(feasible)))
-	switch {
-	case gap > 0 || nodes > 0:
+	case s.Gap > 0 || s.Nodes > 0:
 		r.workers = 1
-	case workers <= 0:
+	case s.Workers <= 0:
 		r.workers = runtime.GOMAXPROCS(0)
 	}
-	return r, nil
+	return r
 }
 
-// unreached stands for the value where no point was found; values of points are below 2^62.
+// unreached is the value before a point is found; values of points are below 2⁶².
 const unreached fixed = math.MaxInt64
 
 // incumbent is the best point found so far, shared by the workers of a search.
 type incumbent struct {
 	value atomic.Int64 // objective of w, or the cutoff that a point must beat
-	first bool         // one point below the cutoff is enough
+	first bool         // the first point below the cutoff ends the search
 
 	mu   sync.Mutex
 	w    []int // nil until a point is found
-	tied fixed // least value at which a second point was seen
+	tied fixed // least value at which a second point may exist
 	done atomic.Bool
 }
 
@@ -355,7 +321,7 @@ func newIncumbent(cutoff fixed) *incumbent {
 	return inc
 }
 
-// offer takes the point w of value v, which it copies.
+// offer records a copy of the point w of value v if it is the best, or precedes the best in a tie.
 func (inc *incumbent) offer(v fixed, w []int) {
 	if v > inc.value.Load() {
 		return
@@ -370,19 +336,9 @@ func (inc *incumbent) offer(v fixed, w []int) {
 			inc.done.Store(true)
 		}
 	case v == best && inc.w != nil && !slices.Equal(w, inc.w):
-		inc.tie(v)
+		inc.tied = min(inc.tied, v)
 		if slices.Compare(w, inc.w) < 0 {
 			inc.w = append(inc.w[:0:0], w...)
 		}
 	}
-}
-
-// tie notes that a second point of value v may exist. inc.mu is held.
-func (inc *incumbent) tie(v fixed) { inc.tied = min(inc.tied, v) }
-
-// point returns the best point, which must not be changed, and its value.
-func (inc *incumbent) point() ([]int, fixed) {
-	inc.mu.Lock()
-	defer inc.mu.Unlock()
-	return inc.w, inc.value.Load()
 }

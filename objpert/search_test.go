@@ -5,12 +5,17 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
+
+// everywhere enumerates, cellFirst prefers the search for 0/1 columns, and generic is the one for any data.
+var everywhere = Search{Points: 1e7}
+
+func cellFirst(workers int) Search { return Search{Points: -1, Combos: 1e6, Workers: workers} }
+func generic(workers int) Search   { return Search{Points: -1, Combos: -1, Workers: workers} }
 
 // oneHot is n records over blocks of one-hot columns with labels that follow a
 // random rule, and OPDisc noise of the given scale.
@@ -45,7 +50,7 @@ func oneHot(t testing.TB, n, q int, scale float64, blocks ...int) *Problem {
 	for j := range eta {
 		eta[j] = scale * r.NormFloat64()
 	}
-	table, norm := sphere(p.Values, q, eta)
+	table, norm := sphere(p.space.Values, q, eta)
 	p, err = p.perturbReal(table, norm)
 	require.NoError(t, err)
 	return p
@@ -53,9 +58,9 @@ func oneHot(t testing.TB, n, q int, scale float64, blocks ...int) *Problem {
 
 func searches(workers int, gap float64, nodes int64) map[string]Oracle {
 	return map[string]Oracle{
-		"CellSearch":    CellSearch{Workers: workers, Gap: gap, Nodes: nodes},
-		"GenericSearch": GenericSearch{Workers: workers, Gap: gap, Nodes: nodes},
-		"Auto":          Auto{Workers: workers, Gap: gap, Nodes: nodes},
+		"CellSearch":    Search{Points: -1, Combos: 1e6, Workers: workers, Gap: gap, Nodes: nodes},
+		"GenericSearch": Search{Points: -1, Combos: -1, Workers: workers, Gap: gap, Nodes: nodes},
+		"Auto":          Search{Workers: workers, Gap: gap, Nodes: nodes},
 	}
 }
 
@@ -63,9 +68,9 @@ func searches(workers int, gap float64, nodes int64) map[string]Oracle {
 func TestAgree(t *testing.T) {
 	for _, scale := range []float64{1, 20, 200} {
 		p := oneHot(t, 400, 9, scale, 5, 4, 3)
-		a, err := CellSearch{}.Solve(context.Background(), p)
+		a, err := cellFirst(0).Solve(context.Background(), p)
 		require.NoError(t, err)
-		b, err := GenericSearch{}.Solve(context.Background(), p)
+		b, err := generic(0).Solve(context.Background(), p)
 		require.NoError(t, err)
 		require.Equal(t, a.W, b.W)
 		require.Equal(t, a.Objective, b.Objective)
@@ -75,7 +80,7 @@ func TestAgree(t *testing.T) {
 // TestGap: the bracket is as narrow as asked, valid, and the same every time.
 func TestGap(t *testing.T) {
 	p := oneHot(t, 400, 9, 20, 5, 4, 3)
-	exact, err := CellSearch{}.Solve(context.Background(), p)
+	exact, err := cellFirst(0).Solve(context.Background(), p)
 	require.NoError(t, err)
 	for _, gap := range []float64{1e-12, 0.5, 5, 50} {
 		for name, o := range searches(2, gap, 0) {
@@ -104,7 +109,7 @@ func TestGapTies(t *testing.T) {
 		d := randomProblem(r)
 		d.table, d.norm = nil, nil
 		p := d.problem(t)
-		want, err := Enumerate{}.Solve(context.Background(), p)
+		want, err := everywhere.Solve(context.Background(), p)
 		require.NoError(t, err)
 		for _, gap := range []float64{0.5, 1, 5} {
 			for name, o := range searches(2, gap, 0) {
@@ -139,7 +144,7 @@ func TestLimitedIsDeterministic(t *testing.T) {
 // TestStopped: whenever a search is stopped, its bracket holds.
 func TestStopped(t *testing.T) {
 	p := oneHot(t, 400, 9, 20, 5, 4, 3)
-	exact, err := CellSearch{}.Solve(context.Background(), p)
+	exact, err := cellFirst(0).Solve(context.Background(), p)
 	require.NoError(t, err)
 	last := map[string]float64{}
 	for nodes := int64(1); nodes < 1e6; nodes *= 2 {
@@ -188,28 +193,26 @@ func TestInterrupted(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := Enumerate{Points: 1e9}.Solve(ctx, oneHot(t, 10, 6, 1, 4, 4))
+	_, err := Search{Points: 1e9}.Solve(ctx, oneHot(t, 10, 6, 1, 4, 4))
 	require.ErrorIs(t, err, ErrInterrupted)
 }
 
 func TestLimits(t *testing.T) {
 	p := oneHot(t, 400, 9, 20, 5, 4, 3)
-	_, err := Enumerate{Points: 100}.Solve(context.Background(), p)
-	require.ErrorIs(t, err, ErrLimit)
-	_, err = CellSearch{Memory: 1000}.Solve(context.Background(), p)
+	_, err := Search{Memory: 1000}.cells(context.Background(), p)
 	require.ErrorIs(t, err, ErrLimit)
 	dense := denseProblem(t, 50, 5, 5)
-	_, err = CellSearch{Combos: 10}.Solve(context.Background(), dense)
+	_, err = Search{Combos: 10}.cells(context.Background(), dense)
 	require.ErrorIs(t, err, ErrLimit)
-	want, err := Enumerate{}.Solve(context.Background(), dense)
+	want, err := everywhere.Solve(context.Background(), dense)
 	require.NoError(t, err)
-	for _, o := range []Oracle{CellSearch{}, GenericSearch{}, Auto{}} {
+	for _, o := range []Oracle{cellFirst(0), generic(0), Search{}} {
 		s, err := o.Solve(context.Background(), dense)
 		require.NoError(t, err)
 		require.Equal(t, want.W, s.W)
 	}
-	wide := &Problem{Space: Space{Values: interval(100), NormSq: -1}, Dim: 3}
-	for _, o := range []Oracle{CellSearch{}, GenericSearch{}} {
+	wide := problemOver(t, 3, Space{Values: interval(100), NormSq: -1}, false)
+	for _, o := range []Oracle{cellFirst(0), generic(0)} {
 		_, err = o.Solve(context.Background(), wide)
 		require.ErrorIs(t, err, ErrLimit)
 	}
@@ -230,7 +233,7 @@ func TestCanceled(t *testing.T) {
 	}
 	var best []*Solution
 	for _, p := range problems {
-		s, err := Auto{}.Solve(context.Background(), p)
+		s, err := Search{}.Solve(context.Background(), p)
 		require.NoError(t, err)
 		best = append(best, s)
 	}
@@ -299,17 +302,18 @@ func TestProcessors(t *testing.T) {
 // point and 3²⁴ ways to begin; no oracle tries them.
 func TestDeadEnds(t *testing.T) {
 	const d = 48
-	p := &Problem{Space: Space{Values: interval(1), NormSq: d / 2}, Dim: d}
+	space := Space{Values: interval(1), NormSq: d / 2}
 	want := make([]int, d)
 	row := make([]int64, d)
 	for j := range d {
 		row[j] = int64(j - d/3)
-		p.Allowed = append(p.Allowed, []bool{j < d/2, j < d/2, true})
+		space.Allowed = append(space.Allowed, []bool{j < d/2, j < d/2, true})
 		want[j] = j / (d / 2)
 	}
-	p.X, p.Pos, p.Neg = [][]int64{row}, []int{1}, []int{0}
-	require.Equal(t, 1.0, p.Points())
-	for _, o := range []Oracle{Enumerate{}, CellSearch{}, GenericSearch{}, Auto{}} {
+	p, err := NewProblem([][]int64{row}, []int{1}, nil, space)
+	require.NoError(t, err)
+	require.Equal(t, 1, size(p))
+	for _, o := range []Oracle{everywhere, cellFirst(0), generic(0), Search{}} {
 		s, err := o.Solve(context.Background(), p)
 		require.NoError(t, err)
 		require.Equal(t, want, s.W)
@@ -317,54 +321,23 @@ func TestDeadEnds(t *testing.T) {
 	}
 }
 
-// TestChangedCopy: a copy of a problem that is given other rows or another
-// space is another problem, whatever was derived from the first.
-func TestChangedCopy(t *testing.T) {
-	r := rand.New(rand.NewPCG(4, 9))
-	for range 200 {
-		p := randomProblem(r).problem(t)
-		oracles := []Oracle{CellSearch{}, GenericSearch{}}
-		for _, o := range oracles { // fills the cache
-			_, err := o.Solve(context.Background(), p)
-			require.NoError(t, err)
-		}
-		changes := []func(q *Problem){
-			func(q *Problem) { q.X = [][]int64{slices.Clone(q.X[0])}; q.Pos, q.Neg = []int{1}, []int{2} },
-			func(q *Problem) { q.Pos, q.Neg = q.Neg, q.Pos },
-			func(q *Problem) { q.Values = slices.Clone(q.Values); q.Values[0]-- },
-		}
-		for _, change := range changes {
-			q := *p
-			change(&q)
-			for _, o := range oracles {
-				want, refused := Enumerate{Points: 1e6}.Solve(context.Background(), &q)
-				s, err := o.Solve(context.Background(), &q)
-				if refused != nil {
-					require.Error(t, err)
-					continue
-				}
-				require.NoError(t, err)
-				require.Equal(t, want.W, s.W)
-				require.Equal(t, want.Objective, s.Objective)
-			}
-		}
-	}
-}
-
 // TestMany: more values than a search takes are enumerated while they are few.
 func TestMany(t *testing.T) {
-	p := &Problem{Space: Space{Values: interval(100), NormSq: -1}, Dim: 1, X: [][]int64{{3}}, Pos: []int{2}, Neg: []int{5}}
-	s, err := Auto{}.Solve(context.Background(), p)
+	many := Space{Values: interval(100), NormSq: -1}
+	p, err := NewProblem([][]int64{{3}, {3}}, []int{1, -1}, []int{2, 5}, many)
+	require.NoError(t, err)
+	s, err := Search{}.Solve(context.Background(), p)
 	require.NoError(t, err)
 	require.Equal(t, []int{-100}, s.W)
 	require.Equal(t, 2, s.Loss)
-	p.Dim, p.X = 2, [][]int64{{3, 1}}
-	_, err = Auto{}.Solve(context.Background(), p)
+	p, err = NewProblem([][]int64{{3, 1}}, []int{1}, nil, many)
+	require.NoError(t, err)
+	_, err = Search{}.Solve(context.Background(), p)
 	require.ErrorIs(t, err, ErrLimit)
 	// To count all points would take 5·10¹⁰ steps: counting ends with the coordinate that exceeds the limit.
-	wide := &Problem{Space: Lattice(maxNormSq), Dim: 23}
-	require.LessOrEqual(t, wide.pointsUpTo(1e4), 2049.*2049)
-	require.Greater(t, wide.pointsUpTo(1e4), 1e4)
-	_, err = Auto{}.Solve(context.Background(), wide)
+	wide := problemOver(t, 23, Lattice(maxNormSq), false)
+	require.LessOrEqual(t, wide.space.pointsUpTo(23, 1e4), 2049*2049)
+	require.Greater(t, wide.space.pointsUpTo(23, 1e4), 10_000)
+	_, err = Search{}.Solve(context.Background(), wide)
 	require.ErrorIs(t, err, ErrLimit)
 }

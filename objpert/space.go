@@ -2,7 +2,6 @@ package objpert
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -14,15 +13,15 @@ import (
 //
 //	W = {w ∈ Valuesᵈ : ‖w‖² ≤ NormSq, Allowed[j][k] where w_j = Values[k]}.
 //
-// The lattice τℤᵈ in the ball of radius D is Lattice(D²/τ²): the sign of a
-// score does not depend on τ.
+// The lattice τℤᵈ in the ball of radius D is Lattice(D²/τ²): the sign of a score does not depend on
+// τ.
 type Space struct {
 	Values  []int    `json:"values"`            // the values of a coordinate, increasing
 	NormSq  int      `json:"norm_sq"`           // Q ≥ 1, or any negative number for no bound
 	Allowed [][]bool `json:"allowed,omitempty"` // d rows of len(Values), or nil: every value everywhere
 }
 
-// Lattice is ℤᵈ within ‖w‖² ≤ q: Values -B..B with B = ⌊√q⌋.
+// Lattice returns ℤᵈ within ‖w‖² ≤ q: the values −B, …, B with B = ⌊√q⌋.
 func Lattice(q int) Space {
 	b := 0
 	for (b+1)*(b+1) <= q && b < maxValue {
@@ -51,7 +50,8 @@ func (s *Space) check(d int) error {
 	case len(s.Values) == 0:
 		return fmt.Errorf("%w: Values is empty, want for example Lattice(4)", ErrProblem)
 	case s.NormSq == 0 || s.NormSq > maxNormSq:
-		return fmt.Errorf("%w: NormSq = %d, want Q in [1, %d], or a negative number for no bound", ErrProblem, s.NormSq, maxNormSq)
+		return fmt.Errorf("%w: NormSq = %d, want Q in [1, %d], or a negative number for no bound",
+			ErrProblem, s.NormSq, maxNormSq)
 	case len(s.Allowed) > 0 && len(s.Allowed) != d:
 		return fmt.Errorf("%w: Allowed has %d rows, want Dim = %d, or nil", ErrProblem, len(s.Allowed), d)
 	}
@@ -66,7 +66,8 @@ func (s *Space) check(d int) error {
 	least := 0 // min ‖w‖²
 	for j := range d {
 		if len(s.Allowed) > 0 && len(s.Allowed[j]) != len(s.Values) {
-			return fmt.Errorf("%w: Allowed[%d] has %d entries, want one per value, %d", ErrProblem, j, len(s.Allowed[j]), len(s.Values))
+			return fmt.Errorf("%w: Allowed[%d] has %d entries, want one per value, %d",
+				ErrProblem, j, len(s.Allowed[j]), len(s.Values))
 		}
 		sq := s.leastSquare(j)
 		if sq < 0 {
@@ -81,19 +82,31 @@ func (s *Space) check(d int) error {
 	return nil
 }
 
+// sameSpace reports whether two spaces of d coordinates admit the same points.
+func sameSpace(a, b *Space, d int) bool {
+	if a.NormSq != b.NormSq || !slices.Equal(a.Values, b.Values) {
+		return false
+	}
+	for j := range d {
+		for k := range a.Values {
+			if a.allowed(j, k) != b.allowed(j, k) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // bound is B = max |w_j|, at least 1.
 func (s *Space) bound() int {
 	b := max(1, -s.Values[0], s.Values[len(s.Values)-1])
 	if s.NormSq > 0 {
-		for b > 1 && b*b > s.NormSq {
-			b--
-		}
+		b = min(b, int(math.Sqrt(float64(s.NormSq)))) // exact up to maxNormSq
 	}
 	return b
 }
 
-// step is the least distance of two values, so of two points, +Inf if there is
-// one value.
+// step is the least distance between two values, +Inf if there is one value.
 func (s *Space) step() float64 {
 	g := math.Inf(1)
 	for k := 1; k < len(s.Values); k++ {
@@ -102,8 +115,8 @@ func (s *Space) step() float64 {
 	return g
 }
 
-// isCube reports whether every coordinate admits no values but −1 and +1.
-func isCube(s *Space, d int) bool {
+// isCube reports whether every coordinate admits −1 and +1 at most.
+func (s *Space) isCube(d int) bool {
 	for j := range d {
 		for k, v := range s.Values {
 			if s.allowed(j, k) && v != 1 && v != -1 {
@@ -114,59 +127,43 @@ func isCube(s *Space, d int) bool {
 	return true
 }
 
-// Points is |W|, rounded to float64 and +Inf where it exceeds its range; 0 for
-// a Space that Check refuses. Time O(d |Values| Q).
-func (p *Problem) Points() float64 { return p.pointsUpTo(math.Inf(1)) }
-
-// pointsUpTo is |W| or a number between limit and |W|.
-func (p *Problem) pointsUpTo(limit float64) float64 {
-	if p.Dim < 1 || p.Dim > maxDim || p.check(p.Dim) != nil {
-		return 0
-	}
-	// count[q] = points of the first coordinates with squared norm q that the
-	// others can complete: there are no more of them than points
-	count, next := map[int]float64{0: 1}, map[int]float64{}
-	least := p.least()
-	total := 1.0
-	for j := range p.Dim {
-		clear(next)
+// pointsUpTo returns |W|, or a number above limit that is at most |W|.
+func (s *Space) pointsUpTo(d, limit int) int {
+	// count[q] is the number of prefixes (w_1, …, w_j) with squared norm q that can be completed to a
+	// point. Their total does not decrease with j.
+	count, total := map[int]int{0: 1}, 1
+	least := s.least(d)
+	for j := 0; j < d && total <= limit; j++ {
+		next := map[int]int{}
 		total = 0
-		for k, v := range p.Values {
-			sq := v * v
-			if p.NormSq < 0 {
-				sq = 0
-			}
-			if !p.allowed(j, k) || p.NormSq > 0 && sq+least[j+1] > p.NormSq {
-				continue
-			}
+		for k, v := range s.Values {
 			for q, c := range count {
-				if p.NormSq < 0 || q+sq+least[j+1] <= p.NormSq {
-					next[q+sq] += c
+				if s.fits(j, k, q+least[j+1]) {
+					next[q+v*v] += c
+					total += c
 				}
 			}
 		}
-		for _, q := range slices.Sorted(maps.Keys(next)) { // one order of rounding
-			total += next[q]
-		}
-		if total > limit {
-			break
-		}
-		count, next = next, count
+		count = next
 	}
 	return total
 }
 
-// least[j] is the least squared norm of the coordinates j.. of a point.
-func (p *Problem) least() []int {
-	least := make([]int, p.Dim+1)
-	for j := p.Dim - 1; j >= 0; j-- {
-		least[j] = least[j+1] + p.leastSquare(j)
+// fits reports whether coordinate j may take Values[k] where the squared norm of the others is sq.
+func (s *Space) fits(j, k, sq int) bool {
+	return s.allowed(j, k) && (s.NormSq < 0 || sq+s.Values[k]*s.Values[k] <= s.NormSq)
+}
+
+// least returns, for each j ≤ d, the least squared norm of the coordinates from j on.
+func (s *Space) least(d int) []int {
+	least := make([]int, d+1)
+	for j := d - 1; j >= 0; j-- {
+		least[j] = least[j+1] + s.leastSquare(j)
 	}
 	return least
 }
 
-// leastSquare is the least square of the values that coordinate j admits, -1 if
-// there are none.
+// leastSquare is the least square of a value that coordinate j admits, −1 if it admits none.
 func (s *Space) leastSquare(j int) int {
 	least := -1
 	for k, v := range s.Values {
@@ -177,17 +174,15 @@ func (s *Space) leastSquare(j int) int {
 	return least
 }
 
-// anyPoint draws a point of W from a law that reads nothing but the space: each
-// coordinate in turn uniformly from the values that can still be completed. No
-// point has a smaller probability than exp(-logChoices).
+// anyPoint draws a point of W without reading a record: each coordinate in turn uniformly from the
+// values that can still be completed. Every point has a probability of at least exp(−logChoices).
 func (s *Space) anyPoint(d int, src rand.Source) []int {
-	p := Problem{Space: *s, Dim: d}
-	least := p.least()
+	least := s.least(d)
 	w, sq := make([]int, d), 0
 	for j := range w {
 		var choices []int
 		for k, v := range s.Values {
-			if s.allowed(j, k) && (s.NormSq < 0 || sq+v*v+least[j+1] <= s.NormSq) {
+			if s.fits(j, k, sq+least[j+1]) {
 				choices = append(choices, v)
 			}
 		}
@@ -197,7 +192,7 @@ func (s *Space) anyPoint(d int, src rand.Source) []int {
 	return w
 }
 
-// logChoices is Σ_j ln |V_j|, no less than ln |W|.
+// logChoices is Σ_j ln |V_j| ≥ ln |W|, V_j the values that coordinate j admits.
 func (s *Space) logChoices(d int) float64 {
 	sum := 0.0
 	for _, n := range s.choices(d) {
@@ -206,7 +201,7 @@ func (s *Space) logChoices(d int) float64 {
 	return sum
 }
 
-// choices returns the number of admitted values of each coordinate.
+// choices returns |V_j| for each coordinate.
 func (s *Space) choices(d int) []int {
 	n := make([]int, d)
 	for j := range n {

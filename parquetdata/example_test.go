@@ -45,7 +45,7 @@ func Example() {
 	}
 	fmt.Println(src.Features(), data)
 	g := make([]float64, 2)
-	erm.NewUnperturbed(&erm.Problem{Data: data, Loss: loss.Squared{}}).Grad(g, make([]float64, 2))
+	(&erm.Problem{Data: data, Loss: loss.Squared{}}).Perturb(erm.Perturbation{}).Grad(g, make([]float64, 2))
 	fmt.Println(g) // −Σᵢ bᵢaᵢ
 	// Output:
 	// [age hours] erm.Data(2×2)

@@ -6,12 +6,12 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// parallel is E₀(ε) of Theorem G, two generalized linear losses along one direction: with u = t/α, α ~ χ²_k,
+// parallel is E₀(ε) of docs/theory/quadratic.md#qop.joint/1, two generalized linear losses along
+// one direction: with u = t/α, α ~ χ²_k,
 //
 //	E₀ = E[(1 − e^{ε−max(l₂, l₃)})₊],   l₂ = t/2 − N log(1+u),   l₃ = log(1+u) − (k/2) log(1−u) − t/2
 //
-// where l₂ and l₃ cross at u = tanh(t/k) and l₁ is never the largest (docs/theory/quadratic.md#qop.joint/1).
-// In one dimension it is the δ of replacing a record.
+// l₂ and l₃ cross at u = tanh(t/k). In one dimension E₀ is the δ of replacing a record.
 type parallel struct{ eps, k float64 }
 
 func (p parallel) logDelta(t float64) float64 {
@@ -20,12 +20,12 @@ func (p parallel) logDelta(t float64) float64 {
 	both := p.eps < t/2 && t/2-n*math.Log1p(t/cross) > p.eps // at the crossing the loss is above ε
 	top := cross
 	if !both {
-		top = t / largestBelow(1, p.eps, func(u float64) float64 { return math.Log1p(u) - p.k/2*math.Log1p(-u) - t/2 })
+		top = t / largestBelow(1, p.eps, func(u float64) float64 {
+			return math.Log1p(u) - p.k/2*math.Log1p(-u) - t/2
+		})
 	}
-	// y = t + s²: half-integer powers of y − t become smooth.
-	sum := num.Chi2CDF(t, p.k) + num.PanelsDown(math.Sqrt(top-t), math.Sqrt(math.Max(p.k-2-t, 1)), chi(p.k), func(s float64) float64 {
-		y := t + s*s
-		return 2 * s * math.Exp(num.Chi2LogPDF(y, p.k)) * -math.Expm1(p.eps+t/2-math.Log1p(t/y)-p.k/2*math.Log1p(t/(s*s)))
+	sum := num.Chi2CDF(t, p.k) + beyond(t, top, p.k, func(y, rest float64) float64 {
+		return -(p.eps + t/2 - math.Log1p(t/y) - p.k/2*math.Log1p(t/rest))
 	})
 	switch {
 	case both:
@@ -36,16 +36,17 @@ func (p parallel) logDelta(t float64) float64 {
 	return num.Log(math.Min(sum, 1))
 }
 
-// angles certifies docs/theory/quadratic.md#qop.joint/1: δ = sup_φ E_φ(ε), φ the angle between two features. With
-// independent α ~ χ²_k, b ~ χ²_{k+1}, z ~ N(0, 1), and x = 1/α, w = 1/√b
+// angles certifies docs/theory/quadratic.md#qop.joint/1: δ = sup_φ E_φ(ε), φ the angle between two
+// features. With independent α ~ χ²_k, b ~ χ²_{k+1}, z ~ N(0, 1), and x = 1/α, w = 1/√b
 //
 //	Q = (cos φ − zw sin φ)² x + w² sin²φ,   D = (1+tx)(1 − tw² sin²φ) − tx (cos φ − zw sin φ)²
 //	l₁ = log(1+tx)                          l₂ = t/2 − N log(1+tx)
 //	l₃ = l₁ − (k/2) log(1−tQ) − t/2         l₄ = l₁ − (k/2) log D          (+∞ where the argument is not positive)
 //	E_φ(ε) = E[(1 − e^{ε−max(l₁, l₂, l₃, l₄)})₊]
 //
-// Boxes of x, w and z bound E_φ from above (#quadratic.boxes): with a tangent in the place of l₁ every l is convex in each
-// coordinate. Any mesh is valid; boxes are halved until the excess is small. What no box covers counts in full.
+// Boxes of x, w and z bound E_φ from above (#quadratic.boxes), since every l is convex in each
+// coordinate once a tangent replaces l₁. Any mesh is valid; boxes are halved until the excess is
+// small. The mass outside of all boxes counts in full.
 type angles struct {
 	eps, k, target float64
 	x, w, z        axis
@@ -54,14 +55,15 @@ type angles struct {
 	most           float64
 
 	t     float64
+	scale float64   // e^{t/k}
 	l1    []float64 // log(1+tx) at the means of the nodes of x
 	l2    []float64 // l₂ at the edges of x
 	boxes int       // that may still be halved
 	leaf  float64   // excess of a box that is not halved, over that of all
 }
 
-// axis is a coordinate cut into 2^depth cells, and the binary tree over them: node 1 is all, node i has the
-// halves 2i and 2i+1, and the cells are the last nodes.
+// axis is a coordinate cut into 2^depth cells, and the binary tree over them: node 1 is the whole
+// axis, node i has the halves 2i and 2i+1, and the cells are the last nodes.
 type axis struct {
 	edge    []float64 // between cells
 	p, mean []float64 // of nodes
@@ -72,7 +74,8 @@ const (
 	cells = 1 << depth
 )
 
-// newAxis builds the tree from the masses p of the cells and the integrals m of the coordinate over them.
+// newAxis builds the tree from the masses p of the cells and the integrals m of the coordinate over
+// them.
 func newAxis(edge, p, m []float64) axis {
 	a := axis{edge, make([]float64, 2*cells), make([]float64, 2*cells)}
 	copy(a.p[cells:], p)
@@ -92,8 +95,8 @@ func newAxis(edge, p, m []float64) axis {
 	return a
 }
 
-// chiAxis is the coordinate c^power, c ~ χ²_nu, for c above lo: cells of equal width in √c, the last one up to ∞.
-// other and scale give the integral over a cell: scale·P(χ²_other in it).
+// chiAxis is the coordinate c^power, c ~ χ²_nu, for c above lo: cells of equal width in √c, the
+// last one up to ∞. The integral of the coordinate over a cell is scale·P(χ²_other in it).
 func chiAxis(nu, lo, hi, power, other, scale float64) axis {
 	edge, p, m := make([]float64, cells+1), make([]float64, cells), make([]float64, cells)
 	a, b := math.Sqrt(lo), math.Sqrt(hi)
@@ -140,13 +143,14 @@ func normalAxis(most float64) axis {
 // outsideShare of the target is the mass that each of three tails may have.
 const outsideShare = 3e-5
 
-// newAngles prepares for k ≥ 3, the least for which the mean of 1/α exists, and claims of at most e^logTarget.
+// newAngles prepares certificates of δ ≤ e^logTarget for k ≥ 3, where the mean of 1/α exists.
 func newAngles(eps, k, logTarget float64) *angles {
 	tail := logTarget + math.Log(outsideShare)
 	j := &angles{eps: eps, k: k, target: math.Exp(logTarget), outside: 3 * math.Exp(tail), leaf: 1. / 2000}
 	j.x = chiAxis(k, num.Chi2Quantile(tail, k), num.Chi2UpperQuantile(tail, k), -1, k-2, 1/(k-2))
 	j.least = num.Chi2Quantile(tail, k+1)
-	j.w = chiAxis(k+1, j.least, num.Chi2UpperQuantile(tail, k+1), -0.5, k, math.Exp(lgamma(k/2)-lgamma((k+1)/2))/math.Sqrt2)
+	j.w = chiAxis(k+1, j.least, num.Chi2UpperQuantile(tail, k+1), -0.5, k,
+		math.Exp(lgamma(k/2)-lgamma((k+1)/2))/math.Sqrt2)
 	j.most, _ = num.Bisect(func(z float64) bool { return num.LogQ(z) <= tail-math.Ln2 }, 100, 0)
 	j.z = normalAxis(j.most)
 	return j
@@ -154,7 +158,7 @@ func newAngles(eps, k, logTarget float64) *angles {
 
 // at fills the tables that depend on t.
 func (j *angles) at(t float64) {
-	j.t = t
+	j.t, j.scale = t, math.Exp(t/j.k)
 	j.l1, j.l2 = make([]float64, 2*cells), make([]float64, cells+1)
 	for i := 1; i < 2*cells; i++ {
 		j.l1[i] = math.Log1p(t * j.x.mean[i])
@@ -164,9 +168,10 @@ func (j *angles) at(t float64) {
 	}
 }
 
-// bend returns the convex part of max(l₁, l₃, l₄) − l₁ for 1 − tQ and D: max(0, −(k/2)·log min(e^{t/k}(1−tQ), D)).
+// bend returns the convex part of max(l₁, l₃, l₄) − l₁ for 1 − tQ and D: max(0, −(k/2)·log
+// min(e^{t/k}(1−tQ), D)).
 func (j *angles) bend(q, d float64) float64 {
-	least := math.Min(q*math.Exp(j.t/j.k), d)
+	least := math.Min(j.scale*q, d)
 	switch {
 	case least >= 1:
 		return 0
@@ -176,11 +181,11 @@ func (j *angles) bend(q, d float64) float64 {
 	return -j.k / 2 * math.Log(least)
 }
 
-// parallelBound returns a bound of E_φ for every φ with sin φ ≤ s: where |z| and 1/b are bounded,
+// parallelBound returns a bound on E_φ for every φ with sin φ ≤ s: where |z| and 1/b are bounded,
 //
 //	tQ ≤ atx + B,   D ≥ 1 − (a−1)tx − B(1+tx),   a = (1 + s|z|/√b)²,   B = ts²/b
 //
-// and what remains is an integral over x, by cells as above.
+// which leaves an integral over x, by cells.
 func (j *angles) parallelBound(s float64) float64 {
 	a := square(1 + s*j.most/math.Sqrt(j.least))
 	b := j.t * s * s / j.least
@@ -213,13 +218,13 @@ func interpolate(f, a, b float64) float64 {
 // safeSum covers the rounding of sums of masses.
 const safeSum = 1 + 1e-9
 
-// estimate is a proved bound of E_φ and what it may exceed E_φ by, by the values at the means of boxes.
+// estimate is a proved bound on E_φ and an estimate of its excess over E_φ.
 type estimate struct{ upper, excess float64 }
 
-// angle bounds E_φ for cos²φ = zeta. The excess is about tol·target or less, if boxes last.
+// angle bounds E_φ for cos²φ = zeta. The excess is about tol·target or less, if there are enough
+// boxes.
 func (j *angles) angle(zeta, tol float64) estimate {
 	v := view{angles: j, cos: math.Sqrt(zeta), sin: math.Sqrt(1 - zeta)}
-	v.scale = math.Exp(j.t / j.k)
 	for {
 		v.tau = tol * j.target * j.leaf
 		v.excess, v.stuck = 0, 0
@@ -238,12 +243,12 @@ func (j *angles) angle(zeta, tol float64) estimate {
 // view is the bound at one angle.
 type view struct {
 	*angles
-	cos, sin, scale float64
-	tau             float64 // excess of a box that is not halved
-	excess, stuck   float64 // stuck is the part of boxes that are single cells
+	cos, sin      float64
+	tau           float64 // excess of a box that is not halved
+	excess, stuck float64 // stuck is the part of boxes that are single cells
 }
 
-// span is a node of an axis by its first cell and the one behind its last.
+// span is a node of an axis: its cells are lo, …, hi−1.
 type span struct{ lo, hi int }
 
 func (s span) node() int { return (cells + s.lo) / (s.hi - s.lo) }
@@ -253,14 +258,7 @@ func (v *view) bendAt(q *[3]float64) float64 {
 	x, w, z := q[0], q[1], q[2]
 	u, c, s := v.t*x, v.cos-z*w*v.sin, v.t*square(w*v.sin)
 	c *= c
-	least := math.Min(v.scale*(1-u*c-s), (1+u)*(1-s)-u*c)
-	switch {
-	case least >= 1:
-		return 0
-	case least <= 0:
-		return math.Inf(1)
-	}
-	return -v.k / 2 * math.Log(least)
+	return v.bend(1-u*c-s, (1+u)*(1-s)-u*c)
 }
 
 // trilinear interpolates between the values at the vertices of a box, +∞ if one is.
@@ -269,8 +267,8 @@ func trilinear(e *[8]float64, f *[3]float64) float64 {
 	return interpolate(f[2], interpolate(f[1], line(0), line(2)), interpolate(f[1], line(4), line(6)))
 }
 
-// box returns the bound on a box, r holding bend at its vertices: bit i of an index is the upper end of axis i, in
-// the order x, w, z.
+// box returns the bound on a box. r holds bend at its vertices: bit i of an index selects the upper
+// end of axis i, in the order x, w, z.
 func (v *view) box(at [3]span, r *[8]float64) float64 {
 	axes := [3]*axis{&v.x, &v.w, &v.z}
 	var mean, share [3]float64 // share: where the mean lies between the edges
@@ -305,7 +303,7 @@ func (v *view) box(at [3]span, r *[8]float64) float64 {
 	}
 	l2m := math.Max(0, v.t/2-(v.k/2-1)*l1-v.eps)
 	center := math.Max(l2m, l1-v.eps+v.bendAt(&mean))
-	for i := range e { // where the integrand is concave the vertices show what the means do not
+	for i := range e { // the vertices show where the integrand is concave, the means do not
 		e[i] = -math.Expm1(-e[i])
 	}
 	excess := upper - p*math.Min(-math.Expm1(-center), trilinear(&e, &share))
@@ -362,8 +360,8 @@ type node struct {
 	estimate
 }
 
-// Spacing of angles in the arc length 2√κ artanh √ζ, κ = (k+1)/2, in which log E_φ exceeds the
-// interpolation below by at most the square of the step over 8; and the tolerances of their bounds.
+// Spacing of angles in the arc length 2√κ artanh √ζ, κ = (k+1)/2, and the tolerances of their
+// bounds. The error of interval in log E_φ is at most the square of the step over 8.
 const (
 	widestStep  = 2.5
 	finestStep  = 0.02
@@ -371,8 +369,9 @@ const (
 	fineAngle   = 0.002
 )
 
-// certify reports whether sup_φ E_φ ≤ target is proved for t: by parallelBound for angles near 0, by angle at
-// finitely many others, and between these by interval (docs/theory/quadratic.md#quadratic.mixture).
+// certify reports whether sup_φ E_φ ≤ target is proved for t: by parallelBound for angles near 0,
+// by angle at finitely many others, and by interval between them
+// (docs/theory/quadratic.md#quadratic.mixture).
 func (j *angles) certify(t float64) bool {
 	j.at(t)
 	kappa := (j.k + 1) / 2
@@ -406,7 +405,8 @@ func (j *angles) certify(t float64) bool {
 	for len(todo) > 0 {
 		g := todo[len(todo)-1]
 		between := func(share float64) float64 {
-			return interval(kappa, g.lo.zeta, g.hi.zeta, g.lo.upper-share*g.lo.excess, g.hi.upper-share*g.hi.excess) * safeSum
+			return interval(kappa, g.lo.zeta, g.hi.zeta,
+				g.lo.upper-share*g.lo.excess, g.hi.upper-share*g.hi.excess) * safeSum
 		}
 		if between(0) <= j.target {
 			todo = todo[:len(todo)-1]
@@ -415,8 +415,9 @@ func (j *angles) certify(t float64) bool {
 		tight := between(1)
 		tol := math.Max(g.lo.tol, g.hi.tol)
 		switch {
-		case j.boxes <= 0 || g.b-g.a < finestStep || math.Max(g.lo.upper-g.lo.excess, g.hi.upper-g.hi.excess) > j.target:
-			return false // or likely
+		case j.boxes <= 0 || g.b-g.a < finestStep ||
+			math.Max(g.lo.upper-g.lo.excess, g.hi.upper-g.hi.excess) > j.target:
+			return false // the last condition only makes sup E_φ > target likely
 		case tight < j.target*(1-0.004) && tol > fineAngle:
 			want := math.Max(fineAngle, math.Min(tol/2, (1-tight/j.target)/2))
 			for _, n := range []*node{g.lo, g.hi} {
@@ -455,27 +456,27 @@ func interval(kappa, zeta0, zeta1, e0, e1 float64) float64 {
 	return math.Exp(s0 + kappa*math.Log1p(-zeta) + b*math.Log(zeta/zeta0))
 }
 
-// Sizes beyond which Theorem G is not tried in more than one dimension: each of the six tries at a certificate has at
-// most mostBoxes boxes, a second's work.
+// The least k for which joint tries a certificate in more than one dimension, and the number of
+// boxes of each of its six tries, which take about a second.
 const (
 	leastJointDof = 3
 	mostBoxes     = 2_000_000
 )
 
-// joint returns a t above guess that Theorem G allows under replacement for k degrees of freedom, near the largest, or 0
-// if none is proved with that many boxes.
+// joint returns a t > guess, near the largest, for which docs/theory/quadratic.md#qop.joint/1 is
+// proved with the given number of boxes under replacement, or 0.
 func (s setting) joint(k, logTarget, guess float64, boxes int) float64 {
 	flat := parallel{s.eps, k}
 	if s.dim == 1 {
-		return largest(flat.logDelta, logTarget, guess, fineT)
+		return num.Largest(flat.logDelta, logTarget, guess, fineT)
 	}
 	if k < leastJointDof {
 		return 0
 	}
 	j := newAngles(s.eps, k, logTarget)
 	j.boxes = boxes
-	// No angle is known to be the worst, but it usually is 0 or π/2.
-	t := largest(func(t float64) float64 {
+	// The worst angle is not known, but it usually is 0 or π/2.
+	t := num.Largest(func(t float64) float64 {
 		l := flat.logDelta(t) + 0.02
 		if l < logTarget {
 			j.at(t)

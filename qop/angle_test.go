@@ -13,8 +13,8 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// TestParallelExact: E₀ against 40 digits, to 1e-9 from both sides; where the two branches meet, where they do not, and
-// for k = 2.
+// TestParallelExact: E₀ against 40 digits, to 1e-9 from both sides; where the two branches meet,
+// where they do not, and for k = 2.
 func TestParallelExact(t *testing.T) {
 	for _, c := range exact(t).Parallel {
 		got := math.Exp(parallel{float64(c.Eps), float64(c.K)}.logDelta(float64(c.T)))
@@ -22,8 +22,8 @@ func TestParallelExact(t *testing.T) {
 	}
 }
 
-// TestAngleGolden: the bounds of E_φ are not below reference quadratures (of 1e-5 at φ = π/2, 2e-3 elsewhere), nor far
-// above, and tighten with the tolerance.
+// TestAngleGolden: the bounds of E_φ are not below reference quadratures (of 1e-5 at φ = π/2, 2e-3
+// elsewhere), nor far above, and tighten with the tolerance.
 func TestAngleGolden(t *testing.T) {
 	for _, c := range testkit.Every(2, jointCases(t)) {
 		require.InEpsilon(t, c.Parallel, math.Exp(parallel{c.Eps, c.K}.logDelta(c.T)), 1e-8)
@@ -50,11 +50,12 @@ func TestAngleGolden(t *testing.T) {
 	}
 }
 
-// TestAngleSimulation: bounds of E_φ against an average over 4e5 draws of α, b and z: not below by more
-// than 5 standard errors (probability below 1e-6).
+// TestAngleSimulation: bounds of E_φ against an average over 4e5 draws of α, b and z: not below by
+// more than 5 standard errors (probability below 1e-6).
 func TestAngleSimulation(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
-	for _, c := range []struct{ k, eps, t, phi float64 }{{3, 0.5, 0.3, 1.1}, {7, 0.7, 0.8, 0.5}, {30, 0.2, 1.5, 1.57}, {30, 0.05, 3, 0.9}} {
+	for _, c := range []struct{ k, eps, t, phi float64 }{{3, 0.5, 0.3, 1.1}, {7, 0.7, 0.8, 0.5}, {30, 0.2, 1.5, 1.57},
+		{30, 0.05, 3, 0.9}} {
 		const draws = 400_000
 		sum, squares := 0.0, 0.0
 		chi2 := func(k int) float64 {
@@ -93,8 +94,8 @@ func TestAngleSimulation(t *testing.T) {
 	}
 }
 
-// TestInterval: the bound between angles holds for the mixtures that E is, (1−ζ)^κ Σ_i c_i ζ^i binom(−κ, i)(−1)^i
-// with c_i in [0, 1], and is tight for neighbors.
+// TestInterval: the bound between angles holds for the mixtures that E is, (1−ζ)^κ Σ_i c_i ζ^i
+// binom(−κ, i)(−1)^i with c_i in [0, 1], and is tight for neighbors.
 func TestInterval(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(9, 10))
 	for range 300 {
@@ -129,8 +130,8 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// TestCertify: what is certified is the supremum over all angles and not the larger of the two ends; a target
-// between E_π/2 and E₀, of whichever order, or below both, is refused.
+// TestCertify: what is certified is the supremum over all angles and not the larger of the two
+// ends; a target between E_π/2 and E₀, of whichever order, or below both, is refused.
 func TestCertify(t *testing.T) {
 	for _, c := range jointCases(t) {
 		if c.D != 30 && c.D != 2 || c.Eps == 4 || c.K == 3 || c.D == 30 && !testkit.Long() {
@@ -148,7 +149,8 @@ func TestCertify(t *testing.T) {
 	require.False(t, j.certify(0.5))
 }
 
-// TestJointTable: σ²m/L of replaced generalized linear losses with the whole budget, on proved bounds of every angle.
+// TestJointTable: σ²m/L of replaced generalized linear losses with the whole budget, on proved
+// bounds of every angle.
 func TestJointTable(t *testing.T) {
 	at := func(d int, eps, delta, m float64) proved {
 		c := &calibrator{s: setting{dim: d, rank: 1, structure: loss.GLM, relation: dp.Replace}}
@@ -203,19 +205,20 @@ func TestAxis(t *testing.T) {
 	}
 }
 
-// TestTangent: the bound of a box is no less than the sum over its cells, each with its mass at its means: a law on
-// fewer points with the same means, for which the bound holds as well. A tangent that does not lie above log(1+tx), such as
-// one of slope 0, fails on some boxes.
+// TestTangent: the bound of a box is no less than the sum over its cells, each with its mass at its
+// means: a law on fewer points with the same means, for which the bound holds as well. A tangent
+// that does not lie above log(1+tx), such as one of slope 0, fails on some boxes.
 func TestTangent(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(21, 22))
 	finite := 0
-	for _, c := range []struct{ eps, k, target, t float64 }{{0.1, 18, 0.02, 0.386}, {1, 10, 1e-3, 0.368}, {0.5, 101, 0.01, 2.83}} {
+	for _, c := range []struct{ eps, k, target, t float64 }{{0.1, 18, 0.02, 0.386}, {1, 10, 1e-3, 0.368}, {0.5, 101, 0.01,
+		2.83}} {
 		j := newAngles(c.eps, c.k, math.Log(c.target))
 		j.at(c.t)
 		axes := [3]*axis{&j.x, &j.w, &j.z}
 		for range 3000 {
 			zeta := square(rnd.Float64())
-			v := view{angles: j, cos: math.Sqrt(zeta), sin: math.Sqrt(1 - zeta), scale: math.Exp(c.t / c.k)}
+			v := view{angles: j, cos: math.Sqrt(zeta), sin: math.Sqrt(1 - zeta)}
 			var at [3]span
 			for i, size := range [3]int{16 << rnd.IntN(5), 1 << rnd.IntN(2), 1 << rnd.IntN(2)} {
 				lo := rnd.IntN(cells/size) * size
@@ -252,7 +255,8 @@ func TestTangent(t *testing.T) {
 			if sum > 0 && !math.IsInf(r[0]+r[1]+r[2]+r[3]+r[4]+r[5]+r[6]+r[7], 1) {
 				finite++
 			}
-			require.GreaterOrEqual(t, bound, sum*(1-1e-5), "%+v ζ=%v box %v", c, zeta, at) // means are rounded in cells of tiny mass
+			require.GreaterOrEqual(t, bound, sum*(1-1e-5), "%+v ζ=%v box %v", c, zeta,
+				at) // means are rounded in cells of tiny mass
 		}
 	}
 	require.Greater(t, finite, 1000) // boxes with a bound below their mass

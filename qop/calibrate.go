@@ -17,11 +17,10 @@ import (
 // mostEpsilon is the largest ε₁ that is used, so that e^ε stays finite.
 const mostEpsilon = 300
 
-// leastDelta is the least δ of a Budget: the tails of smaller ones are not
-// computed to full accuracy.
+// leastDelta is the least δ of a Budget: smaller tails are not computed to full accuracy.
 const leastDelta = 1e-90
 
-// checkPublic refuses quantities that no noise could be scaled by.
+// checkPublic refuses public quantities and budgets for which there is no noise scale.
 func checkPublic(q erm.Public, b dp.Budget) error {
 	k := q.Constants
 	if err := b.Check(); err != nil {
@@ -29,30 +28,31 @@ func checkPublic(q erm.Public, b dp.Budget) error {
 	}
 	switch {
 	case b.Delta == 0:
-		return fmt.Errorf("qop: %w: Delta = 0, but a random matrix can be nearly singular, so there is no pure guarantee; the least Delta is %g",
-			dp.ErrBudget, leastDelta)
+		return fmt.Errorf("qop: %w: Delta = 0, but a random matrix can be nearly singular, so there is no pure guarantee; "+
+			"the least Delta is %g", dp.ErrBudget, leastDelta)
 	case b.Delta < leastDelta:
 		return fmt.Errorf("qop: %w: Delta = %v, want at least %g", dp.ErrBudget, b.Delta, leastDelta)
 	}
-	if err := release.CheckConstant("Smoothness", k.Smoothness, "use a loss with a Lipschitz gradient, such as loss.Huber"); err != nil {
+	err := release.CheckConstant("Smoothness", k.Smoothness, "use a loss with a Lipschitz gradient, such as loss.Huber")
+	if err != nil {
 		return fmt.Errorf("qop: %w", err)
 	}
 	switch {
 	case k.Structure < loss.LSQ || k.Structure > loss.General:
-		return fmt.Errorf("qop: %w: the loss declares %v, want LSQ, GLM, FixedRange or General; General with Rank = Dim = %d always holds",
-			dp.ErrCondition, k.Structure, q.Dim)
+		return fmt.Errorf("qop: %w: the loss declares %v, want LSQ, GLM, FixedRange or General; "+
+			"General with Rank = Dim = %d always holds", dp.ErrCondition, k.Structure, q.Dim)
 	case k.Structure >= loss.FixedRange && k.Rank < 1:
-		return fmt.Errorf("qop: %w: the loss declares Rank = %d (unknown), want at least 1; General with Rank = Dim = %d always holds",
-			dp.ErrCondition, k.Rank, q.Dim)
+		return fmt.Errorf("qop: %w: the loss declares Rank = %d (unknown), want at least 1; "+
+			"General with Rank = Dim = %d always holds", dp.ErrCondition, k.Rank, q.Dim)
 	}
 	return nil
 }
 
-// Safety margins, below the 1e-6 that constants may exceed their exact values
-// by and above the errors they cover.
+// Safety margins. They are larger than the errors they cover, and constants exceed their exact
+// values by less than 1e-6.
 const (
-	// safeLogDelta is subtracted from log δ: quadratures are exact to 1e-9, tables have a margin
-	// of their own. It moves t by less than 5e-7, since δ grows at least like t.
+	// safeLogDelta is subtracted from log δ: quadratures are exact to 1e-9, tables have their own
+	// margin. It moves t by less than 5e-7, since δ grows at least like t.
 	safeLogDelta = 2e-7
 	// fineT is the relative width of the last bracket of t.
 	fineT = 1e-7
@@ -62,8 +62,7 @@ const (
 	safeScale = 1 + 1e-9
 )
 
-// calibrate fixes the noise for a problem with the public quantities q, whose
-// constants hold on ℝᵈ.
+// calibrate fixes the noise for a problem with the public quantities q, whose constants hold on ℝᵈ.
 func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	rel := cmp.Or(m.Relation, dp.Replace)
 	q, err := q.Complete(rel)
@@ -75,9 +74,10 @@ func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 		return nil, err
 	}
 	if s.structure == loss.General && m.Calibration != Paper && (q.Dim > mostDim || m.Degrees > mostExact) {
-		return nil, fmt.Errorf("qop: %w: structure General with Degrees = %v and Dim = %d: the law of λ_min is computed for at most "+
-			"%d degrees of freedom in %d dimensions; declare GLM or LSQ where that holds, or take smaller Degrees",
-			dp.ErrCondition, m.Degrees, q.Dim, mostExact, mostDim)
+		return nil,
+			fmt.Errorf("qop: %w: structure General with Degrees = %v and Dim = %d: the law of λ_min is computed for at most "+
+				"%d degrees of freedom in %d dimensions; declare GLM or LSQ where that holds, or take smaller Degrees",
+				dp.ErrCondition, m.Degrees, q.Dim, mostExact, mostDim)
 	}
 	pl := &Plan{center: slices.Clone(m.Center), rule: m.Interpolation, trace: m.Trace}
 	pl.params = Params{
@@ -120,16 +120,16 @@ func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	if err := p.finish(); err != nil {
 		return nil, err
 	}
-	pl.cert = dp.Certificate{Budget: b, Relation: rel, Theorem: p.Theorem, Assumptions: append([]dp.Assumption{dp.WishartArithmetic},
-		q.Assumptions...)}
+	pl.cert = dp.Certificate{Budget: b, Relation: rel, Theorem: p.Theorem,
+		Assumptions: append([]dp.Assumption{dp.WishartArithmetic}, q.Assumptions...)}
 	if pl.rule != nil {
 		pl.cert.Assumptions = append(pl.cert.Assumptions, pl.rule.assumptions(p.Eta)...)
 	}
 	return pl, nil
 }
 
-// interpolated bounds the gradient of one record at P_C(0) where the loss declares no bound: it vanishes
-// within η of the anchor, but for the rounding of a label.
+// interpolated fills in a bound on the gradient of one record at P_C(0) where the loss declares
+// none: the gradient vanishes within η of the anchor, up to the rounding of a label.
 func interpolated(q erm.Public, anchor, eta float64) erm.Public {
 	if math.IsInf(q.Gradient, 1) {
 		q.Gradient = q.Constants.Smoothness * (q.Anchor + anchor + eta) * (1 + 0x1p-20)
@@ -137,12 +137,10 @@ func interpolated(q erm.Public, anchor, eta float64) erm.Public {
 	return q
 }
 
-// around returns what is public about the perturbation before σ² and m are known, for
-// an anchor of that norm.
-//
-// Labels that Relabel and Drop compute are those of fl⟨a,θ̃⟩: next to the exactly
-// labelled problem, which the theorems are about, gradients are off by at most
-// β·γ_d‖θ̃‖ each, γ_d = du/(1−du). At the anchor they are β(η + γ_d‖θ̃‖).
+// around returns the public bounds on the perturbation that do not depend on σ² and m, for an
+// anchor of the given norm. The theorems are about exact labels, but Relabel and Drop compute
+// labels from fl⟨a,θ̃⟩, so gradients are off by at most β·γ_d‖θ̃‖ each, γ_d = du/(1−du). At the
+// anchor they are at most β(η + γ_d‖θ̃‖).
 func (pl *Plan) around(anchor float64) erm.PublicPerturbation {
 	q := pl.public
 	n, d := float64(q.MaxRecords), float64(q.Dim)
@@ -151,27 +149,25 @@ func (pl *Plan) around(anchor float64) erm.PublicPerturbation {
 	return per
 }
 
-// slope bounds the slope at the anchor of a risk with the public quantities q, +Inf without an anchor.
+// slope bounds the slope of a risk with the public quantities q at the anchor; +Inf without an
+// anchor.
 func (pl *Plan) slope(q erm.Public) float64 {
 	if len(pl.center) != q.Dim {
 		return math.Inf(1)
 	}
-	return math.Max(float64(q.MaxRecords)*q.Constants.Smoothness*pl.params.Eta+q.SlopeAt(pl.center), math.SmallestNonzeroFloat64)
+	return math.Max(float64(q.MaxRecords)*q.Constants.Smoothness*pl.params.Eta+q.SlopeAt(pl.center),
+		math.SmallestNonzeroFloat64)
 }
 
-// eventShare of δ pays for λ_min and tr W beyond what Cover was fixed for.
+// eventShare is the share of δ for matrices outside the bounds that Cover was fixed for.
 const eventShare = 0x1p-8
 
-// perturbation completes c.per by bounds on σ²W that hold but for an event of
-// probability at most failure, (1+e^ε)·failure ≤ 2⁻⁹δ:
-//
-//	λ_min(W) ≥ a₀
-//	tr W ≤ b₀, tr W ~ χ²_{dm}
-//
-// Where both hold, the matrix as computed has σ²λ_min ≥ σ²a₀ − E, E = QuadError. What
-// randmat.MinEigAbove proves of it is at least 255/256 of that, as long as σ²a₀ − E is at least
-// 1024(d+8)u of its trace, and MinEig leaves room for subtracting E again. Elsewhere MinEig is 0,
-// for which there is no Cover. rough uses an approximate law of λ_min.
+// perturbation adds to c.per the bounds λ_min(W) ≥ a₀ and tr W ≤ b₀, tr W ~ χ²_{dm}, which hold
+// outside an event of probability at most failure, (1+e^ε)·failure ≤ 2⁻⁹δ. The matrix as computed
+// then has σ²λ_min ≥ σ²a₀ − E, E = QuadError. If σ²a₀ − E is at least 1024(d+8)u of the trace,
+// randmat.MinEigAbove proves a bound of at least 255/256 of it, and MinEig leaves room for
+// subtracting E again; else MinEig is 0, for which there is no Cover. rough uses an approximate law
+// of λ_min.
 func (c *calibrator) perturbation(t, m float64, rough bool) (per erm.PublicPerturbation, failure float64) {
 	p := c.plan
 	each := num.Log(p.Budget.Delta) - 10*math.Ln2 - num.LogSumExp(0, p.Budget.Epsilon)
@@ -192,19 +188,20 @@ func (c *calibrator) perturbation(t, m float64, rough bool) (per erm.PublicPertu
 	return per, 2 * math.Exp(each)
 }
 
-// Sizes: of W, whose diagonal is drawn as sums of m squares, and of the exact law of λ_min, which is
-// computed in seconds.
+// The largest m, since the diagonal of W is drawn as sums of m squares; and the largest m and d for
+// which the exact law of λ_min takes seconds.
 const (
 	mostDegrees = 1 << 16
 	mostExact   = 5000
 	mostDim     = 1000
 )
 
-// leastDegrees returns the least m, d+3: for less, 1/λ_min has no mean, and no useful
-// distance to the minimizer can be kept by a release that is never withheld.
+// leastDegrees returns the least m, d+3: for smaller m, 1/λ_min has no mean, and a release that is
+// never withheld cannot be within a useful distance of the minimizer.
 func leastDegrees(dim int) float64 { return float64(dim) + 3 }
 
-// checkDegrees refuses an m ≠ 0 that is no integer between leastDegrees and 2¹⁶, and a dimension with no such m.
+// checkDegrees refuses an m ≠ 0 that is not an integer between leastDegrees and 2¹⁶, and a
+// dimension without such an m.
 func checkDegrees(dim int, m float64) error {
 	least := leastDegrees(dim)
 	switch {
@@ -213,17 +210,18 @@ func checkDegrees(dim int, m float64) error {
 	case m == 0:
 		return nil
 	case m < least:
-		return fmt.Errorf("qop: %w: Degrees = %v in %d dimensions: W is so often nearly singular that no useful distance to the "+
-			"minimizer can be kept; want at least Dim+3 = %v, or 0 for automatic", dp.ErrCondition, m, dim, least)
+		return fmt.Errorf("qop: %w: Degrees = %v in %d dimensions: W is so often nearly singular that no useful "+
+			"distance to the minimizer can be kept; want at least Dim+3 = %v, or 0 for automatic", dp.ErrCondition, m, dim, least)
 	case m != math.Trunc(m):
-		return fmt.Errorf("%w: Degrees = %v is no integer; want %v, %v, or 0 for automatic", ErrMechanism, m, math.Floor(m), math.Ceil(m))
+		return fmt.Errorf("%w: Degrees = %v is no integer; want %v, %v, or 0 for automatic",
+			ErrMechanism, m, math.Floor(m), math.Ceil(m))
 	case m > mostDegrees:
 		return fmt.Errorf("%w: Degrees = %v, want at most %d", ErrMechanism, m, mostDegrees)
 	}
 	return nil
 }
 
-// setting checks q, b and M, and returns what Theorem A needs to know.
+// setting checks q, b and Degrees, and returns the setting of Theorem A.
 func (m *Mechanism) setting(q erm.Public, b dp.Budget) (s setting, err error) {
 	if err := checkPublic(q, b); err != nil {
 		return s, err
@@ -236,8 +234,8 @@ func (m *Mechanism) setting(q erm.Public, b dp.Budget) (s setting, err error) {
 	return s, err
 }
 
-// structure returns the case of Theorem A and ρ: what the loss declares, or
-// the weaker one that the mechanism asks for.
+// structure returns the case of Theorem A, which is the structure of the loss or a weaker one that
+// the mechanism asks for, and ρ.
 func (m *Mechanism) structure(q erm.Public) (loss.Structure, float64, error) {
 	s, rank := q.Constants.Structure, 1
 	if s >= loss.FixedRange {
@@ -252,7 +250,8 @@ func (m *Mechanism) structure(q erm.Public) (loss.Structure, float64, error) {
 	}
 	switch {
 	case want != 0 && want < s:
-		return 0, 0, fmt.Errorf("qop: %w: Structure = %v, but the loss declares %v only; want %v or a weaker one", dp.ErrCondition, want, s, s)
+		return 0, 0, fmt.Errorf("qop: %w: Structure = %v, but the loss declares %v only; want %v or a weaker one",
+			dp.ErrCondition, want, s, s)
 	case want != 0:
 		s = want
 	}
@@ -260,21 +259,21 @@ func (m *Mechanism) structure(q erm.Public) (loss.Structure, float64, error) {
 		s = loss.GLM
 	}
 	if m.Calibration == Threshold && s < loss.FixedRange {
-		return 0, 0, fmt.Errorf("%w: Calibration = threshold has no form for %v; leave Structure 0 or set FixedRange or General", ErrMechanism, s)
+		return 0, 0,
+			fmt.Errorf("%w: Calibration = threshold has no form for %v; leave Structure 0 or set FixedRange or General",
+				ErrMechanism, s)
 	}
 	return s, float64(rank), nil
 }
 
-// coverOf returns R_s: the caller's, or the default of erm.Public.Cover for a length
-// scale; +Inf with an error where nothing public gives one.
+// coverOf returns R_s: the caller's, or the default of erm.Public.Cover; +Inf with an error if
+// neither exists.
 func (c *calibrator) coverOf(t, m float64, rough bool) (float64, error) {
-	if c.gap > 0 { // Utility, whose solver has a gap instead
-		return 0, nil
-	}
 	per, _ := c.perturbation(t, m, rough)
 	if per.MinEig == 0 {
-		return math.Inf(1), fmt.Errorf("qop: %w: with Degrees = %v W is so often nearly singular that float64 cannot bound its "+
-			"least eigenvalue; want larger Degrees, or 0 for automatic", dp.ErrCondition, m)
+		return math.Inf(1),
+			fmt.Errorf("qop: %w: with Degrees = %v W is so often nearly singular that float64 cannot bound its "+
+				"least eigenvalue; want larger Degrees, or 0 for automatic", dp.ErrCondition, m)
 	}
 	r, err := c.public.Cover(per, c.asked.Cover, c.length)
 	if err != nil {
@@ -283,34 +282,33 @@ func (c *calibrator) coverOf(t, m float64, rough bool) (float64, error) {
 	return r, nil
 }
 
-// finish fills what follows from T, M, Reach and the budgets, and checks that
-// all of it can be computed with.
+// finish fills in Curvature and ExcessBound, and refuses numbers whose products could overflow.
 func (p *Params) finish() error {
 	p.Curvature = p.Sigma2 * p.Degrees
 	for _, v := range []float64{p.Degrees, p.Ratio, p.Sigma2, p.Curvature, p.Cover, p.Reach, p.OutputSigma} {
 		if !(v > 1/extreme && v < extreme) { // also NaN
-			return fmt.Errorf("%w: the calibration leaves the range of float64 (T %v, Sigma2 %v, Curvature %v, Cover %v, Reach %v, OutputSigma "+
-				"%v): rescale the problem",
+			return fmt.Errorf("%w: the calibration leaves the range of float64 (Ratio %v, Sigma2 %v, Curvature %v, Cover %v, "+
+				"Reach %v, OutputSigma %v): rescale the problem",
 				ErrMechanism, p.Ratio, p.Sigma2, p.Curvature, p.Cover, p.Reach, p.OutputSigma)
 		}
 	}
 	p.ExcessBound = math.Inf(1)
 	if p.Radius > 0 {
 		p.ExcessBound = p.Curvature / 2 * square(p.Radius+p.Eta)
-		if p.Records > 0 { // 0·σ̃² is no number where σ̃² overflows
+		if p.Records > 0 { // 0·σ̃² is NaN if σ̃² overflows
 			p.ExcessBound += float64(p.Records) * p.Constants.Smoothness * float64(p.Dim) / 2 * square(p.OutputSigma)
 		}
 	}
 	return nil
 }
 
-// extreme scale of a plan and the inverse of the least: squares and products fit,
-// and no digit is lost to subnormal numbers.
+// extreme is the largest number of a plan and the inverse of the least: squares and products
+// neither overflow nor become subnormal.
 const extreme = 0x1p400
 
 func square(x float64) float64 { return x * x }
 
-// A calibrator carries what is fixed before m and the budgets are.
+// calibrator holds the quantities that do not depend on m and on the split of the budget.
 type calibrator struct {
 	plan  *Params
 	s     setting
@@ -319,12 +317,8 @@ type calibrator struct {
 	last float64 // t/(ε√k/3) of the last rough calibration
 
 	public erm.Public
-	per    erm.PublicPerturbation // what is known before σ² and m are
+	per    erm.PublicPerturbation // see around
 	length float64                // of the default R_s
-
-	// The setting of Utility.
-	gap       float64 // τ of a solver that is stopped by its gap, else 0
-	lipschitz float64 // G
 }
 
 // exact calibrates for η = 0: δ₁ and δ₂ by the share of the output noise.
@@ -354,12 +348,9 @@ func (c *calibrator) exact() error {
 	return err
 }
 
-// degrees returns the caller's m, or the integer that nearly minimizes the
-// mean curvature σ²m = Lm/t(m), over the bounds that the structure allows.
-func (c *calibrator) degrees(b dp.Budget) float64 { return c.candidates(b)[0] }
-
-// candidates returns the caller's m, or for every bound that the structure allows, the best first, the integer that
-// nearly minimizes the mean curvature σ²m = Lm/t(m), if its approximate curvature is within nearlyBest of the least.
+// candidates returns the caller's m, or for every bound that the structure allows the integer that
+// nearly minimizes the mean curvature σ²m = Lm/t(m), if its approximate curvature is within
+// nearlyBest of the least. The best one comes first.
 func (c *calibrator) candidates(b dp.Budget) (degrees []float64) {
 	if c.asked.Degrees != 0 {
 		return []float64{c.asked.Degrees}
@@ -395,8 +386,8 @@ func (c *calibrator) candidates(b dp.Budget) (degrees []float64) {
 }
 
 const (
-	// nearlyBest is the ratio of approximate curvatures up to which the exact ones decide between two bounds: the
-	// approximate laws err by a few percent in few dimensions.
+	// nearlyBest is the ratio of approximate curvatures up to which the exact ones decide between two
+	// bounds: the approximate laws err by a few percent in few dimensions.
 	nearlyBest = 1.1
 	// mostEdelman is the largest ρ for which edelmanQuantile is the better approximation.
 	mostEdelman = 8
@@ -420,8 +411,9 @@ func (s setting) most() float64 {
 	return mostDegrees
 }
 
-// A roughBound is a bound of Theorem A with approximate laws and coarse searches, which chooses m and splits of
-// the budget: the largest t for m and log δ, from a guess and to a relative accuracy.
+// roughBound is a bound of Theorem A with approximate laws and coarse searches, to choose m and the
+// split of the budget: t returns the largest t for m and log δ, from a guess and to a relative
+// accuracy.
 type roughBound struct {
 	t     func(m, logDelta, guess, tol float64) float64
 	start float64 // an m near which it is best
@@ -432,7 +424,7 @@ func (s setting) rough() []roughBound {
 	d := float64(s.dim)
 	from := func(p func(m, logDelta float64) profile, start float64) roughBound {
 		return roughBound{func(m, logDelta, guess, tol float64) float64 {
-			return largest(p(m, logDelta).logDelta, logDelta, guess, tol)
+			return num.Largest(p(m, logDelta).logDelta, logDelta, guess, tol)
 		}, start}
 	}
 	closed := roughBound{func(m, logDelta, _, _ float64) float64 {
@@ -475,36 +467,6 @@ func (s setting) roughLargest(m, logDelta, guess, tol float64) (t float64) {
 	return t
 }
 
-// logTail returns the logarithm of the probability that λ_min < a may have in
-// the closed form: δ, or δ/2 for two losses under a union bound.
-func (s setting) logTail(logDelta float64) float64 {
-	if s.structure == loss.FixedRange && s.relation == dp.Replace {
-		return logDelta - math.Ln2
-	}
-	return logDelta
-}
-
-// closed returns the largest t of the threshold form at a:
-//
-//	General      ε = ρ·log(1+t/a) − (k/2)·log(1−t/a), plus t/2 in one dimension
-//	FixedRange   ε = sum of the two losses at a, their maximum for add/remove
-func (s setting) closed(k, a float64) float64 {
-	return largestBelow(a, s.eps, func(t float64) float64 {
-		if s.structure != loss.FixedRange {
-			l := generalLoss(s.rank, k, t, a)
-			if s.dim == 1 { // W moves by a number: the trace counts
-				l += t / 2
-			}
-			return l
-		}
-		remove, add := fixedLosses(s.rank, k, t, a)
-		if s.relation == dp.AddRemove {
-			return math.Max(remove, add)
-		}
-		return remove + add
-	})
-}
-
 // proved is t = L/σ², the largest that a theorem allows.
 type proved struct {
 	t         float64
@@ -512,8 +474,8 @@ type proved struct {
 	theorem   string
 }
 
-// better returns p or q, whichever has the larger t. Each is valid alone, and which one it is
-// depends on public quantities only.
+// better returns the one with the larger t. Both are valid, and the choice depends on public
+// quantities only.
 func (p proved) better(q proved) proved {
 	if q.t > p.t {
 		return q
@@ -530,44 +492,36 @@ func (c *calibrator) largest(b dp.Budget, m float64) proved {
 	logDelta := num.Log(b.Delta)
 	guess := s.eps * math.Sqrt(k) / 3
 	root := func(theorem string, p profile, guess float64) proved {
-		return proved{t: largest(p.logDelta, logDelta-safeLogDelta, guess, fineT), theorem: theorem}
+		return proved{t: num.Largest(p.logDelta, logDelta-safeLogDelta, guess, fineT), theorem: theorem}
 	}
 	switch {
 	case s.structure == loss.LSQ:
-		guess = largest(newLSQ(s, m, true).logDelta, logDelta, guess, coarseT)
+		guess = num.Largest(newLSQ(s, m, true).logDelta, logDelta, guess, coarseT)
 		return root(theoremLSQ, newLSQ(s, m, false), guess)
 	case s.structure == loss.GLM:
 		p := &glm{eps: s.eps, k: k, relation: s.relation}
 		guess = s.roughLargest(m, logDelta, guess, coarseT)
 		best := root(theoremGLM, p, guess)
 		if s.relation == dp.Replace {
-			best = best.better(proved{t: s.joint(k, logDelta-safeLogDelta, best.t, mostBoxes), theorem: theoremJoint})
+			t := s.joint(k, logDelta-safeLogDelta, best.t, mostBoxes)
+			best = best.better(proved{t: t, theorem: theoremJoint})
 		}
 		return best
 	case s.threshold || s.structure == loss.FixedRange:
 		best := s.closedForm(m, logDelta)
 		if q, dof := s.tiltedLaw(m); !s.threshold && q <= mostDim && dof <= mostExact {
-			best = best.better(root(theoremTilt, newTilt(s, m, logDelta, newTable(q, dof, logDelta), false), best.t))
+			p := newTilt(s, m, logDelta, newTable(q, dof, logDelta), false)
+			best = best.better(root(theoremTilt, p, best.t))
 		}
 		return best
 	}
 	law := newTable(s.dim, m, logDelta)
-	best := root(theoremGeneral, &general{eps: s.eps, rho: s.rank, k: k, law: law}, s.closed(k, roughQuantile(d, m, logDelta)))
+	best := root(theoremGeneral, &general{eps: s.eps, rho: s.rank, k: k, law: law}, s.closed(k, roughQuantile(d, m,
+		logDelta)))
 	return best.better(root(theoremTilt, newTilt(s, m, logDelta, law, false), best.t))
 }
 
-// closedForm is the threshold form of Theorem A.
-func (s setting) closedForm(m, logDelta float64) proved {
-	dim, dof, theorem := s.dim, m, theoremThreshold
-	if s.structure == loss.FixedRange {
-		dim, dof, theorem = int(s.rank), m-float64(s.dim)+s.rank, theoremFixed
-	}
-	a := minQuantile(dim, dof, s.logTail(logDelta))
-	return proved{s.closed(m-float64(s.dim)+1, a) * (1 - 1e-12), a, theorem}
-}
-
-// minQuantile returns the quantile of log probability logp of λ_min(W_d(m)),
-// rounded down.
+// minQuantile returns the quantile of log probability logp of λ_min(W_d(m)), rounded down.
 func minQuantile(d int, m, logp float64) float64 {
 	return randmat.MinEigenvalueLaw{Dim: d, Dof: m}.LogQuantile(logp)
 }

@@ -95,7 +95,8 @@ func consistent(t *testing.T, p Params, at string) {
 	require.LessOrEqual(t, p.Sensitivity, 2*p.Reach*1.01, at)
 	s := testkit.Quo(rational(p.Sensitivity), rational(p.OutputSigma))
 	eps, delta := rational(p.Output.Epsilon), rational(p.Output.Delta)
-	require.LessOrEqual(t, testkit.GaussianDelta(eps, s).Cmp(delta), 0, "output σ = %v is too small, %s", p.OutputSigma, at)
+	require.LessOrEqual(t, testkit.GaussianDelta(eps, s).Cmp(delta), 0, "output σ = %v is too small, %s", p.OutputSigma,
+		at)
 	require.Positive(t, testkit.GaussianDelta(eps, testkit.Mul(s, rational(1+1e-6))).Cmp(delta),
 		"output σ = %v is too large, %s", p.OutputSigma, at)
 	require.LessOrEqual(t, p.Objective.Epsilon+p.Output.Epsilon, p.Budget.Epsilon, at)
@@ -112,7 +113,8 @@ func TestPerturbation(t *testing.T) {
 		d          int
 		m, eps, at float64
 	}{{1, 4, 1, 1e-6}, {3, 6, 0.1, 1e-9}, {10, 13, 1, 1e-3}, {30, 60, 4, 1e-6}} {
-		k := &calibrator{plan: &Params{Dim: c.d, Constants: loss.Constants{Smoothness: 2}, Budget: dp.Budget{Epsilon: c.eps, Delta: c.at}}}
+		k := &calibrator{plan: &Params{Dim: c.d, Constants: loss.Constants{Smoothness: 2}, Budget: dp.Budget{Epsilon: c.eps,
+			Delta: c.at}}}
 		per, failure := k.perturbation(0.5, c.m, false)
 		require.LessOrEqual(t, (1+math.Exp(c.eps))*failure, c.at*0x1p-9*(1+1e-12))
 		require.Greater(t, (1+math.Exp(c.eps))*failure, c.at*0x1p-10)
@@ -125,7 +127,8 @@ func TestPerturbation(t *testing.T) {
 		require.GreaterOrEqual(t, per.QuadError, 4*randmat.WishartError(c.d, per.MaxEig/4)*(1-1e-8))
 	}
 	// Where float64 proves nothing of λ_min there is no release.
-	k := &calibrator{plan: &Params{Dim: 100, Constants: loss.Constants{Smoothness: 1}, Budget: dp.Budget{Epsilon: 1, Delta: 1e-20}}}
+	k := &calibrator{plan: &Params{Dim: 100, Constants: loss.Constants{Smoothness: 1}, Budget: dp.Budget{Epsilon: 1,
+		Delta: 1e-20}}}
 	per, _ := k.perturbation(0.5, 103, false)
 	require.Zero(t, per.MinEig)
 	_, err := (&Mechanism{Degrees: 103}).Calibrate(public(100, loss.LSQ), dp.Budget{Epsilon: 1, Delta: 1e-20})
@@ -175,7 +178,8 @@ func TestCheckDegrees(t *testing.T) {
 		m    float64
 		text string // "" if accepted
 	}{
-		{0, ""}, {6, ""}, {65536, ""}, {3, "Dim+3 = 6"}, {4, "Dim+3 = 6"}, {5, "Dim+3 = 6"}, {6.5, "want 6, 7, or 0"}, {65537, "at most 65536"},
+		{0, ""}, {6, ""}, {65536, ""}, {3, "Dim+3 = 6"}, {4, "Dim+3 = 6"}, {5, "Dim+3 = 6"}, {6.5, "want 6, 7, or 0"},
+		{65537, "at most 65536"},
 	} {
 		err := checkDegrees(3, c.m)
 		if c.text == "" {
@@ -186,7 +190,8 @@ func TestCheckDegrees(t *testing.T) {
 	}
 	require.NoError(t, checkDegrees(65533, 0))
 	require.ErrorIs(t, checkDegrees(65534, 0), ErrMechanism)
-	// Sizes are refused before anything is computed: a law of λ_min alone takes a thousand allocations.
+	// Sizes are refused before anything is computed: a law of λ_min alone takes a thousand
+	// allocations.
 	for _, c := range []struct {
 		d    int
 		m    float64
@@ -208,12 +213,14 @@ func TestCheckDegrees(t *testing.T) {
 // TestOrder: a stronger structure never needs more curvature than a weaker one
 // at the same m, and every sharp form needs less than the published constants.
 func TestOrder(t *testing.T) {
-	for d, b := range map[int]dp.Budget{2: {Epsilon: 0.5, Delta: 1e-3}, 10: {Epsilon: 1, Delta: 1e-5}, 20: {Epsilon: 4, Delta: 1e-8}} {
+	for d, b := range map[int]dp.Budget{2: {Epsilon: 0.5, Delta: 1e-3}, 10: {Epsilon: 1, Delta: 1e-5}, 20: {Epsilon: 4,
+		Delta: 1e-8}} {
 		if d > 2 && !testkit.Long() || d > 10 && !testkit.Deep() {
 			continue
 		}
 		last := 0.0
-		for _, m := range []Mechanism{{Structure: loss.LSQ}, {Structure: loss.GLM}, {Structure: loss.General}, {Calibration: Threshold},
+		for _, m := range []Mechanism{{Structure: loss.LSQ}, {Structure: loss.GLM}, {Structure: loss.General},
+			{Calibration: Threshold},
 			{Calibration: Paper}} {
 			m.Degrees = float64(2*d + 4)
 			p, err := m.Calibrate(public(d, loss.LSQ), b)
@@ -224,8 +231,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestMonotone: less ε, less δ or a larger L never means less curvature or less
-// output noise.
+// TestMonotone: less ε, less δ or a larger L never means less curvature or less output noise.
 func TestMonotone(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(17, 3))
 	for i := range points(180) {
@@ -248,7 +254,8 @@ func TestMonotone(t *testing.T) {
 		}
 		base := at(1, b)
 		for _, p := range []Params{
-			at(1, dp.Budget{Epsilon: b.Epsilon / 1.3, Delta: b.Delta}), at(1, dp.Budget{Epsilon: b.Epsilon, Delta: b.Delta / 2}), at(1.5, b),
+			at(1, dp.Budget{Epsilon: b.Epsilon / 1.3, Delta: b.Delta}), at(1, dp.Budget{Epsilon: b.Epsilon,
+				Delta: b.Delta / 2}), at(1.5, b),
 		} {
 			require.GreaterOrEqual(t, p.Sigma2, base.Sigma2*(1-1e-6))
 			require.GreaterOrEqual(t, p.OutputSigma, base.OutputSigma*(1-1e-9))
@@ -256,12 +263,13 @@ func TestMonotone(t *testing.T) {
 	}
 }
 
-// TestCurvatureFallsWithEpsilon: a larger ε never means more curvature, at the m that is chosen for it: for every structure and
-// relation where one bound takes over from another, and at ε = 1.4 and 1.5, where a certificate of Theorem G once ran out of boxes
-// and the plan fell back to the bound in two steps. Theorem G and d = 5 with PRIVOPT_LONG
-// only, all 40 ε with PRIVOPT_DEEP.
+// TestCurvatureFallsWithEpsilon: a larger ε never means more curvature, at the m that is chosen for
+// it: for every structure and relation where one bound takes over from another, and at ε = 1.4 and
+// 1.5, where a certificate of Theorem G once ran out of boxes and the plan fell back to the bound
+// in two steps. Theorem G and d = 5 with PRIVOPT_LONG only, all 40 ε with PRIVOPT_DEEP.
 func TestCurvatureFallsWithEpsilon(t *testing.T) {
-	coarse := map[loss.Structure][]int{loss.LSQ: {1, 2, 40}, loss.GLM: {14, 15, 16}, loss.FixedRange: {5, 33, 34}, loss.General: {5, 40}}
+	coarse := map[loss.Structure][]int{loss.LSQ: {1, 2, 40}, loss.GLM: {14, 15, 16}, loss.FixedRange: {5, 33, 34},
+		loss.General: {5, 40}}
 	for s, points := range coarse {
 		for _, relation := range []dp.Relation{dp.Replace, dp.AddRemove} {
 			for _, d := range []int{2, 5, 12} {
@@ -395,7 +403,7 @@ func TestLargestMeetsDelta(t *testing.T) {
 	// The hockey-stick of the general case is below the threshold form it sharpens,
 	// and meets δ with the law itself in place of the table.
 	general := &general{eps: 0.8, rho: 2, k: 5, law: newTable(2, 6, target)}
-	x := largest(general.logDelta, target, 0.1, 1e-7)
+	x := num.Largest(general.logDelta, target, 0.1, 1e-7)
 	general.law = exactLaw{randmat.MinEigenvalueLaw{Dim: 2, Dof: 6}}
 	require.LessOrEqual(t, general.logDelta(x), target)
 	require.Greater(t, general.logDelta(x*(1+5e-6)), target)
@@ -411,8 +419,7 @@ type exactLaw struct{ randmat.MinEigenvalueLaw }
 func (l exactLaw) logCDF(x float64) float64 { return l.LogCDF(x) }
 func (l exactLaw) ends() (lo, hi float64)   { return 0, math.Inf(1) }
 
-// TestExtremes: no NaN, no panic and a verdict for budgets at the ends of their
-// ranges and large d.
+// TestExtremes: no NaN, no panic and a verdict for budgets at the ends of their ranges and large d.
 func TestExtremes(t *testing.T) {
 	epsilons, deltas := []float64{dp.MinEpsilon, 1, dp.MaxEpsilon}, []float64{leastDelta, 1e-6, 0.999}
 	if testkit.Deep() {
@@ -421,7 +428,8 @@ func TestExtremes(t *testing.T) {
 	released := 0
 	for _, s := range []loss.Structure{loss.LSQ, loss.GLM, loss.FixedRange, loss.General} {
 		for _, d := range []int{1, 2, 1000} {
-			if d == 1000 && s == loss.General || (d == 1000 || s >= loss.FixedRange || s == loss.GLM && d > 1) && !testkit.Deep() {
+			if d == 1000 && s == loss.General || (d == 1000 || s >= loss.FixedRange || s == loss.GLM && d > 1) &&
+				!testkit.Deep() {
 				continue // minutes
 			}
 			for _, eps := range epsilons {

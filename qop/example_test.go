@@ -78,18 +78,3 @@ func ExampleInterpolation() {
 	// Output:
 	// qop: invalid mechanism: Interpolation is nil, but privacy holds only if every record's gradient vanishes at the anchor; want Relabel{} (each record gets the label that the anchor predicts), Drop{Tolerance} (records that the anchor does not fit become zero records), or Trust{} (the certificate lists the unchecked assumption)
 }
-
-// Figure 1 of [CC26] at ε = 1, δ = 1e-5: the published bound, repaired, and ours.
-func ExampleUtility() {
-	u := qop.Utility{Records: 10, Dim: 12, Radius: 1, RegLipschitz: 1, Calibration: qop.Paper}
-	u.Constants = loss.Constants{Smoothness: 1, Rank: 1, Structure: loss.General}
-	b := dp.Budget{Epsilon: 1, Delta: 1e-5}
-	published, _ := u.Bound(b)
-	u.Calibration = qop.Sharp
-	general, _ := u.Bound(b)
-	u.Constants.Structure = loss.LSQ
-	lsq, _ := u.Bound(b)
-	fmt.Printf("published %.0f, general %.0f, least squares %.0f\n", published, general, lsq)
-	// Output:
-	// published 474, general 52, least squares 22
-}

@@ -6,31 +6,33 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// The hockey-sticks of Theorem A for losses that are functions of χ²_k, and of
-// the 2×2 Wishart block of a replaced least-squares record. Every one is an
-// integral of a nonnegative function, so that δ = 1e-100 keeps its relative
-// accuracy, about 1e-12; no difference of distribution functions is taken.
+// The hockey-sticks of Theorem A for losses that are functions of χ²_k, and of the 2×2 Wishart
+// block of a replaced least-squares record. All are integrals of nonnegative functions and not
+// differences of distribution functions, so that δ = 1e-100 keeps its relative accuracy of about
+// 1e-12.
 
 // panel is the number of Gauss–Legendre nodes per panel of the laws below.
 const panel = 12
 
-// chi returns the width of a panel that has s as its end, for an integrand that behaves
-// like the density of a χ variable with k degrees of freedom:
-//
-//	min(1, s/2, 8/max(|k/s − s|, 8))
-//
-// The factor 1/2 keeps panels away from the branch point of s^{k−1} at 0, and the last term limits how
-// much a panel spans far in the tails, where |k/s − s| is the logarithmic slope of the density.
+// chi returns the width of a panel with an end at s, min(1, s/2, 8/max(|k/s − s|, 8)), for an
+// integrand similar to the density of a χ variable with k degrees of freedom. s/2 keeps panels away
+// from the branch point of s^{k−1} at 0; the last term shortens them far in the tails, where |k/s −
+// s| is the logarithmic slope of the density.
 func chi(k float64) func(s float64) float64 {
 	return func(s float64) float64 { return math.Min(s/2, math.Min(1, 8/math.Max(math.Abs(k/s-s), 8))) }
 }
 
-// stickAdd returns E[(1 − e^{ε−l(y)})₊], y ~ χ²_k, for the loss of an added
-// record
-//
-//	l(y) = −p·log(1 − t/y) − t/2,   +∞ for y ≤ t,
-//
-// which is A(ε) of least squares for p = N = k/2 − 1 and D_a(ε) of a
+// beyond returns ∫_t^top f_k(y) (1 − e^{−excess(y, y−t)}) dy, f_k the density of χ²_k. With y = t +
+// s² half-integer powers of y − t become smooth.
+func beyond(t, top, k float64, excess func(y, rest float64) float64) float64 {
+	return num.PanelsDown(math.Sqrt(top-t), math.Sqrt(math.Max(k-2-t, 1)), chi(k), func(s float64) float64 {
+		y := t + s*s
+		return 2 * s * math.Exp(num.Chi2LogPDF(y, k)) * -math.Expm1(-excess(y, s*s))
+	})
+}
+
+// stickAdd returns E[(1 − e^{ε−l(y)})₊], y ~ χ²_k, for the loss of an added record l(y) = −p·log(1
+// − t/y) − t/2, +∞ for y ≤ t. This is A(ε) of least squares for p = N = k/2 − 1, and D_a(ε) of a
 // generalized linear loss for p = k/2:
 //
 //	Q(t) + ∫_t^{y*} f_k(y) (1 − e^{ε+t/2} (1 − t/y)^p) dy,   y* = t/(1 − e^{−(ε+t/2)/p})
@@ -40,15 +42,11 @@ func stickAdd(eps, t, k, p float64) float64 {
 		return sure
 	}
 	top := t / -math.Expm1(-(eps+t/2)/p)
-	// y = t + s²: half-integer powers of y − t become smooth.
-	return sure + num.PanelsDown(math.Sqrt(top-t), math.Sqrt(math.Max(k-2-t, 1)), chi(k), func(s float64) float64 {
-		y := t + s*s
-		return 2 * s * math.Exp(num.Chi2LogPDF(y, k)) * -math.Expm1(eps+t/2-p*math.Log1p(t/(s*s)))
-	})
+	return sure + beyond(t, top, k, func(_, rest float64) float64 { return p*math.Log1p(t/rest) - (eps + t/2) })
 }
 
-// stickRemove returns R(ε) of least squares, E[(1 − e^{ε−l(y)})₊] for the loss
-// of a removed record l(y) = t/2 − N·log(1 + t/y), y ~ χ²_k, N = k/2 − 1:
+// stickRemove returns R(ε) of least squares, E[(1 − e^{ε−l(y)})₊] for the loss of a removed record
+// l(y) = t/2 − N·log(1 + t/y), y ~ χ²_k, N = k/2 − 1:
 //
 //	∫_{y₁}^∞ f_k(y) (1 − e^{ε−t/2} (1 + t/y)^N) dy,   y₁ = t/(e^{(t/2−ε)/N} − 1),   0 if ε ≥ t/2
 func stickRemove(eps, t, k float64) float64 {
@@ -74,14 +72,13 @@ func removeTail(eps, t, k, from float64) float64 {
 	})
 }
 
-// stickRemoveGLM returns D_r(ε) of a generalized linear loss: the loss of a
-// removed record is l(y) = max(log(1 + t/y), t/2 − N·log(1 + t/y)), y ~ χ²_k:
+// stickRemoveGLM returns D_r(ε) of a generalized linear loss, for which the loss of a removed
+// record is l(y) = max(log(1 + t/y), t/2 − N·log(1 + t/y)), y ~ χ²_k:
 //
 //	∫_0^{y₁} f_k(y) (1 − e^ε/(1 + t/y)) dy + ∫_{y₂}^∞ f_k(y) (1 − e^{ε−t/2} (1 + t/y)^N) dy
 //
-// with y₁ = t/(e^{max(ε, t/k)} − 1); the branches of the maximum cross at
-// y = t/(e^{t/k} − 1). The second term is there for ε < t/2 only, and
-// y₂ = t/(e^{(t/2−ε)/N} − 1) if ε ≥ t/k, else y₁.
+// with y₁ = t/(e^{max(ε, t/k)} − 1); the branches of the maximum cross at y = t/(e^{t/k} − 1). The
+// second term is 0 for ε ≥ t/2; y₂ = t/(e^{(t/2−ε)/N} − 1) if ε ≥ t/k, else y₁.
 func stickRemoveGLM(eps, t, k float64) float64 {
 	n := k/2 - 1
 	y1 := t / math.Expm1(math.Max(eps, t/k))
@@ -101,12 +98,11 @@ func stickRemoveGLM(eps, t, k float64) float64 {
 	return sum
 }
 
-// replaceStick computes B(ε) of least squares for one ε and k: the
-// hockey-stick of Y ~ W₂(κ), κ = k + 1, against Y + diag(t, −t), which docs/theory/quadratic.md#qop.lsq/2 reduces to
+// replaceStick computes B(ε) of least squares for one ε and k: the hockey-stick of Y ~ W₂(κ), κ = k
+// + 1, against Y + diag(t, −t). With independent X₁, X₂ ~ χ²_κ, docs/theory/quadratic.md#qop.lsq/2
+// reduces it to
 //
-//	B(ε) = E_g K(t/g),   K(h) = ∫ c ((1−x²)^N − e^ε (1−(x+h)²)₊^N)₊ dx,   N = (κ−3)/2
-//
-// with g of the law of √(X₁X₂), X₁, X₂ ~ χ²_κ independent.
+//	B(ε) = E_g K(t/g),   K(h) = ∫ c ((1−x²)^N − e^ε (1−(x+h)²)₊^N)₊ dx,   N = (κ−3)/2,   g = √(X₁X₂)
 type replaceStick struct {
 	eps, k   float64
 	n        float64 // N
@@ -115,18 +111,18 @@ type replaceStick struct {
 	ith, cth float64 // e^{−ε/N}, 1 − e^{−ε/N}
 
 	rough        bool
-	lower, upper []meanPanel // of E_g where no edge is needed
+	lower, upper []meanPanel // of E_g if k > edgeDof
 }
 
 // meanPanel holds nodes g and weights of one panel of E_g.
 type meanPanel struct{ g, w [panel]float64 }
 
-// edgeDof is the k up to which E_g gets an edge at g = t/2, where K reaches 1
-// and has 2N + 2 = k bounded derivatives only.
+// edgeDof is the k up to which a panel of E_g ends at g = t/2, where K reaches 1 and has only 2N +
+// 2 = k bounded derivatives.
 const edgeDof = 12
 
-// newReplaceStick prepares B(ε). rough replaces E_g by five Gauss–Hermite nodes,
-// which is enough to compare one k with another.
+// newReplaceStick prepares B(ε). rough replaces E_g by five Gauss–Hermite nodes, which suffice to
+// compare one k with another.
 func newReplaceStick(eps, k float64, rough bool) *replaceStick {
 	b := &replaceStick{eps: eps, k: k, n: k/2 - 1, rough: rough}
 	b.norm = math.Exp(lgamma(b.n+1.5)-lgamma(b.n+1)) / math.SqrtPi
@@ -138,13 +134,12 @@ func newReplaceStick(eps, k float64, rough bool) *replaceStick {
 	return b
 }
 
-// panels returns nodes and weights of the density of g, from its mode down to
-// 0 and from its mode up; no panel holds the point edge of s = √g inside. In s
-// the density
+// panels returns nodes and weights of the density of g, from its mode down to 0 and from its mode
+// up; the point edge of s = √g is not inside a panel. The density in s,
 //
-//	2s · g^{κ−1} K₀(g) / (2^{κ−2} Γ(κ/2)²)
+//	2s · g^{κ−1} K₀(g) / (2^{κ−2} Γ(κ/2)²),
 //
-// has a standard deviation of about 0.5, its mode near √κ.
+// has its mode near √κ and a standard deviation of about 0.5.
 func (b *replaceStick) panels(edge float64) (lower, upper []meanPanel) {
 	kappa := b.k + 1
 	logc := 2*lgamma(kappa/2) + (kappa-2)*math.Ln2
@@ -172,7 +167,8 @@ func (b *replaceStick) panels(edge float64) (lower, upper []meanPanel) {
 		}
 		return side
 	}
-	return side(func(s float64) float64 { return s - math.Min(0.8, s/2) }), side(func(s float64) float64 { return s + 0.8 })
+	return side(func(s float64) float64 { return s - math.Min(0.8, s/2) }),
+		side(func(s float64) float64 { return s + 0.8 })
 }
 
 // minTail is a probability far below every δ that Budget.Check accepts.
@@ -182,8 +178,8 @@ const minTail = 1e-120
 func (b *replaceStick) at(t float64) float64 {
 	if b.rough {
 		mid, sum := math.Sqrt(b.k+1), 0.0
-		for _, q := range [][2]float64{{0, 8. / 15}, {1.3556262, 0.2220759}, {-1.3556262, 0.2220759}, {2.8569700, 0.0112574},
-			{-2.8569700, 0.0112574}} {
+		for _, q := range [][2]float64{{0, 8. / 15}, {1.3556262, 0.2220759}, {-1.3556262, 0.2220759},
+			{2.8569700, 0.0112574}, {-2.8569700, 0.0112574}} {
 			s := math.Max(mid+q[0]/2, 0.1)
 			sum += q[1] * b.kernel(t/(s*s))
 		}
@@ -211,15 +207,12 @@ func (b *replaceStick) at(t float64) float64 {
 	return math.Min(sum, 1)
 }
 
-// width returns the width of a panel of an angle that has its upper end there.
+// width returns the width of a panel with its upper end at angle.
 func (b *replaceStick) width(angle float64) float64 { return math.Min(b.unit, angle/2) }
 
-// kernel returns K(h). The positive part is on x > x*, with th = e^{ε/N}
-//
-//	th (1 − (x*+h)²) = 1 − x*²;
-//
-// on x > 1−h the subtracted term is 0. With x = cos θ there and x + h = cos ψ
-// below, the powers are smooth at both ends.
+// kernel returns K(h). The integrand is positive for x > x*, where e^{ε/N} (1 − (x*+h)²) = 1 − x*²;
+// for x > 1−h the subtracted term is 0. With x = cos θ there and x + h = cos ψ below, the powers
+// are smooth at both ends.
 func (b *replaceStick) kernel(h float64) float64 {
 	if h >= 2 {
 		return 1
@@ -243,12 +236,8 @@ func (b *replaceStick) kernel(h float64) float64 {
 	return b.norm * sum
 }
 
-// logBesselK0 returns log K₀(z), z > 0, to about 1e-14 relative:
-//
-//	K₀(z) = ∫_0^∞ e^{−z cosh u} du
-//
-// by the trapezoidal rule, which converges geometrically for this integrand,
-// and for large z by the first terms of its asymptotic series.
+// logBesselK0 returns log K₀(z), z > 0, K₀(z) = ∫_0^∞ e^{−z cosh u} du, to about 1e-14 relative: by
+// the trapezoidal rule, which converges geometrically, and for large z by its asymptotic series.
 func logBesselK0(z float64) float64 {
 	if z > 40 {
 		// √(π/2z) e^{−z} Σ_j Π_{i≤j} −(2i−1)²/(8iz); terms fall to 1e-17 first.

@@ -9,9 +9,8 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// split is one point of the search behind Theorem B with η > 0 (or a solver
-// stopped by its gap). Every split is valid; the search looks for the least
-// bound on the excess risk and sees public quantities only.
+// split is one point of the search behind Theorem B with η > 0. Every split is valid; the search
+// looks for the least bound on the excess risk and uses public quantities only.
 type split struct {
 	m                 float64
 	objective, output dp.Budget // (ε₁, δ₁), (ε₂, δ₂)
@@ -22,15 +21,17 @@ type split struct {
 	sigma, excessRisk float64
 }
 
-// inexact calibrates by Theorem B: it searches in logits of the shares of ε and
-// of δ and in log m with approximate laws from two starts, then computes the
-// constants of the best split with the exact ones.
+// inexact calibrates for η > 0 by docs/theory/quadratic.md#qop.inexact: it searches over logits of
+// the shares of ε and of δ and over log m with approximate laws from two starts, then computes the
+// constants of the best split with the exact laws.
 func (c *calibrator) inexact() error {
 	p := c.plan
 	best := split{excessRisk: math.Inf(1)}
-	start := c.degrees(dp.Budget{Epsilon: p.Budget.Epsilon * 0.7, Delta: p.Budget.Delta * 0.7})
+	start := c.candidates(dp.Budget{Epsilon: p.Budget.Epsilon * 0.7, Delta: p.Budget.Delta * 0.7})[0]
 	for _, first := range [][]float64{{0.5, 1.5, 1, 1, 0}, {-1, 0, 0, 0, 1}} {
-		x, _ := simplex(func(x []float64) float64 { return num.Log(c.evaluate(c.shares(x, start), true).excessRisk) }, first, 140)
+		x, _ := simplex(func(x []float64) float64 {
+			return num.Log(c.evaluate(c.shares(x, start), true).excessRisk)
+		}, first, 140)
 		if s := c.evaluate(c.shares(x, start), true); s.excessRisk < best.excessRisk {
 			best = s
 		}
@@ -51,9 +52,8 @@ func (c *calibrator) inexact() error {
 	return nil
 }
 
-// shares reads a point of the search: the logit of ε₁/ε, the logits of δ₁,
-// δ₂ and the low share against the high one, and log m/start. The parts add up
-// to at most the budget.
+// shares returns the split at a point of the search: the logit of ε₁/ε, the logits of δ₁, δ₂ and
+// the low share against the high one, and log m/start. The parts add up to at most the budget.
 func (c *calibrator) shares(x []float64, start float64) (s split) {
 	eps, delta := c.plan.Budget.Epsilon, c.plan.Budget.Delta
 	logistic := func(v float64) float64 { return 1 / (1 + math.Exp(-math.Max(-12, math.Min(12, v)))) }
@@ -70,9 +70,6 @@ func (c *calibrator) shares(x []float64, start float64) (s split) {
 	rest := (1 - d2) / (sum - w[1])
 	s.output = dp.Budget{Epsilon: e2 * eps, Delta: d2 * delta}
 	s.low, s.high = rest*w[2]*delta, rest*delta
-	if c.plan.Eta == 0 { // a gap without an anchor's error: no high term
-		s.low, s.high = s.low+s.high, 0
-	}
 	s.objective = dp.Budget{Epsilon: math.Min(math.Nextafter(eps-s.output.Epsilon, 0), mostEpsilon),
 		Delta: (delta - s.output.Delta - s.low - s.high) * (1 - 1e-12)}
 	d := float64(c.s.dim)
@@ -83,8 +80,8 @@ func (c *calibrator) shares(x []float64, start float64) (s split) {
 	return s
 }
 
-// evaluate computes t, α, b, R, σ̃ and the bound for the shares of s. rough uses
-// approximate laws, which is enough to compare.
+// evaluate computes t, α, b, R, σ̃ and the bound on the risk for the shares of s; +Inf means that
+// there is none. rough uses approximate laws, which suffice to compare.
 func (c *calibrator) evaluate(s split, rough bool) split {
 	p := c.plan
 	s.excessRisk = math.Inf(1)
@@ -100,8 +97,8 @@ func (c *calibrator) evaluate(s split, rough bool) split {
 	if !(s.t > 0) {
 		return s
 	}
-	// low = min(F(α+t), (1+e^{ε₁})F(α)), high = min(P(χ²_m > b−t), (1+e^{ε₁})P(χ²_m > b)):
-	// the one with the larger α is chosen by the approximate law.
+	// low = min(F(α+t), (1+e^{ε₁})F(α)), high = min(P(χ²_m > b−t), (1+e^{ε₁})P(χ²_m > b)).
+	// The approximate law chooses the term with the larger α.
 	twice := num.LogSumExp(0, s.objective.Epsilon)
 	once := num.Log(s.low)
 	shifted, unshifted := roughQuantile(d, s.m, once)-s.t, roughQuantile(d, s.m, once-twice)
@@ -119,24 +116,17 @@ func (c *calibrator) evaluate(s split, rough bool) split {
 	if s.cover, err = c.coverOf(s.t, s.m, rough); err != nil {
 		return s
 	}
-	s.reach = s.cover
-	if c.gap > 0 {
-		s.reach = math.Sqrt(2 * c.gap * s.t / (p.Constants.Smoothness * s.alpha))
-	}
-	if p.Eta > 0 {
-		s.b = safeScale * math.Min(
-			num.Chi2UpperQuantile(num.Log(s.high), s.m)+s.t,
-			num.Chi2UpperQuantile(num.Log(s.high)-twice, s.m))
-		s.reach += p.Eta * math.Sqrt(s.b/s.alpha) * safeScale
-	}
+	s.b = safeScale * math.Min(
+		num.Chi2UpperQuantile(num.Log(s.high), s.m)+s.t,
+		num.Chi2UpperQuantile(num.Log(s.high)-twice, s.m))
+	s.reach = s.cover + p.Eta*math.Sqrt(s.b/s.alpha)*safeScale
 	sigma, err := dp.GaussianSigma(s.output, 2*s.reach*safeScale)
 	if err != nil {
 		return s
 	}
 	s.sigma = sigma
 	s.excessRisk = p.Constants.Smoothness*s.m/s.t/2*square(cmp.Or(p.Radius, 1)+p.Eta) +
-		math.Max(float64(p.Records), 1)*p.Constants.Smoothness*d/2*square(sigma) +
-		c.lipschitz*math.Sqrt(d)*sigma + c.gap
+		math.Max(float64(p.Records), 1)*p.Constants.Smoothness*d/2*square(sigma)
 	return s
 }
 

@@ -33,7 +33,8 @@ func TestTheoremB(t *testing.T) {
 			law := randmat.MinEigenvalueLaw{Dim: 4, Dof: p.Degrees}
 			both := 1 + math.Exp(p.Objective.Epsilon)
 			require.LessOrEqual(t, math.Min(law.CDF(p.Alpha+p.Ratio), both*law.CDF(p.Alpha)), p.MinEigDelta)
-			require.LessOrEqual(t, math.Min(num.Chi2SF(p.MaxEig-p.Ratio, p.Degrees), both*num.Chi2SF(p.MaxEig, p.Degrees)), p.MaxEigDelta)
+			require.LessOrEqual(t, math.Min(num.Chi2SF(p.MaxEig-p.Ratio, p.Degrees), both*num.Chi2SF(p.MaxEig, p.Degrees)),
+				p.MaxEigDelta)
 			require.GreaterOrEqual(t, p.Reach, p.Cover+eta*math.Sqrt(p.MaxEig/p.Alpha))
 			c := &calibrator{s: setting{dim: 4, rank: 1, structure: s, relation: dp.Replace}}
 			at := c.largest(p.Objective, p.Degrees).t
@@ -105,7 +106,8 @@ func TestInexactIsRoundedUp(t *testing.T) {
 		require.LessOrEqual(t, high.Cmp(rational(p.MaxEigDelta)), 0, "b = %v is too small, %s", p.MaxEig, at)
 		reach := testkit.Add(rational(p.Cover), testkit.Mul(rational(p.Eta), testkit.Sqrt(testkit.Quo(b, alpha))))
 		require.GreaterOrEqual(t, rational(p.Reach).Cmp(reach), 0, "R = %v is too small, %s", p.Reach, at)
-		require.LessOrEqual(t, rational(p.Reach).Cmp(testkit.Mul(reach, rational(1+1e-6))), 0, "R = %v is too large, %s", p.Reach, at)
+		require.LessOrEqual(t, rational(p.Reach).Cmp(testkit.Mul(reach, rational(1+1e-6))), 0, "R = %v is too large, %s",
+			p.Reach, at)
 		consistent(t, p, at)
 	}
 }

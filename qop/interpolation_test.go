@@ -17,7 +17,8 @@ import (
 
 // TestRules checks what each rule makes of each kind of record.
 func TestRules(t *testing.T) {
-	data, err := erm.NewData([][]float64{{1, 0}, {0, 1}, {0.5, 0.5}, {1, 0}}, []float64{2, 0, 1.4, 0.1}, loss.Bounds{Row: 1, Label: 2})
+	data, err := erm.NewData([][]float64{{1, 0}, {0, 1}, {0.5, 0.5}, {1, 0}}, []float64{2, 0, 1.4, 0.1},
+		loss.Bounds{Row: 1, Label: 2})
 	require.NoError(t, err)
 	center := []float64{2, 3} // predictions 2, 3 (beyond the bound on labels), 2.5 (too), 2
 	type pair [2]float64      // norm and label: Data keeps an order of its own
@@ -35,8 +36,10 @@ func TestRules(t *testing.T) {
 	require.ElementsMatch(t, []pair{{1, 2}, {0, 0}, {0, 0}, {0, 0}}, labels(Drop{Tolerance: 0.2}, loss.Squared{}, center))
 	require.ElementsMatch(t, []pair{{1, 2}, {1, 0}, {half, 1.4}, {1, 0.1}}, labels(Trust{}, loss.Squared{}, center))
 	close := []float64{1, 0.5} // predictions 1, 0.5, 0.75, 1
-	require.ElementsMatch(t, []pair{{1, 1}, {1, 0.5}, {half, 0.75}, {1, 1}}, labels(Relabel{}, loss.Huber{Delta: 1}, close))
-	require.ElementsMatch(t, []pair{{0, 0}, {1, 0.5}, {half, 0.75}, {0, 0}}, labels(Drop{Tolerance: 0.7}, loss.Huber{Delta: 1}, close))
+	require.ElementsMatch(t, []pair{{1, 1}, {1, 0.5}, {half, 0.75}, {1, 1}}, labels(Relabel{}, loss.Huber{Delta: 1},
+		close))
+	require.ElementsMatch(t, []pair{{0, 0}, {1, 0.5}, {half, 0.75}, {0, 0}}, labels(Drop{Tolerance: 0.7},
+		loss.Huber{Delta: 1}, close))
 
 	// After either rule every gradient vanishes at the anchor.
 	rapid.Check(t, func(t *rapid.T) {
@@ -110,8 +113,8 @@ func TestForeignRecord(t *testing.T) {
 	require.NotEqual(t, release(Trust{}, 20), release(Trust{}, -20))
 }
 
-// TestHostileRecords: no record, however hostile, moves θ̂ from the anchor where the rule holds, r = 0
-// and the anchor is in C.
+// TestHostileRecords: no record, however hostile, moves θ̂ from the anchor where the rule holds, r
+// = 0 and the anchor is in C.
 func TestHostileRecords(t *testing.T) {
 	hostile := []float64{0, 1, -1, 1e308, -1e308, math.Inf(1), math.NaN(), 1e-308}
 	center := []float64{0.5, -0.3, 0.2}
@@ -125,7 +128,8 @@ func TestHostileRecords(t *testing.T) {
 				require.NoError(t, err)
 				p := &erm.Problem{Data: data, Loss: l, Set: prox.Box{Lo: -1, Hi: 1}}
 				if plan == nil {
-					plan, err = (&Mechanism{Center: center, Interpolation: rule, Relation: dp.AddRemove, Trace: func(t erm.Trace) { tr = t }}).Plan(p,
+					plan, err = (&Mechanism{Center: center, Interpolation: rule, Relation: dp.AddRemove,
+						Trace: func(t erm.Trace) { tr = t }}).Plan(p,
 						budget)
 					require.NoError(t, err)
 				}
@@ -137,19 +141,23 @@ func TestHostileRecords(t *testing.T) {
 	}
 }
 
-// TestTrust refuses losses whose gradient vanishes nowhere, also behind pointers and wrappers, and no other.
+// TestTrust refuses losses whose gradient vanishes nowhere, also behind pointers and wrappers, and
+// no other.
 func TestTrust(t *testing.T) {
 	for _, l := range []loss.Loss{
 		loss.Logistic{}, &loss.Logistic{}, loss.RootHinge{Width: 1}, loss.Multinomial{Classes: 3},
 		loss.Clipped{Loss: loss.Logistic{}, Threshold: 0.5}, &loss.Clipped{Loss: loss.RootHinge{Width: 1}, Threshold: 0.5},
-		loss.Moreau{Loss: loss.Logistic{}, Beta: 1}, loss.Moreau{Loss: loss.Clipped{Loss: &loss.Logistic{}, Threshold: 0.5}, Beta: 1},
+		loss.Moreau{Loss: loss.Logistic{}, Beta: 1}, loss.Moreau{Loss: loss.Clipped{Loss: &loss.Logistic{}, Threshold: 0.5},
+			Beta: 1},
 	} {
 		require.ErrorIs(t, Trust{}.admits(l), dp.ErrCondition, "%T", l)
 	}
 	for _, l := range []loss.Loss{
-		loss.Squared{}, loss.Huber{Delta: 1}, loss.PseudoHuber{Delta: 1}, loss.LogCosh{Delta: 1}, loss.SmoothedHinge{Gamma: 1},
+		loss.Squared{}, loss.Huber{Delta: 1}, loss.PseudoHuber{Delta: 1}, loss.LogCosh{Delta: 1},
+		loss.SmoothedHinge{Gamma: 1},
 		loss.SoftClipped{Threshold: 1},
-		loss.Moreau{Loss: loss.Hinge{}, Beta: 1}, loss.Clipped{Loss: loss.Squared{}, Threshold: 1}, bowl{[]float64{1}}, mine{loss.Squared{}},
+		loss.Moreau{Loss: loss.Hinge{}, Beta: 1}, loss.Clipped{Loss: loss.Squared{}, Threshold: 1}, bowl{[]float64{1}},
+		mine{loss.Squared{}},
 	} {
 		require.NoError(t, Trust{}.admits(l), "%T", l)
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/privopt/privopt/randmat"
 )
 
-// table bounds log F from above, F the distribution function of λ_min(W_d(m)), on [lo, hi]: the normal
-// score Φ⁻¹(F), nearly a line against log x, is a polynomial through Chebyshev nodes in log x, and
-// margin covers ten times the largest misfit at points that are no nodes.
+// table bounds log F from above on [lo, hi], F the distribution function of λ_min(W_d(m)). The
+// normal score Φ⁻¹(F), nearly a line against log x, is interpolated by a polynomial at Chebyshev
+// nodes in log x; margin is ten times the largest misfit at points between nodes.
 type table struct {
 	lo, hi float64
 	a, b   float64   // log lo, log hi
@@ -18,24 +18,24 @@ type table struct {
 }
 
 const (
-	// leastMargin of a table: what randmat says of its own error.
+	// leastMargin of a table covers the error of randmat.
 	leastMargin = 1e-6
-	// fineMisfit of one polynomial in log F ends the search: that of the next has about twice the digits.
+	// fineMisfit of a polynomial in log F ends the search: the next one has about twice the digits.
 	fineMisfit = 1e-3
-	// mostNodes of a table, all of which are evaluations of the exact law.
+	// mostNodes of a table bounds the number of evaluations of the exact law.
 	mostNodes = 129
 )
 
-// newTable tabulates the law of W_d(m) from where F is negligible beside e^logp, or no longer
-// known exactly, up to the bulk of the law. A poor place or too few nodes
-// cost utility and never privacy.
+// newTable tabulates the law of λ_min(W_d(m)) up to its bulk from a point where F is negligible
+// beside e^logp, or no longer known exactly. A poor interval or too few nodes cost utility and
+// never privacy.
 func newTable(d int, m, logp float64) *table {
 	dim := float64(d)
 	law := randmat.MinEigenvalueLaw{Dim: d, Dof: m}
 	logF := law.LogCDF
 	bottom, top := logp-18, math.Log(bulk)
 	switch {
-	case logp < exactLog+20: // a proved bound, smooth up to where it says nothing
+	case logp < exactLog+20: // a proved bound, smooth up to the point where it is 1
 		logF = func(x float64) float64 { return randmat.EdelmanLogCDF(d, m, x) }
 		top = -2
 	case bottom < exactLog:
@@ -51,8 +51,8 @@ func newTable(d int, m, logp float64) *table {
 	return t
 }
 
-// fit doubles the number of intervals between nodes until the polynomial predicts the
-// values at the new ones, which it is then run through, and sets margin.
+// fit doubles the number of intervals between nodes until the polynomial predicts the values at the
+// new nodes, interpolates all of them, and sets margin.
 func (t *table) fit(logF func(x float64) float64) {
 	at := func(i, n int) float64 { return math.Exp(t.place(math.Cos(math.Pi * float64(i) / float64(n)))) }
 	n := 8
@@ -103,12 +103,12 @@ func (t *table) interpolate(v []float64) {
 	t.coef[n] /= 2
 }
 
-// normalScore returns Φ⁻¹(e^logp), and where that leaves the range of float64 what logCDF below inverts.
+// normalScore returns Φ⁻¹(e^logp), for probabilities clamped to the range of float64.
 func normalScore(logp float64) float64 {
 	return num.NormalQuantile(math.Min(math.Max(math.Exp(logp), 0x1p-1022), 1-0x1p-53))
 }
 
-// logCDF returns a bound of log F(x): by Clenshaw's recursion in [lo, hi], that of lo below,
+// logCDF returns a bound on log F(x): by Clenshaw's recursion in [lo, hi], the bound at lo below,
 // and 0 above.
 func (t *table) logCDF(x float64) float64 {
 	if x > t.hi {
@@ -122,19 +122,18 @@ func (t *table) logCDF(x float64) float64 {
 	return math.Min(num.LogPhi(t.coef[0]+u/2*c1-c2)+t.margin, 0)
 }
 
-// exactLog is the log probability down to which randmat knows F exactly, with
-// room for where its bounds set in.
+// exactLog is a log probability down to which randmat computes F by its chain, not by a bound.
 const exactLog = -75
 
-// quantile returns x with log F(x) close to logp, by a few secant steps of the normal score against
-// log x. It only places a table, so that 1 % is enough.
+// quantile returns x with log F(x) close to logp, by secant steps of the normal score against log
+// x. It only places a table, for which 1 % is enough.
 func quantile(logF func(x float64) float64, guess, logp float64) float64 {
 	goal := normalScore(logp)
 	u, last, flast := num.Log(guess), 0.0, math.NaN()
 	slope := 1.0
 	for range 40 {
 		f := normalScore(logF(math.Exp(u))) - goal
-		if s := (f - flast) / (u - last); s > 0 && !math.IsInf(s, 1) { // no NaN
+		if s := (f - flast) / (u - last); s > 0 && !math.IsInf(s, 1) { // false for NaN
 			slope = s
 		}
 		step := math.Max(-4, math.Min(4, -f/slope))
@@ -147,22 +146,18 @@ func quantile(logF func(x float64) float64, guess, logp float64) float64 {
 	return math.Exp(u)
 }
 
-// ends returns the interval outside of which logCDF only bounds log F.
+// ends returns the interval of the table, outside of which logCDF is a crude bound.
 func (t *table) ends() (lo, hi float64) { return t.lo, t.hi }
 
-// minLaw is log F and where it is known.
+// minLaw is log F and the interval on which it is known.
 type minLaw interface {
 	logCDF(x float64) float64
 	ends() (lo, hi float64)
 }
 
-// roughLaw approximates the law of λ_min(W_d(m)) in a microsecond. It chooses m;
-// nothing private depends on it.
-//
-//	log λ_min ≈ ν − τ·TW
-//
-// for a variable TW of the Tracy–Widom law, which is nearly a shifted gamma
-// variable, and whose upper tail is exp(−(2/3)s^{3/2})/(4√π s^{3/2}).
+// roughLaw approximates the law of λ_min(W_d(m)) in a microsecond, to choose m; privacy does not
+// depend on it. It is log λ_min ≈ ν − τ·TW with the Tracy–Widom variable TW, nearly a shifted gamma
+// variable, whose upper tail is exp(−(2/3)s^{3/2})/(4√π s^{3/2}).
 type roughLaw struct{ nu, tau float64 }
 
 func newRoughLaw(d, m float64) roughLaw {
@@ -203,8 +198,8 @@ func newRoughRange(d, m, logp float64) roughRange {
 
 func (r roughRange) ends() (lo, hi float64) { return r.lo, math.Max(r.hi, 1.01*r.lo) }
 
-// roughQuantile approximates the quantile of log probability logp of
-// λ_min(W_d(m)), to choose m and to place tables.
+// roughQuantile approximates the quantile of log probability logp of λ_min(W_d(m)), to choose m and
+// to place tables.
 func roughQuantile(d, m, logp float64) float64 {
 	if d < 1.5 {
 		return num.Chi2Quantile(logp, m)
@@ -217,17 +212,16 @@ func roughQuantile(d, m, logp float64) float64 {
 	return math.Max(math.Exp(r.nu-r.tau*s), edelmanQuantile(d, m, logp))
 }
 
-// edelmanQuantile bounds that quantile from below, by F(x) ≤ D·γ(k/2, x/2): sharp near 0, within 7 % in two and 16 % in five
-// dimensions for log probabilities below −3, where roughQuantile may be too large by a factor of 5 for small k.
+// edelmanQuantile bounds this quantile from below, by F(x) ≤ D·γ(k/2, x/2). The bound is sharp near
+// 0, and within 7 % in two and 16 % in five dimensions for log probabilities below −3, where
+// roughQuantile alone would be too large by a factor of up to 5 for small k.
 func edelmanQuantile(d, m, logp float64) float64 {
 	k := m - d + 1
 	return 2 * num.GammaInvLogP(k/2, math.Min(logp-logEdelman(d, m)-lgamma(k/2), -1e-9))
 }
 
-// logEdelman returns log D of the bound F(x) ≤ D·γ(k/2, x/2), γ the lower
-// incomplete gamma function, k = m − d + 1:
-//
-//	log D = log d + log Γ(3/2) + log Γ((m+1)/2) − log Γ(d/2+1) − log Γ(k/2) − log Γ((k+1)/2)
+// logEdelman returns log D of the bound F(x) ≤ D·γ(k/2, x/2), γ the lower incomplete gamma
+// function, k = m − d + 1: docs/theory/numerics.md#numerics.eigenlaw
 func logEdelman(d, m float64) float64 {
 	k := m - d + 1
 	return num.Log(d) + lgamma(1.5) + lgamma((m+1)/2) - lgamma(d/2+1) - lgamma(k/2) - lgamma((k+1)/2)

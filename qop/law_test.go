@@ -9,8 +9,8 @@ import (
 	"github.com/privopt/privopt/randmat"
 )
 
-// TestLawTable: the table is never below the law it stands for, and above it by its margin at most, which is
-// small; F counts as 1 above and as F(lo) below.
+// TestLawTable: the table is never below the law it stands for, and above it by its margin at most,
+// which is small; F counts as 1 above and as F(lo) below.
 func TestLawTable(t *testing.T) {
 	for _, c := range []struct {
 		d       int

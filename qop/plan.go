@@ -19,8 +19,8 @@ import (
 	"github.com/privopt/privopt/randmat"
 )
 
-// Params are the numbers of a Plan, a copy. They are public and say all that is
-// needed to repeat a release but for its random bits and the records.
+// Params are the numbers of a Plan, a copy. They are public. Together with the records and the
+// random bits they determine a release.
 type Params struct {
 	Theorem     string         `json:"theorem"` // identifier, tabled in the package comment
 	Relation    dp.Relation    `json:"relation"`
@@ -40,8 +40,7 @@ type Params struct {
 	Curvature float64 `json:"curvature"`           // σ²m, the mean curvature added per direction
 	Threshold float64 `json:"threshold,omitempty"` // a, where the closed form is used, else 0
 
-	// The covered release: θ̂ within Cover of the minimizer, rounded to multiples of
-	// Grid, plus integer noise.
+	// The release: θ̂ within Cover of the minimizer, rounded to multiples of Grid, plus integer noise.
 	Objective   dp.Budget `json:"objective"`   // (ε₁, δ₁)
 	Output      dp.Budget `json:"output"`      // (ε₂, δ₂)
 	Cover       float64   `json:"cover"`       // R_s
@@ -57,19 +56,15 @@ type Params struct {
 	MinEigDelta float64 `json:"low,omitempty"`   // the shares of δ of both;
 	MaxEigDelta float64 `json:"high,omitempty"`  // δ₁ + δ₂ + MinEigDelta + MaxEigDelta ≤ δ
 
-	// ExcessBound bounds the expected excess empirical risk, a sum over the
-	// records, against the best θ₀ with ‖θ₀−θ*‖₂ ≤ Radius:
-	//
-	//	σ²m(D+η)²/2 + nLdσ̃²/2   (exact anchor and solve: σ²mD²/2)
-	//
-	// A G-Lipschitz regularizer adds at most G√d·σ̃. The term with n is left out
-	// where Records is not stated. +Inf where Radius is not stated.
+	// ExcessBound bounds the expected excess empirical risk, a sum over the records, over the best θ₀
+	// with ‖θ₀−θ*‖₂ ≤ Radius by σ²m(D+η)²/2 + nLdσ̃²/2. A G-Lipschitz regularizer adds at most G√d·σ̃.
+	// The term with n is missing if Records is 0. +Inf without a Radius.
 	ExcessBound float64 `json:"-"`
 }
 
-// Plan is a calibrated Mechanism: how much curvature, and what it costs. It has no
-// exported field, is made of public quantities alone and may be published. It
-// serves any number of fits, also at once, each of which spends its budget once.
+// Plan is a calibrated Mechanism: the curvature and its cost. It has no exported field, contains
+// only public quantities and may be published. It serves any number of fits, also concurrent ones,
+// each of which spends its budget once.
 type Plan struct {
 	params Params
 	public erm.Public
@@ -83,7 +78,7 @@ type Plan struct {
 
 var _ dp.Plan = (*Plan)(nil)
 
-// stepParams is where an audit replaces the numbers that the noise of a fit is drawn by.
+// stepParams lets an audit replace the numbers that the noise of a fit is drawn with.
 var stepParams = fault.NewStep[Params](fault.QuadraticParams)
 
 // made reports whether a calibration made pl.
@@ -97,8 +92,8 @@ func (pl *Plan) Params() Params {
 	return pl.params
 }
 
-// Traced returns a copy of the plan whose fits call trace at the end of every solve.
-// Not private: what it receives is a function of the records.
+// Traced returns a copy of the plan whose fits call trace at the end of every solve. Not private:
+// the argument of trace is a function of the records.
 func (pl *Plan) Traced(trace func(erm.Trace)) *Plan {
 	if !pl.made() {
 		return pl
@@ -108,7 +103,7 @@ func (pl *Plan) Traced(trace func(erm.Trace)) *Plan {
 	return &traced
 }
 
-// Certificate states what one release costs, from the secure source.
+// Certificate returns the cost of one release from the secure source.
 func (pl *Plan) Certificate() dp.Certificate {
 	if !pl.made() {
 		return dp.Certificate{}
@@ -127,30 +122,27 @@ func (pl *Plan) String() string {
 	p := pl.params
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors by %s. ", p.Budget, p.Relation, p.Theorem)
-	fmt.Fprintf(&b, "The risk is minimized with a random curvature around a public anchor: %.4g times a Wishart matrix of %v degrees of "+
-		"freedom, %.4g in the mean; ", p.Sigma2, p.Degrees, p.Curvature)
-	fmt.Fprintf(&b, "the minimizer gets noise of standard deviation %.4g a coordinate, in steps of %.3g.", p.OutputSigma, p.Grid)
+	fmt.Fprintf(&b, "The risk is minimized with a random curvature around a public anchor: %.4g times a Wishart matrix "+
+		"of %v degrees of freedom, %.4g in the mean; ", p.Sigma2, p.Degrees, p.Curvature)
+	fmt.Fprintf(&b, "the minimizer gets noise of standard deviation %.4g a coordinate, in steps of %.3g.",
+		p.OutputSigma, p.Grid)
 	if !math.IsInf(p.ExcessBound, 1) {
-		fmt.Fprintf(&b, " The expected excess risk is at most %.4g against any solution within %.4g of the anchor.", p.ExcessBound, p.Radius)
+		fmt.Fprintf(&b, " The expected excess risk is at most %.4g against any solution within %.4g of the anchor.",
+			p.ExcessBound, p.Radius)
 	}
 	return b.String()
 }
 
-// Fit makes the records of p interpolate, draws W, solves p and releases its
-// minimizer:
+// Fit applies the interpolation rule to the records of p, draws W, and releases the minimizer:
 //
 //	W ~ W_d(m)
 //	θ̂ ≈ argmin F(θ) + (σ²/2)(θ−θ̃)'W(θ−θ̃) + r(θ) over C,   ‖θ̂ − argmin‖ ≤ R_s
 //	θ = P_C(g·(round(θ̂/g) + round(ν/g))),  ν ~ N(0, σ̃²I)
 //
-// The plan must come from a Mechanism with an anchor. p must have its dimension, a
-// loss, bounds, regularizer and set whose constants are no worse, and no more than
-// MaxRecords records.
-//
-// src feeds the noise; nil means a secure one, anything else adds the assumption
-// dp.CallerSource. Equal sources give equal results. Each call spends the budget
-// once. The error is about public facts, or is ctx.Err(): nothing is withheld for
-// a reason that reads records.
+// The plan must come from a Mechanism with an anchor. p must have the dimension of the plan, a
+// loss, bounds, regularizer and set whose constants are no worse, and at most MaxRecords records.
+// src is that of [Mechanism.Fit]. Each call spends the budget once. The error is about public
+// facts, or is ctx.Err(): no event that depends on records withholds a release.
 func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 	if !pl.made() || pl.rule == nil {
 		return nil, fmt.Errorf("%w: the plan was not made by Mechanism.Plan, so it has no anchor or no noise", ErrMechanism)
@@ -192,20 +184,20 @@ func (pl *Plan) run(ctx context.Context, p *erm.Problem, reach float64, src rand
 	return rel, err
 }
 
-// draw draws Q = σ²W, and reports whether its spectrum lies within the bounds that
-// Cover was fixed for.
+// draw draws Q = σ²W and reports whether the spectrum lies within the bounds that Cover was fixed
+// for.
 func (pl *Plan) draw(quad *mat.SymDense, src rand.Source) (erm.Perturbation, bool) {
 	p := pl.params
 	if err := randmat.Wishart(quad, p.Degrees, src); err != nil {
-		panic(err) // the calibration checked Dim and M
+		panic(err) // the calibration checked Dim and Degrees
 	}
 	trace := mat.Trace(quad)
 	quad.ScaleSym(p.Sigma2, quad)
 	q := erm.Perturbation{
 		Center: pl.center, Quad: quad, LinearError: pl.per.LinearError,
 		QuadError: p.Sigma2 * randmat.WishartError(p.Dim, trace),
-		// Proved, of the matrix that is used.
-		MinEig: randmat.MinEigAbove(quad, math.Max(p.Sigma2*usualEig(p.Dim, p.Degrees), pl.per.MinEig*(1+0x1p-7)+pl.per.QuadError*2)),
+		MinEig: randmat.MinEigAbove(quad, math.Max(p.Sigma2*usualEig(p.Dim, p.Degrees),
+			pl.per.MinEig*(1+0x1p-7)+pl.per.QuadError*2)),
 	}
 	if p.Structure != loss.LSQ {
 		q.MaxEig = randmat.MaxEig(quad)
@@ -213,7 +205,8 @@ func (pl *Plan) draw(quad *mat.SymDense, src rand.Source) (erm.Perturbation, boo
 	return q, q.MinEig-q.QuadError >= pl.per.MinEig && p.Sigma2*trace <= pl.per.MaxEig
 }
 
-// admit refuses a problem that the plan was not made for, and returns a bound on the norm of its minimizer.
+// admit refuses a problem that the plan was not made for, and returns a bound on the norm of its
+// minimizer.
 func (pl *Plan) admit(p *erm.Problem, q erm.Public) (reach float64, err error) {
 	if err := pl.rule.admits(p.Loss); err != nil {
 		return 0, err
@@ -228,19 +221,22 @@ func (pl *Plan) admit(p *erm.Problem, q erm.Public) (reach float64, err error) {
 	case q.MaxRecords > want.MaxRecords:
 		return refuse("the problem is for at most %d records, the plan for %d", q.MaxRecords, want.MaxRecords)
 	case !(has.Smoothness > 0 && has.Smoothness <= want.Constants.Smoothness):
-		return refuse("the problem has Smoothness = %v, the plan is for at most %v", has.Smoothness, want.Constants.Smoothness)
+		return refuse("the problem has Smoothness = %v, the plan is for at most %v", has.Smoothness,
+			want.Constants.Smoothness)
 	case d > 1 && (has.Structure < loss.LSQ || has.Structure > want.Structure):
 		return refuse("the loss is %v, the plan is for %v", has.Structure, want.Structure)
 	case d == 1 && has.Structure != loss.LSQ && want.Structure == loss.LSQ:
 		return refuse("the loss is %v, the plan is for %v", has.Structure, want.Structure)
-	case has.Structure >= loss.FixedRange && want.Structure >= loss.FixedRange && (has.Rank < 1 || min(has.Rank, d) > want.Constants.Rank):
+	case has.Structure >= loss.FixedRange && want.Structure >= loss.FixedRange &&
+		(has.Rank < 1 || min(has.Rank, d) > want.Constants.Rank):
 		return refuse("the loss has Rank = %d, the plan is for at most %d", has.Rank, want.Constants.Rank)
 	}
 	q = interpolated(q, pl.per.Center, want.Eta)
 	per := pl.per
 	per.CenterSlope = pl.slope(q)
 	if floor := q.Floor(per); !(floor <= want.Cover) {
-		return refuse("float64 is sure to reach the minimizer of the problem within %v only, the plan needs Cover = %v", floor, want.Cover)
+		return refuse("float64 is sure to reach the minimizer of the problem within %v only, the plan needs Cover = %v",
+			floor, want.Cover)
 	}
 	for _, a := range q.Assumptions {
 		if !slices.Contains(pl.cert.Assumptions, a) {
@@ -267,9 +263,9 @@ func give(s *mat.SymDense) {
 	squares.Put(s)
 }
 
-// usualEig returns what λ_min(W_d(m)) exceeds almost always, by its approximate
-// law: there one factorization proves a modulus within a small factor of the
-// best. Nothing depends on its accuracy.
+// usualEig returns a bound that λ_min(W_d(m)) exceeds almost always, by its approximate law. One
+// factorization proves the bound, which is within a small factor of λ_min. Nothing depends on its
+// accuracy.
 func usualEig(d int, m float64) float64 {
 	law := newRoughLaw(float64(d), m)
 	return math.Exp(law.nu - 2*law.tau) // λ_min ≈ exp(ν − τTW₁), P(TW₁ > 2) ≈ 1 %

@@ -109,7 +109,8 @@ func TestFitWhiteBox(t *testing.T) {
 // claimed budget, from a point within R of an independent solution.
 func TestFit(t *testing.T) {
 	for name, l := range map[string]loss.Loss{
-		"squared": loss.Squared{}, "huber": loss.Huber{Delta: 0.5}, "smoothed hinge": loss.SmoothedHinge{Gamma: 0.5}, "general": nil,
+		"squared": loss.Squared{}, "huber": loss.Huber{Delta: 0.5}, "smoothed hinge": loss.SmoothedHinge{Gamma: 0.5},
+		"general": nil,
 	} {
 		for _, rule := range []Interpolation{Relabel{}, Drop{Tolerance: 0.5}, Trust{}} {
 			for _, relation := range []dp.Relation{0, dp.AddRemove} {
@@ -123,8 +124,9 @@ func TestFit(t *testing.T) {
 					case name == "squared":
 					case name == "smoothed hinge" && !testkit.Long(), name == "huber" && rule != (Trust{}) && !testkit.Long():
 						continue
-					case name == "general" && (kind != "groups" || relation != 0), name != "general" && kind != "ℓ1 box", rule != (Trust{}) &&
-						name == "general",
+					case name == "general" && (kind != "groups" || relation != 0), name != "general" && kind != "ℓ1 box",
+						rule != (Trust{}) &&
+							name == "general",
 						relation == 0 && rule != (Trust{}):
 						continue
 					}
@@ -216,7 +218,8 @@ func minimizer(t *testing.T, p *erm.Problem, drawn erm.Perturbation) []float64 {
 	if p.Set != nil {
 		q.H = p.Set
 	}
-	res, err := splitting.Solve(t.Context(), q, make([]float64, len(drawn.Center)), &splitting.Settings{Tolerance: 1e-7 * drawn.MinEig},
+	res, err := splitting.Solve(t.Context(), q, make([]float64, len(drawn.Center)),
+		&splitting.Settings{Tolerance: 1e-7 * drawn.MinEig},
 		&splitting.DavisYin{})
 	require.NoError(t, err)
 	return res.X
@@ -236,7 +239,8 @@ func (l bowl) Grad(dst, theta, a []float64, _ float64) {
 }
 
 func (l bowl) Constants(b loss.Bounds, radius float64) loss.Constants {
-	return loss.Constants{Lipschitz: b.Row * b.Row * (radius + norm(l.center)), Smoothness: b.Row * b.Row, Rank: len(l.center),
+	return loss.Constants{Lipschitz: b.Row * b.Row * (radius + norm(l.center)), Smoothness: b.Row * b.Row,
+		Rank:      len(l.center),
 		Structure: loss.General}
 }
 
@@ -305,7 +309,8 @@ func TestEvent(t *testing.T) {
 		{func(p *Params, _ *erm.PublicPerturbation) { p.Sigma2 /= 1e6 }, false},
 	} {
 		traces := 0
-		plan, err := (&Mechanism{Center: center, Interpolation: Relabel{}, Trace: func(erm.Trace) { traces++ }}).Plan(p, budget)
+		plan, err := (&Mechanism{Center: center, Interpolation: Relabel{}, Trace: func(erm.Trace) { traces++ }}).Plan(p,
+			budget)
 		require.NoError(t, err)
 		c.edit(&plan.params, &plan.per)
 		var k []int64
@@ -337,13 +342,14 @@ func TestFitEndsEarly(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestNothingIsWithheld: whatever the solver does, a release follows: here its methods are skipped and
-// refinement or descent ends within R.
+// TestNothingIsWithheld: whatever the solver does, a release follows: here its methods are skipped
+// and refinement or descent ends within R.
 func TestNothingIsWithheld(t *testing.T) {
 	for _, l := range []loss.Loss{loss.Squared{}, loss.Huber{Delta: 0.5}} {
 		p, center := planted(t, 60, 3, l)
 		var tr erm.Trace
-		plan, err := (&Mechanism{Center: center, Interpolation: Relabel{}, Trace: func(t erm.Trace) { tr = t }}).Plan(p, budget)
+		plan, err := (&Mechanism{Center: center, Interpolation: Relabel{}, Trace: func(t erm.Trace) { tr = t }}).Plan(p,
+			budget)
 		require.NoError(t, err)
 		for stage := range 3 {
 			ctx := fault.With(t.Context(), fault.Stage, func(int) int { return stage })
@@ -420,7 +426,8 @@ func TestNothingPrintsNoise(t *testing.T) {
 	var log strings.Builder
 	show := func(v any) { log.WriteString(testkit.Everything(v)) }
 	p, center := planted(t, 30, 3, loss.Squared{})
-	plan, err := (&Mechanism{Center: center, Interpolation: Trust{}, Trace: func(tr erm.Trace) { show(tr.Iterations) }}).Plan(p, budget)
+	plan, err := (&Mechanism{Center: center, Interpolation: Trust{},
+		Trace: func(tr erm.Trace) { show(tr.Iterations) }}).Plan(p, budget)
 	require.NoError(t, err)
 	var s testkit.Spy
 	var w mat.Matrix

@@ -1,101 +1,72 @@
-// Package qop is quadratic objective perturbation: it releases the minimizer of
-// a regularized empirical risk to which a random curvature around a public
-// anchor θ̃ was added,
+// Package qop is quadratic objective perturbation: it releases the minimizer of a regularized
+// empirical risk to which a random curvature around a public anchor θ̃ was added,
 //
 //	J(θ) = Σᵢ ℓ(θ;aᵢ,bᵢ) + r(θ) + (σ²/2)(θ−θ̃)'W(θ−θ̃)   over θ ∈ C,
 //
-// with a Wishart matrix W = GG', G d×m standard normal [CC26].
+// with a Wishart matrix W = GG', G d×m standard normal [CC26]. Call [Mechanism.Fit]:
 //
-// A program:
-//
-//	p := &erm.Problem{Data: data, Loss: loss.Squared{}, Reg: prox.L1{Weight: 30}, Set: prox.Box{Lo: -1, Hi: 1}}
+//	box := prox.Box{Lo: -1, Hi: 1}
+//	p := &erm.Problem{Data: data, Loss: loss.Squared{}, Reg: prox.L1{Weight: 30}, Set: box}
 //	m := &qop.Mechanism{
 //		Center:        []float64{1, -2},  // θ̃, public
-//		Interpolation: qop.Relabel{},     // what is done to records that θ̃ does not fit
+//		Interpolation: qop.Relabel{},     // the rule for records that θ̃ does not fit
 //	}
 //	rel, err := m.Fit(ctx, p, dp.Budget{Epsilon: 1, Delta: 1e-6}, nil)
 //
 // # When it is meaningful, and when the anchor is the better answer
 //
-// The privacy of QOP rests on interpolation: one public point θ* at which the
-// gradient of every record that could occur vanishes. Then the noise does not
-// grow with the diameter of C or with the size of gradients, unlike that of
-// linear perturbation. But such a θ* is already a minimizer of Σᵢℓ:
-//
-//   - With r = 0 and θ* ∈ C the exact output is θ* itself: publish the anchor and
-//     read no record.
-//   - QOP has something to say only where a regularizer or a set pulls the
-//     solution away from θ*, and the records decide how far.
-//   - At small n the added curvature σ²m outweighs that of the records and the
-//     output is the anchor again, with noise. For least squares on random rows
-//     the two are equal near n = 65 d (ε = 0.5, δ = 0.01); the risk falls below
-//     the anchor's later, or never where the anchor is exact.
-//
-// Compare with the risk of P_C(θ̃) before spending a budget.
+// The privacy of QOP rests on interpolation: one public point θ* at which the gradient of every
+// record that could occur vanishes. The noise then does not grow with the diameter of C or with the
+// size of gradients, unlike that of linear perturbation. But θ* is already a minimizer of Σᵢℓ. With
+// r = 0 and θ* ∈ C it is the exact output: publish the anchor and read no record. QOP is useful
+// only if a regularizer or a set moves the solution away from θ*, and the records decide how far.
+// At small n the added curvature σ²m outweighs the curvature of the records, and the output is the
+// anchor again, with noise: for least squares on random rows the two are equal near n = 65 d (ε =
+// 0.5, δ = 0.01). Compare with the risk of P_C(θ̃) before spending a budget.
 //
 // # Security boundary
 //
-// One record whose gradient at θ* is not 0 voids every guarantee (δ = 1): it
-// moves the output almost surely from θ*, whatever W is. So interpolation is
-// made true record by record, by a rule the caller names (Mechanism.Interpolation):
-// Relabel, Drop, or Trust, which trusts the caller and says so in the
-// certificate. The anchor must be public: it must not depend on the records.
-// The program cannot detect an anchor that was fitted to the same data, and
-// no certificate covers one. Neither W, its eigenvalues, residuals, iteration
-// counts nor the time of a fit may be published.
+// One record whose gradient at θ* is not 0 voids every guarantee (δ = 1): it moves the output from
+// θ* for almost every W. So the caller names a rule that makes every record interpolate
+// (Mechanism.Interpolation): [Relabel], [Drop], or [Trust], which the certificate lists as an
+// assumption. The anchor must be public: it must not depend on the records. The program cannot
+// detect an anchor that was fitted to the same data, and no certificate covers one. Never publish
+// W, its eigenvalues, residuals, iteration counts or the time of a fit.
 //
-// # What a release is
+// # Releases
 //
-// A solver returns a point θ̂ within R_s (Params.Cover) of the minimizer. The
-// release is θ̂ rounded to a public grid, plus integer noise of exact law, projected
-// on C. R_s is fixed before any record is read, and is no less than what float64
-// arithmetic is sure to reach on every data set; the noise, paid by 1 % of the budget
-// (Mechanism.Share), hides differences of twice R and of the rounding. Package
-// internal/release holds the proof. Where W is so nearly singular, or so large, that R_s
-// was not fixed for it, the release is noise alone: that event has the same small
-// probability on every data set, and 2⁻⁸ of δ pays for it. Hence every fit releases;
-// its errors are about public facts.
+// A solver returns a point θ̂ within R_s (Params.Cover) of the minimizer. The release is θ̂ rounded
+// to a public grid, plus integer noise of exact law, projected on C. R_s is fixed before any record
+// is read, at a distance that float64 arithmetic reaches on every data set. The noise, paid by 1 %
+// of the budget (Mechanism.Share), hides differences of 2R and of the rounding. If W is so nearly
+// singular, or so large, that R_s does not hold for it, the release is noise alone: 2⁻⁸ of δ pays
+// for this event, which has the same probability on every data set. So every fit releases, and its
+// errors are about public facts. Proofs: docs/theory/release.md
 //
 // # Theorems
 //
-// Let every ℓ be convex, L-smooth on ℝᵈ and minimized at θ*, m ≥ d+3 an integer,
-// k = m−d+1, t = L/σ², and r, C convex and independent of the records. Data sets
-// have at most Params.MaxRecords records.
+// Let every ℓ be convex, L-smooth on ℝᵈ and minimized at θ*, m ≥ d+3 an integer, k = m−d+1, t =
+// L/σ², and r, C convex and independent of the records. Theorem A: the exact minimizer is (ε, δ)-DP
+// for
 //
-// Theorem A: the exact minimizer is (ε, δ)-DP for δ as follows.
+//	identifier       structure of ℓ(·;z)               δ
+//	qop.lsq/2        (c/2)⟨a,θ−θ*⟩², c‖a‖² ≤ L         hockey-sticks of χ²_k and W₂(k+1)
+//	qop.glm/2        φ(⟨a,θ⟩)                          removal and addition, best split of ε
+//	qop.joint/1      the same, dp.Replace              sup over the angle of the two rows
+//	qop.fixed/2      gradients in a subspace, dim ρ    2F(a), F of λ_min(W_ρ(m−d+ρ))
+//	qop.general/2    Hessian of rank ρ, d ≥ 2          E(1−exp(ε−l_G(λ_min(W))))₊
+//	qop.tilt/1       as fixed or general               an exponential moment of the loss
+//	qop.threshold/2  as general                        F(a), ε = l_G(a), F of λ_min(W_d(m))
+//	qop.paper/2      as general                        constants of [CC26], α₁ repaired
 //
-//	identifier        structure of ℓ(·;z)                    δ
-//	qop.lsq/2         (c/2)⟨a,θ−θ*⟩², c‖a‖² ≤ L              max(A, R, B), hockey-sticks of χ²_k and W₂(k+1)
-//	qop.glm/2         φ(⟨a,θ⟩)                               D_r and D_a in sequence, best split of ε
-//	qop.joint/1       the same, dp.Replace                   sup over the angle of the two rows of E_φ, type angles
-//	qop.fixed/2       gradients in a fixed subspace, dim ρ   2F(a), F of λ_min(W_ρ(m−d+ρ)), ε = l_F(a, a)
-//	qop.general/2     Hessian of rank ρ, d ≥ 2               E(1−exp(ε−l_G(λ_min(W))))₊
-//	qop.tilt/1        as fixed or general                    an exponential moment of the loss, type tilt
-//	qop.threshold/2   as general                             F(a), ε = l_G(a), F of λ_min(W_d(m))
-//	qop.paper/2       as general                             constants of [CC26], α₁ repaired; implies threshold
-//
-// Sharp takes whichever of the theorems for a structure needs the least noise and
-// names it in the certificate. Proofs stand in docs/theory/quadratic.md.
-//
-// Least squares is exact: for d ≥ 2 no smaller δ holds for the perturbed
-// curvature matrix, of which the output is a function. In one dimension every
-// loss is a generalized linear one, and l_G has t/2 added. Under dp.AddRemove δ is max(A, R),
-// max(D_a, D_r), the larger of the two rows of type tilt, or F(a) with the larger of
-// the two losses; general/2 is that of dp.Replace, because an absent record is the zero
-// loss.
-//
-// Theorem B: let ‖θ̃−θ*‖ ≤ η, the solver's point within R_s of the minimizer
-// for the drawn W, α, b > 0 public, and R = R_s + η√(b/α). The release with
-// σ̃ calibrated to (ε₂, δ₂) and sensitivity 2R + g√d is (ε₁+ε₂, δ₁+δ₂+δ_G)-DP,
-//
-//	δ_G = min(F(α+t), (1+e^{ε₁})F(α)) + min(P(χ²_m > b−t), (1+e^{ε₁})P(χ²_m > b))   if η > 0, else 0
-//
-// The output noise is part of every release, so η = 0 is Theorem B too.
+// [Sharp] takes whichever of them needs the least noise, and the certificate names it. Proofs, the
+// cases of d = 1 and of dp.AddRemove, and the noise for an anchor with an error (Mechanism.Eta) are
+// in docs/theory/quadratic.md
 //
 // # Notation
 //
 //	n, d         records; parameters, Params.Dim
-//	L, ρ         loss.Constants.Smoothness, Rank
+//	L, ρ         loss.Constants.Smoothness (β in docs/theory), Rank
 //	θ̃, θ*, η     Mechanism.Center; the common minimizer; Mechanism.Eta
 //	W, m, k      the Wishart matrix; Params.Degrees; m−d+1
 //	σ², t        Params.Sigma2; Params.Ratio = L/σ²
@@ -104,19 +75,14 @@
 //	ε₁, δ₁       Params.Objective
 //	ε₂, δ₂, σ̃    Params.Output, Params.OutputSigma
 //	R_s, R, g    Params.Cover, Params.Reach, Params.Grid
-//	α, b         Params.Alpha, Params.MaxEig
-//	D            Params.Radius
-//	μ            σ²λ_min(W), the strong convexity of J
+//	α, b, D      Params.Alpha, Params.MaxEig, Params.Radius
 //
 // # References
 //
-//	[BW18]  Balle, Wang. Improving the Gaussian Mechanism for Differential
-//	        Privacy. ICML 2018.
-//	[CC26]  Cortild, Cartis. Quadratic Objective Perturbation: Curvature-Based
-//	        Differential Privacy. 2026.
-//	[Ede88] Edelman. Eigenvalues and Condition Numbers of Random Matrices. SIAM
-//	        J. Matrix Anal. Appl. 1988.
-//	[Mui82] Muirhead. Aspects of Multivariate Statistical Theory. 1982.
+//	[CC26]  Cortild, Cartis. Quadratic Objective Perturbation: Curvature-Based Differential
+//	        Privacy. 2026.
+//	[Ede88] Edelman. Eigenvalues and Condition Numbers of Random Matrices. SIAM J. Matrix Anal.
+//	        Appl. 9, 1988.
 package qop
 
 import (
@@ -133,8 +99,8 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// ErrMechanism reports a field of Mechanism outside its range, or an empty Plan.
-// Test with errors.Is.
+// ErrMechanism reports a field of Mechanism outside its range, or an empty Plan. Test with
+// errors.Is.
 var ErrMechanism = errors.New("qop: invalid mechanism")
 
 // Identifiers of the theorems, see the package comment.
@@ -153,13 +119,13 @@ const (
 type Calibration int
 
 const (
-	// Sharp takes the tightest form of Theorem A for the loss's structure.
+	// Sharp takes the tightest form of Theorem A for the structure of the loss.
 	Sharp Calibration = iota
-	// Threshold takes the closed form for General, which every structure
-	// satisfies, and for losses that declare FixedRange the form for that.
+	// Threshold takes the closed form for FixedRange if the loss declares FixedRange, else the closed
+	// form for General, which every structure satisfies.
 	Threshold
-	// Paper takes the published constants of [CC26] with α₁ repaired, at
-	// δ₁ = δ₃ and m = 2d, for comparison. It covers η = 0 only.
+	// Paper takes the published constants of [CC26] with α₁ repaired, at δ₁ = δ₃ and m = 2d, for
+	// comparison. It covers η = 0 only.
 	Paper
 )
 
@@ -171,47 +137,46 @@ func (c Calibration) String() string {
 	return fmt.Sprintf("invalid calibration %d", int(c))
 }
 
-// Mechanism is quadratic objective perturbation. Its fields are public. The
-// zero value is refused: Center and Interpolation have no default.
+// Mechanism is quadratic objective perturbation. Its fields are public. The zero value is refused:
+// Center and Interpolation have no default.
 type Mechanism struct {
-	// Center is the anchor θ̃, d finite coordinates. It must be public: chosen
-	// without looking at the records. A fit to the same records voids every
-	// guarantee, and nothing here can detect it.
+	// Center is the anchor θ̃, d finite coordinates. It must be public: chosen without looking at the
+	// records. A fit to the same records voids every guarantee, and the program cannot detect it.
 	Center []float64
-	// Interpolation says how it is made true that every record's gradient
-	// vanishes at one public point: Relabel{}, Drop{} or Trust{}. nil is refused.
+	// Interpolation is the rule that makes every record's gradient vanish at one public point:
+	// Relabel{}, Drop{} or Trust{}. nil is refused.
 	Interpolation Interpolation
-	// Eta is η ≥ 0, a declared bound on ‖θ̃ − θ*‖₂; with Trust only. 0 with Trust
-	// means that the anchor is taken as exact.
+	// Eta is η ≥ 0, a declared bound on ‖θ̃ − θ*‖₂, which only Trust allows to be positive. 0 declares
+	// an exact anchor.
 	Eta float64
 	// Relation of neighboring data sets; 0 means dp.Replace.
 	Relation dp.Relation
 	// Calibration of the curvature; the zero value is Sharp.
 	Calibration Calibration
-	// Structure, if not 0, asks for the theorem of a weaker structure than the
-	// loss declares. A stronger one is refused.
+	// Structure, if not 0, asks for the theorem of a weaker structure than the loss declares. A
+	// stronger one is refused.
 	Structure loss.Structure
-	// Degrees is m ≥ d+3, the degrees of freedom of W, an integer; 0 means automatic: m
-	// with nearly the least mean curvature σ²m.
+	// Degrees is m ≥ d+3, the degrees of freedom of W, an integer; 0 means an m with nearly the least
+	// mean curvature σ²m.
 	Degrees float64
-	// Radius is D ≥ ‖θ₀ − θ*‖₂, a public guess that ExcessBound and, for Eta > 0,
-	// the split of the budget are tuned for. It costs no privacy. 0 means the
-	// radius of the problem's Set, where that is finite, plus ‖Center‖₂.
+	// Radius is D ≥ ‖θ₀ − θ*‖₂, a public guess, for ExcessBound and, with Eta > 0, for the split of
+	// the budget. A wrong guess costs no privacy. 0 means the radius of the problem's Set, where it is
+	// finite, plus ‖Center‖₂.
 	Radius float64
-	// Cover is R_s > 0, the distance from the minimizer within which a solution is
-	// sure to lie. 0 means the larger of what float64 arithmetic is sure to reach and
-	// 1e-11 of a length: the radius of the Set where that is finite, else
-	// max(1, ‖Center‖₂). See erm.Public.Cover. Less than the first is refused.
+	// Cover is R_s > 0, the distance from the minimizer within which a solution is sure to lie. 0
+	// means the larger of the distance that float64 arithmetic is sure to reach, below which Cover is
+	// refused, and 1e-11 of a length: the radius of the Set where it is finite, else max(1,
+	// ‖Center‖₂). See [erm.Public.Cover].
 	Cover float64
-	// Share of ε and of δ spent on the output noise, in (0, 1); 0 means 0.01, or
-	// for Eta > 0 whatever gives the least ExcessBound.
+	// Share of ε and of δ for the output noise, in (0, 1); 0 means 0.01, or for Eta > 0 the shares of
+	// the least ExcessBound.
 	Share float64
-	// Trace, if not nil, is called at the end of every solve. Not private: what
-	// it receives is a function of the records.
+	// Trace, if not nil, is called at the end of every solve. Not private: its argument is a function
+	// of the records.
 	Trace func(erm.Trace)
 }
 
-// check refuses fields that make no sense by themselves.
+// check refuses a field outside its range, whatever the problem.
 func (m *Mechanism) check() error {
 	if m == nil {
 		return fmt.Errorf("%w: the mechanism is nil, want one with a Center and an Interpolation", ErrMechanism)
@@ -220,8 +185,8 @@ func (m *Mechanism) check() error {
 	case m.Calibration < Sharp || m.Calibration > Paper:
 		return fmt.Errorf("%w: Calibration = %d, want Sharp, Threshold or Paper", ErrMechanism, int(m.Calibration))
 	case m.Structure < 0 || m.Structure > loss.General:
-		return fmt.Errorf("%w: Structure = %d, want 0 for what the loss declares, or LSQ, GLM, FixedRange or General", ErrMechanism,
-			int(m.Structure))
+		return fmt.Errorf("%w: Structure = %d, want 0 for what the loss declares, or LSQ, GLM, FixedRange or General",
+			ErrMechanism, int(m.Structure))
 	case !(m.Share >= 0 && m.Share < 1):
 		return fmt.Errorf("%w: Share = %v, want a number in (0, 1), or 0 for %v", ErrMechanism, m.Share, defaultShare)
 	}
@@ -234,24 +199,26 @@ func (m *Mechanism) check() error {
 		return err
 	}
 	if m.Eta > 0 && m.Calibration == Paper {
-		return fmt.Errorf("qop: %w: Eta = %v with Calibration = paper: the published output noise is not proved; want Sharp or Threshold",
-			dp.ErrCondition, m.Eta)
+		return fmt.Errorf("qop: %w: Eta = %v with Calibration = paper: the published output noise is not proved; "+
+			"want Sharp or Threshold", dp.ErrCondition, m.Eta)
 	}
 	return nil
 }
 
-// checkAnchor refuses what only a fit needs.
+// checkAnchor refuses a Center or an Interpolation with which no fit is private.
 func (m *Mechanism) checkAnchor(dim int) error {
 	switch {
 	case m.Center == nil:
-		return fmt.Errorf("%w: Center is nil, want a public anchor of %d coordinates that was chosen without looking at the records",
-			ErrMechanism, dim)
+		return fmt.Errorf("%w: Center is nil, want a public anchor of %d coordinates that was chosen without looking at the "+
+			"records", ErrMechanism, dim)
 	case len(m.Center) != dim:
-		return fmt.Errorf("%w: Center has %d coordinates, the problem %d: want one for each parameter", ErrMechanism, len(m.Center), dim)
+		return fmt.Errorf("%w: Center has %d coordinates, the problem %d: want one for each parameter",
+			ErrMechanism, len(m.Center), dim)
 	}
 	for i, v := range m.Center {
 		if math.IsNaN(v) || math.Abs(v) > maxCoordinate {
-			return fmt.Errorf("%w: Center[%d] = %v, want a number of magnitude at most %g", ErrMechanism, i, v, maxCoordinate)
+			return fmt.Errorf("%w: Center[%d] = %v, want a number of magnitude at most %g",
+				ErrMechanism, i, v, maxCoordinate)
 		}
 	}
 	if m.Interpolation == nil {
@@ -266,13 +233,11 @@ const maxCoordinate = 1e150
 // defaultShare of the budget goes to the output noise.
 const defaultShare = 0.01
 
-// Fit releases an approximate minimizer of p under the budget b: it plans,
-// applies the interpolation rule to every record, draws W, solves, adds the output
-// noise and projects on the Set, see Plan.
+// Fit releases an approximate minimizer of p under the budget b: it calls [Mechanism.Plan] and then
+// [Plan.Fit], whose errors it returns.
 //
-// src feeds the noise; nil means a secure one, anything else adds the
-// assumption dp.CallerSource. Equal sources give equal results. The error
-// wraps what Plan's or Plan.Fit's does.
+// src feeds the noise. nil means the secure source; any other adds the assumption dp.CallerSource.
+// Equal sources give equal results.
 func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
 	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
 		return nil, err
@@ -284,13 +249,12 @@ func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src ra
 	return plan.run(ctx, p, plan.public.Reach(plan.per), src)
 }
 
-// Plan calibrates for p: it reads dimensions, declared bounds, loss,
-// regularizer and set, and no record. A Plan serves any number of fits.
+// Plan calibrates for p: it reads dimensions, declared bounds, loss, regularizer and set, and no
+// record. A Plan serves any number of fits.
 //
-// Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition where no noise level
-// makes the claim true (with the least value that would do), ErrMechanism, or
-// erm.ErrProblem for a problem that does not fit together or that cannot be
-// certified.
+// Errors wrap dp.ErrBudget, dp.ErrRelation, dp.ErrCondition where no noise level makes the claim
+// true (with the least value that does), ErrMechanism, or erm.ErrProblem for a problem whose parts
+// do not match or that cannot be certified.
 func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -308,9 +272,9 @@ func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	return m.calibrate(q, b)
 }
 
-// Calibrate is Plan for a problem of which only public quantities are known, with
-// constants that hold on ℝᵈ. Without a Center the plan tells the noise and what it
-// costs, and fits nothing.
+// Calibrate is [Mechanism.Plan] for a problem of which only public quantities are known, with
+// constants that hold on ℝᵈ. Without a Center the plan states the noise and its cost, and fits
+// nothing.
 func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -323,8 +287,8 @@ func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	return m.calibrate(q, b)
 }
 
-// publicOf returns what is public about p, with constants that hold on all of ℝᵈ:
-// cocoercivity needs them there.
+// publicOf returns the public quantities of p, with constants that hold on all of ℝᵈ: cocoercivity
+// needs them there.
 func publicOf(p *erm.Problem, rel dp.Relation) (erm.Public, error) {
 	q, err := p.Public(rel)
 	if err != nil {

@@ -1,6 +1,8 @@
 package qop
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 
 	"github.com/privopt/privopt/dp"
@@ -8,13 +10,13 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// profile is Theorem A for one ε, structure and number m of degrees of freedom:
-// log δ as a nondecreasing function of t = L/σ².
+// profile is Theorem A for one ε, structure and number m of degrees of freedom: log δ as a
+// nondecreasing function of t = L/σ².
 type profile interface {
 	logDelta(t float64) float64
 }
 
-// setting is what Theorem A needs to know.
+// setting holds the parameters of Theorem A.
 type setting struct {
 	dim       int
 	rank      float64 // ρ ≤ d
@@ -24,9 +26,8 @@ type setting struct {
 	threshold bool // closed form for General and FixedRange
 }
 
-// lsq is Theorem A for least squares: max(A, R, B), and max(A, R) for
-// add/remove neighbors or in one dimension, where a replaced record moves W by
-// a number in [−t, t].
+// lsq is Theorem A for least squares: max(A, R, B), and max(A, R) for add/remove neighbors or in
+// one dimension, where a replaced record moves W by a number in [−t, t].
 type lsq struct {
 	eps, k float64
 	b      *replaceStick // nil if not needed
@@ -48,13 +49,12 @@ func (p *lsq) logDelta(t float64) float64 {
 	return num.Log(delta)
 }
 
-// glm is Theorem A for φ(⟨a,θ⟩;b). Replacement is removal and addition, in
-// either order, with ε = e_r + e_a:
+// glm is Theorem A for φ(⟨a,θ⟩;b). Replacement is removal and addition, in either order, ε = e_r +
+// e_a:
 //
 //	δ = min_{e_r} min( D_r(e_r) + e^{e_r} D_a(e_a), D_a(e_a) + e^{e_a} D_r(e_r) )
 //
-// Any split is valid: a poor one costs utility, never privacy. rough looks at
-// fewer of them, which is enough to compare one m with another.
+// Any split is valid: a poor one costs utility, never privacy. rough tries fewer of them.
 type glm struct {
 	eps, k   float64
 	relation dp.Relation
@@ -106,8 +106,8 @@ func generalLoss(rho, k, t, x float64) float64 {
 	return rho*math.Log1p(t/x) - k/2*math.Log1p(-t/x)
 }
 
-// fixedLosses returns the losses of removing and of adding one record whose
-// gradients stay in a subspace of dimension ρ:
+// fixedLosses returns the losses of removing and of adding one record whose gradients stay in a
+// subspace of dimension ρ:
 //
 //	(ρ−1)·log(1 + t/y) + max(t/2, log(1 + t/y))   and   (−(k/2)·log(1 − t/y) − t/2)₊
 func fixedLosses(rho, k, t, y float64) (remove, add float64) {
@@ -125,8 +125,8 @@ func largestBelow(a, eps float64, l func(t float64) float64) float64 {
 //
 //	δ = E[(1 − e^{ε−l_G(λ_min)})₊] = ∫_t^{a*} F(x) e^{ε−l_G(x)} (−l_G′(x)) dx,   l_G(a*) = ε
 //
-// with F from a table that does not understate it. F behaves like a power of v = √(x−t) below k
-// where it is small, so that a panel spans at most e⁶ of v^k.
+// with F from a table that does not understate it. Where F is small it behaves like a power of
+// v = √(x−t) below k, so panels are short in log v: v^k varies by at most e⁶.
 type general struct {
 	eps, rho, k float64
 	law         minLaw
@@ -172,4 +172,73 @@ func (p *general) logDelta(t float64) float64 {
 		b = a
 	}
 	return num.Log(math.Min(sum, 1))
+}
+
+// logTail returns the logarithm of F(a) in the closed form: δ, or δ/2 for two losses under a union
+// bound.
+func (s setting) logTail(logDelta float64) float64 {
+	if s.structure == loss.FixedRange && s.relation == dp.Replace {
+		return logDelta - math.Ln2
+	}
+	return logDelta
+}
+
+// closed returns the largest t of the threshold form at a:
+//
+//	General      ε = ρ·log(1+t/a) − (k/2)·log(1−t/a), plus t/2 in one dimension
+//	FixedRange   ε = sum of the two losses at a, their maximum for add/remove
+func (s setting) closed(k, a float64) float64 {
+	return largestBelow(a, s.eps, func(t float64) float64 {
+		if s.structure != loss.FixedRange {
+			l := generalLoss(s.rank, k, t, a)
+			if s.dim == 1 { // W moves by a number: the trace counts
+				l += t / 2
+			}
+			return l
+		}
+		remove, add := fixedLosses(s.rank, k, t, a)
+		if s.relation == dp.AddRemove {
+			return math.Max(remove, add)
+		}
+		return remove + add
+	})
+}
+
+// closedForm is the threshold form of Theorem A.
+func (s setting) closedForm(m, logDelta float64) proved {
+	dim, dof, theorem := s.dim, m, theoremThreshold
+	if s.structure == loss.FixedRange {
+		dim, dof, theorem = int(s.rank), m-float64(s.dim)+s.rank, theoremFixed
+	}
+	a := minQuantile(dim, dof, s.logTail(logDelta))
+	return proved{s.closed(m-float64(s.dim)+1, a) * (1 - 1e-12), a, theorem}
+}
+
+// paper calibrates with the repaired constants of [CC26]: δ₁ and δ₃ are half of the objective's δ
+// each, and m = max(2d, d+3) unless the caller chooses it. With F(x) ≤ D·γ(k/2, x/2) of [Ede88]
+//
+//	α  solves P(k/2, α/2) = δ₃/(DΓ(k/2))
+//	α₁ solves P(k/2, (α+α₁)/2) = P(k/2, α/2) + δ₁(1−δ₃)/(DΓ(k/2))
+//	σ² = max{ (2L/ε₁)(k/α + 1 + 2(2ρ+2)/α), 2L/α₁ }
+func (c *calibrator) paper() error {
+	p, d := c.plan, float64(c.s.dim)
+	p.Degrees = cmp.Or(c.asked.Degrees, math.Min(math.Max(2*d, leastDegrees(c.s.dim)), mostDegrees))
+	b, smoothness, k := p.Objective, p.Constants.Smoothness, p.Degrees-d+1
+	logD := logEdelman(d, p.Degrees) + lgamma(k/2)
+	half := num.GammaInvLogP(k/2, math.Min(num.Log(b.Delta/2)-logD, 0))
+	alpha := 2 * half
+	alpha1 := 2 * num.GammaStep(k/2, half, num.Log(b.Delta/2)+math.Log1p(-b.Delta/2)-logD)
+	sigma2 := math.Max(2*smoothness/b.Epsilon*(k/alpha+1+2*(2*c.s.rank+2)/alpha), 2*smoothness/alpha1)
+	switch {
+	case math.IsInf(alpha1, 1) || !(alpha > 0):
+		return fmt.Errorf("qop: %w: the published constants do not exist for %v with Degrees = %v; want a smaller Delta",
+			dp.ErrCondition, b, p.Degrees)
+	case math.IsInf(sigma2, 1) || math.IsNaN(sigma2):
+		return fmt.Errorf("%w: the published constants leave the range of float64 for %v and Smoothness = %v: "+
+			"rescale the problem",
+			ErrMechanism, b, smoothness)
+	}
+	p.Theorem, p.Threshold = theoremPaper, alpha+alpha1
+	p.Ratio = smoothness / sigma2 / safeScale
+	return nil
 }

@@ -8,13 +8,14 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// tilt is δ of docs/theory/quadratic.md#qop.tilt/1 for one ε and m, a bound by an exponential moment of the privacy loss:
-// with λ > 0, x₀ > t and F the distribution function of a least eigenvalue Λ
+// tilt is δ of docs/theory/quadratic.md#qop.tilt/1 for one ε and m, a bound by an exponential
+// moment of the privacy loss: with λ > 0, x₀ > t and F the distribution function of a least
+// eigenvalue Λ
 //
 //	δ = F(x₀) + c e^{−λε} (M − μ^{1+λ}),   M = E exp(min(s, s̃(Λ)) + J),   c = λ^λ/(1+λ)^{1+λ}
 //	μ = max(0, 1 − F(x₀) − min(1, M e^{−λε}))
 //
-// for every λ and x₀ that are admissible. s, s̃ and J depend on who is the neighbor, see at and average. Under
+// for all admissible λ and x₀. s, s̃ and J depend on the relation, see at and average. Under
 // dp.AddRemove δ is the larger of removing and adding.
 type tilt struct {
 	eps, rho, n float64
@@ -30,7 +31,7 @@ type tilt struct {
 // tail is a point with a bound of F there.
 type tail struct{ x, f float64 }
 
-// side says which record is replaced, removed or added: a row of the table above.
+// side is the change of the data set: a row of the table in the theory.
 type side int
 
 const (
@@ -45,11 +46,11 @@ const (
 	roughGrid = 60
 )
 
-// F(x₀)/δ of the points x₀ that are tried: from 0.01 in many dimensions to 0.7 in few, where E and M grow fastest with t/x₀.
-// With these five the best x₀ saves 1 % more at most.
+// F(x₀)/δ of the points x₀ to try. The best is 0.01 in many dimensions and up to 0.7 in few, where
+// E and M grow fastest with t/x₀. The best x₀ of all saves at most 1 % more than these five.
 var fineShares, roughShares = []float64{0.01, 0.05, 0.15, 0.4, 0.7}, []float64{0.05}
 
-// newTilt prepares the bound around e^logDelta, which only places x₀ and the grid.
+// newTilt prepares the bound near δ = e^logDelta, which only places x₀ and the grid.
 func newTilt(s setting, m, logDelta float64, law minLaw, rough bool) *tilt {
 	p := &tilt{eps: s.eps, rho: s.rank, n: (m - float64(s.dim) - 1) / 2, relation: s.relation, fine: 0.02}
 	lo, hi := law.ends()
@@ -74,8 +75,8 @@ func newTilt(s setting, m, logDelta float64, law minLaw, rough bool) *tilt {
 	return p
 }
 
-// logDelta returns log δ for t, 0 if no admissible λ and x₀ were found that say more. Every λ and x₀ is
-// valid: a poor search costs utility, never privacy.
+// logDelta returns log δ for t, 0 if the search finds no smaller bound. Every admissible λ and x₀
+// is valid: a poor search costs utility, never privacy.
 func (p *tilt) logDelta(t float64) float64 {
 	if p.relation == dp.AddRemove {
 		return math.Max(p.search(removing, t), p.search(adding, t))
@@ -83,8 +84,8 @@ func (p *tilt) logDelta(t float64) float64 {
 	return p.search(replacing, t)
 }
 
-// search looks for λ near the best one of the last t, and everywhere where that is no minimum: at an end of the
-// interval a better λ may lie beyond it.
+// search looks for λ near the best one of the last t, and everywhere if the best λ there is at an
+// end of the interval, since a better one may lie beyond it.
 func (p *tilt) search(row side, t float64) float64 {
 	best, last := 0.0, p.hint[row]
 	for _, from := range p.starts {
@@ -104,7 +105,7 @@ func (p *tilt) search(row side, t float64) float64 {
 			a, b := math.Max(lo, num.Log(last/nearby)), math.Min(hi, num.Log(last*nearby))
 			if a < b {
 				u, v = least(a, b)
-				edge := math.Min(p.fine, (b-a)/6) // golden section ends nearer to a if the values fall towards it
+				edge := math.Min(p.fine, (b-a)/6) // golden section ends nearer to a if values fall towards a
 				found = v < 0 && (a == lo || u > a+edge) && (b == hi || u < b-edge)
 			}
 		}
@@ -119,14 +120,14 @@ func (p *tilt) search(row side, t float64) float64 {
 	return best
 }
 
-// nearby is the factor within which the best λ of one t is first looked for at the next.
+// nearby is the factor around the best λ of the last t within which the search starts.
 const nearby = 1.5
 
 // safeMoment multiplies δ: N·g̃ is computed to 1e-13.
 const safeMoment = 1 + 1e-5
 
-// at returns log δ for λ, x₀ and t; 0 where they are not admissible. With y = t/x₀, y′ = y/(1+y) and
-// g(v) = −λ log(1−v) − log(1+λv) it computes s and J of the table in the theory.
+// at returns log δ for λ, x₀ and t; 0 where they are not admissible. With y = t/x₀, y′ = y/(1+y)
+// and g(v) = −λ log(1−v) − log(1+λv) it computes s and J of the table in the theory.
 func (p *tilt) at(row side, lambda float64, from tail, t float64) float64 {
 	y := t / from.x
 	z := y / (1 + y) // y′
@@ -146,7 +147,7 @@ func (p *tilt) at(row side, lambda float64, from tail, t float64) float64 {
 		return 0
 	}
 	s *= p.n
-	// What floating-point numbers may have lost of the exponents.
+	// The rounding of the exponents.
 	rounding := 1e-15 * (1 + lambda) * (p.n + 2*p.rho + 4)
 	logM := s + j + p.average(row, lambda, s, t) + rounding
 	if !(logM < 700) { // also NaN
@@ -159,8 +160,8 @@ func (p *tilt) at(row side, lambda float64, from tail, t float64) float64 {
 	return math.Min(0, num.Log((from.f+c*(excess+rounding*bound))*safeMoment))
 }
 
-// average returns log E − s, from above for every grid: exp min(s, s̃(x)) does not increase with x, so
-// that with its values q_i, e^s up to the first point
+// average returns an upper bound on log E − s for every grid: exp min(s, s̃(x)) does not increase
+// with x, so with its values q_i, and e^s up to the first point,
 //
 //	E ≤ q_n + Σ_i (q_i − q_{i+1}) F(x_{i+1})
 func (p *tilt) average(row side, lambda, s, t float64) float64 {
@@ -195,7 +196,7 @@ func (p *tilt) average(row side, lambda, s, t float64) float64 {
 	return num.Log(sum + last)
 }
 
-// tiltedLaw returns dimension and degrees of freedom of the matrix behind Λ.
+// tiltedLaw returns dimension and degrees of freedom of the matrix whose least eigenvalue is Λ.
 func (s setting) tiltedLaw(m float64) (d int, dof float64) {
 	if s.structure != loss.FixedRange {
 		return s.dim, m

@@ -67,7 +67,8 @@ func BenchmarkMinEigenvalueCDF(b *testing.B) {
 	for _, c := range []struct {
 		law MinEigenvalueLaw
 		x   float64
-	}{{MinEigenvalueLaw{10, 20}, 0.2}, {MinEigenvalueLaw{100, 200}, 8}, {MinEigenvalueLaw{200, 400}, 40}, {MinEigenvalueLaw{500, 1000}, 70},
+	}{{MinEigenvalueLaw{10, 20}, 0.2}, {MinEigenvalueLaw{100, 200}, 8}, {MinEigenvalueLaw{200, 400}, 40},
+		{MinEigenvalueLaw{500, 1000}, 70},
 		{MinEigenvalueLaw{500, 2000}, 450}} {
 		b.Run(fmt.Sprintf("d=%d/m=%v", c.law.Dim, c.law.Dof), func(b *testing.B) {
 			b.ReportAllocs()

@@ -10,7 +10,7 @@ import (
 const (
 	gaussNodes = 16    // per panel, of Gauss–Legendre
 	panels     = 7     // width of a panel in standard deviations of log χ²: error 1e-10; 6 gives 1e-12, 8 gives 4e-9
-	tailMass   = 1e-13 // mass that may be treated as certainly killed, or lost where it would survive
+	tailMass   = 1e-13 // mass that is counted as killed, or moved up, without computing it
 	dropped    = 1e-11 // mass counted as killed in excess, relative to a lower bound of F
 )
 
@@ -20,7 +20,7 @@ var logTail = num.Log(tailMass)
 // (docs/theory/numerics.md#numerics.eigenlaw), killed mass aside, as masses on Gauss–Legendre nodes
 // in log y. One step has two halves, through r = g/(a² - g) and y = b² r:
 //
-//	density of log r = Σ_j w_j f_A(g_j (1+1/r)) g_j/r,  density of log y = ∫ p(r) f_B(y/r) (y/r) dlog r
+//	log r: Σ_j w_j f_A(g_j (1+1/r)) g_j/r,   log y: ∫ p(r) f_B(y/r) (y/r) dlog r   (densities)
 //
 // with f_A, f_B the χ² densities of m-i+1 and d-i degrees. Mass beyond y = Y or r = R is killed at
 // the next pivot up to tailMass of it and is counted at once. All terms are positive. Both grids
@@ -40,8 +40,8 @@ type chain struct {
 	q, inv  []float64 // 1+1/r, and the exponent's part in r
 }
 
-// minEigCDF returns F(x). What the chain may drop is relative to F, so it runs
-// with a guess of F and once more if that was too large.
+// minEigCDF returns F(x). The chain may drop masses relative to F, so it runs with a guess of F,
+// and again if the guess was too large.
 func minEigCDF(d int, m, x float64) float64 {
 	// λ_min ≤ 1/(W⁻¹)₁₁ ~ χ²_{m-d+1}
 	least := max(num.Chi2CDF(x, m-float64(d)+1), 1e-300)
@@ -100,8 +100,7 @@ func (c *chain) kill(nu, scale float64) {
 // panel returns the lattice index of the panel that holds t.
 func (c *chain) panel(t float64) int { return int(math.Floor(t / c.h)) }
 
-// half carries the state to masses on a grid of log r. It reports false if
-// nothing survives.
+// half carries the state to masses on a grid of log r. It reports false if no mass survives.
 func (c *chain) half(nuA, nuB float64) bool {
 	top := num.Chi2UpperQuantile(logTail, nuA-1)                   // Y
 	high := num.Log(top) - num.Log(num.Chi2Quantile(logTail, nuB)) // log R
@@ -151,8 +150,7 @@ func (c *chain) half(nuA, nuB float64) bool {
 	return true
 }
 
-// step carries the masses in r to the next state; nu are the degrees of the
-// next pivot.
+// step carries the masses in r to the next state; nu is the number of degrees of the next pivot.
 func (c *chain) step(nu, nuB float64) {
 	enough := tailMass * c.least / float64(c.d)
 	p0 := c.panel(c.logr[0])
@@ -229,8 +227,8 @@ func (c *chain) step(nu, nuB float64) {
 	c.prune()
 }
 
-// prune drops nodes of negligible mass: at the upper end they count as killed,
-// at the lower end they move up.
+// prune drops nodes of negligible mass: at the upper end they count as killed, at the lower end
+// they move up.
 func (c *chain) prune() {
 	last, sum := len(c.w), 0.
 	for last > 0 {

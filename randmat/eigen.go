@@ -15,8 +15,8 @@ const (
 	certify    = 2e-11 // relative distance from the Ritz value at which a bound is proved first
 )
 
-// work is a symmetric matrix S = A/scale, max |s_ij| in [1,2), stored in full,
-// with space for a Cholesky factor and three vectors.
+// work is a symmetric matrix S = A/scale, max |s_ij| in [1,2), stored in full, with space for a
+// Cholesky factor and three vectors.
 type work struct {
 	d     int
 	s, l  []float64 // d×d
@@ -58,8 +58,7 @@ func newWork(a *mat.SymDense) (w *work, ok bool) {
 
 func (w *work) free() { give(w.buf) }
 
-// within returns f of a copy of a: 0 if a has no rows, and unknown if it has an entry
-// that is NaN or infinite.
+// within returns f of a copy of a: 0 if a has no rows, and unknown if an entry is NaN or infinite.
 func within(a *mat.SymDense, unknown float64, f func(w *work) float64) float64 {
 	w, ok := newWork(a)
 	if !ok {
@@ -72,8 +71,8 @@ func within(a *mat.SymDense, unknown float64, f func(w *work) float64) float64 {
 	return f(w)
 }
 
-// cholesky factorizes sign·S + shift·I = L L'. It returns the trace of that
-// matrix and whether the factorization ran to its end.
+// cholesky factorizes sign·S + shift·I = L L'. It returns the trace of the sum and whether the
+// factorization ran to its end.
 func (w *work) cholesky(sign, shift float64) (trace float64, ok bool) {
 	d, s, l := w.d, w.s, w.l
 	for i0 := 0; i0 < d; i0 += block {
@@ -121,10 +120,10 @@ func (w *work) atLeast(x float64) (bound float64, ok bool) {
 	return x - w.margin(trace), ok
 }
 
-// lanczos runs the Lanczos process [Lan50] for the operator mul (dst = M x) from
-// a fixed pseudo-random vector, without reorthogonalization: rounding then
-// repeats converged Ritz values but does not harm the largest. It returns the
-// largest Ritz value θ ≤ λ_max(M) and the residual of its vector.
+// lanczos runs the Lanczos process [Lan50] for the operator mul (dst = M x) from a fixed
+// pseudo-random vector, without reorthogonalization: rounding then repeats converged Ritz values
+// but does not harm the largest. It returns the largest Ritz value θ ≤ λ_max(M) and the residual of
+// its vector.
 func lanczos(v []float64, mul func(dst, x []float64)) (theta, residual float64) {
 	d := len(v) / 3
 	x, y, z := v[:d], v[d:2*d], v[2*d:]
@@ -153,12 +152,11 @@ func lanczos(v []float64, mul func(dst, x []float64)) (theta, residual float64) 
 	return theta, residual
 }
 
-// ritz returns the largest eigenvalue of the n×n tridiagonal matrix T with
-// diagonal a and positive subdiagonal b, and the last component of its unit
-// eigenvector. With s_n = 1 and the rows of (T - xI) s = 0 but the first solved
-// backward, p(x) = (x - a₁) s₁ - b₁ s₂ is a multiple of the characteristic
-// polynomial; Laguerre's iteration decreases from Gershgorin's bound to its
-// largest root, and cubically at the end.
+// ritz returns the largest eigenvalue of the n×n tridiagonal matrix T with diagonal a and positive
+// subdiagonal b, and the last component of its unit eigenvector. With s_n = 1 and the rows of (T -
+// xI) s = 0 but the first solved backward, p(x) = (x - a₁) s₁ - b₁ s₂ is a multiple of the
+// characteristic polynomial; Laguerre's iteration decreases from Gershgorin's bound to its largest
+// root, and cubically at the end.
 func ritz(a, b []float64) (theta, last float64) {
 	n := len(a)
 	x := math.Inf(-1) // Gershgorin: no eigenvalue above
@@ -241,11 +239,10 @@ func (w *work) solve(z, x []float64) {
 	}
 }
 
-// RitzMax returns the largest Ritz value of a Lanczos process and the residual
-// of its vector: λ_max ≥ value, and some eigenvalue lies within residual of
-// value. For a Wishart matrix value is λ_max to 1e-10; RitzMax proves no
-// bound; [MaxEig] does. A step size needs no proof, and RitzMax takes about 40 products with a at
-// d = 100. A matrix without rows gives 0, one with a NaN or an infinity +Inf.
+// RitzMax returns the largest Ritz value of a Lanczos process and the residual of its vector: λ_max
+// ≥ value, and some eigenvalue lies within residual of value. For a Wishart matrix value is λ_max
+// to 1e-10, but without a proof, which [MaxEig] gives. It takes about 40 products with a at d =
+// 100. A matrix without rows gives 0, one with a NaN or an infinity +Inf.
 func RitzMax(a *mat.SymDense) (value, residual float64) {
 	if a.SymmetricDim() == 0 {
 		return 0, 0
@@ -259,14 +256,13 @@ func RitzMax(a *mat.SymDense) (value, residual float64) {
 	return value * w.scale, residual * w.scale
 }
 
-// MaxEig returns an upper bound of λ_max(a) that is proved and, for a positive
-// semidefinite a, above it by at most a relative 1e-10 for d ≤ 1000.
+// MaxEig returns a proved upper bound on λ_max(a); for a positive semidefinite a and d ≤ 1000 its
+// relative excess is at most 1e-10.
 //
-// A Lanczos process [Lan50] finds θ ≤ λ_max; it cannot exclude a larger
-// eigenvalue, so a Cholesky factorization of x I - a with x just above θ, and
-// its rounding error bound [Rum06], proves λ_max ≤ x + (d+8) u tr(x I - a). If
-// it fails, bisection on x finds the least x that is proved. A matrix without
-// rows gives 0, one with a NaN or an infinity +Inf: nothing is known.
+// A Lanczos process [Lan50] finds θ ≤ λ_max. A Cholesky factorization of x I - a with x just above
+// θ, and its rounding error bound [Rum06], proves λ_max ≤ x + (d+8) u tr(x I - a). If it fails,
+// bisection finds the least x for which it succeeds. A matrix without rows gives 0, one with a NaN
+// or an infinity +Inf.
 func MaxEig(a *mat.SymDense) float64 { return within(a, math.Inf(1), (*work).maxEig) }
 
 func (w *work) maxEig() float64 {
@@ -289,8 +285,8 @@ func (w *work) maxEig() float64 {
 	return math.Nextafter(bound*w.scale, math.Inf(1))
 }
 
-// bisect narrows [bad, good], at whose good end prove would succeed, and
-// returns the best bound proved; good itself is a bound without a proof.
+// bisect narrows [bad, good] between a point where prove fails and one where it would succeed, and
+// returns the best bound proved, or good, which is known to be a bound.
 func (w *work) bisect(bad, good float64, prove func(x float64) (float64, bool)) float64 {
 	best := good
 	for range 80 {
@@ -307,19 +303,17 @@ func (w *work) bisect(bad, good float64, prove func(x float64) (float64, bool)) 
 	return best
 }
 
-// MinEig returns a lower bound of λ_min(a) that is proved: for a positive
-// definite a Lanczos on a⁻¹ finds μ ≥ λ_min, and a Cholesky factorization of
-// a - x I with x just below μ proves λ_min ≥ x - (d+8) u tr(a - x I) as in MaxEig;
-// the bound is below λ_min by that margin and at most a relative 1e-10. It can
-// thus be negative for a matrix that is nearly singular. Any other matrix gets
-// minus the bound of MaxEig for -a. A matrix without rows gives 0, one with a
-// NaN or an infinity -Inf: nothing is known.
+// MinEig returns a proved lower bound on λ_min(a). For a positive definite a, Lanczos on a⁻¹ finds
+// μ ≥ λ_min, and a Cholesky factorization of a - x I with x just below μ proves λ_min ≥ x - (d+8) u
+// tr(a - x I) as in [MaxEig]. The bound is below λ_min by this margin and at most a relative 1e-10,
+// so it can be negative for a nearly singular matrix. For other matrices it is minus the bound of
+// MaxEig for -a. A matrix without rows gives 0, one with a NaN or an infinity -Inf.
 func MinEig(a *mat.SymDense) float64 {
 	return within(a, math.Inf(-1), func(w *work) float64 { return w.minEig(false) })
 }
 
-// minEig is MinEig, after which w may hold -S. If near is set it does not trust the
-// start of Lanczos: where λ_min ≥ 1024 d u tr a, the bound is then at least (1-2⁻⁸) λ_min.
+// minEig is MinEig, after which w may hold -S. With near it does not rely on Lanczos: if
+// λ_min ≥ 1024 d u tr a, the bound is then at least (1-2⁻⁸) λ_min.
 func (w *work) minEig(near bool) float64 {
 	if w.d == 1 {
 		return w.s[0] * w.scale
@@ -338,9 +332,9 @@ func (w *work) minEig(near bool) float64 {
 	return math.Nextafter(max(w.raise(mu, norm, least, near), least)*w.scale, math.Inf(-1))
 }
 
-// raise returns a proved bound of λ_min(S): just below mu if that is one, else by bisection between
-// it and least. If near is set and x(1+2⁻⁹) turns out to be a bound as well, x having been proved,
-// it is raised by bisection up to norm ≥ λ_min.
+// raise returns a proved bound on λ_min(S): just below mu if it can be proved there, else by
+// bisection between mu and least. With near, if x(1+2⁻⁹) is a bound as well as x, bisection raises
+// it up to norm ≥ λ_min.
 func (w *work) raise(mu, norm, least float64, near bool) float64 {
 	x := mu * (1 - certify)
 	bound, ok := w.atLeast(x)
@@ -356,14 +350,11 @@ func (w *work) raise(mu, norm, least float64, near bool) float64 {
 	return bound
 }
 
-// MinEigAbove returns a lower bound of λ_min(a) that is proved and at least
-//
-//	(1-2⁻⁸) min(λ_min(a), floor)
-//
-// if that minimum is at least 1024 (d+8) u tr a: where a single Cholesky factorization of a - x I
-// proves λ_min ≥ x - (d+8) u tr(a - x I), with x = floor or slightly below it, that, for a third of
-// the work of MinEig; else what MinEig returns, whose start is then checked. It is for callers that
-// know how small λ_min may be without harm. floor may be any number.
+// MinEigAbove returns a proved lower bound on λ_min(a), which is at least (1-2⁻⁸) min(λ_min(a),
+// floor) if the minimum is at least 1024 (d+8) u tr a. It is for callers for which a λ_min above
+// floor is as good as floor: a single Cholesky factorization of a - x I, with x = floor or slightly
+// below it, then proves λ_min ≥ x - (d+8) u tr(a - x I), a third of the work of [MinEig]. If it
+// fails, the bound is that of MinEig, with its start checked. floor may be any number.
 func MinEigAbove(a *mat.SymDense, floor float64) float64 {
 	return within(a, math.Inf(-1), func(w *work) float64 {
 		// A factorization runs to its end where λ_min - x exceeds the margin, so that

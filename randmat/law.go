@@ -8,31 +8,26 @@ import (
 )
 
 // MinEigenvalueLaw is the law of λ_min(W), W ~ W_d(m), d = Dim, m = Dof > d-1 real. Its methods
-// compute F(x) = P(λ_min(W) < x) from a Markov chain of d steps [DE02] whose terms are all
-// positive, so the relative accuracy of small probabilities is kept: 1e-10 where it was compared
-// with exact arithmetic, at most 1e-8, in about 0.3 s at d = 500. See
-// docs/theory/numerics.md#numerics.eigenlaw
-//
-// A law that Check refuses counts as unknown: CDF is 1, LogCDF 0, Quantile 0.
+// compute F(x) = P(λ_min(W) < x) from a Markov chain of d steps [DE02] with positive terms only, so
+// small probabilities keep their relative accuracy: 1e-10 in comparisons with exact arithmetic, at
+// most 1e-8, in about 0.3 s at d = 500. See docs/theory/numerics.md#numerics.eigenlaw. For a law
+// that Check refuses CDF is 1, LogCDF 0 and Quantile 0.
 type MinEigenvalueLaw struct {
 	Dim int
 	Dof float64
 }
 
 const (
-	// logLeast ends the range of the chain: below e^logLeast LogCDF returns the
-	// bound of EdelmanLogCDF.
+	// logLeast ends the range of the chain: below e^logLeast LogCDF returns the bound of
+	// EdelmanLogCDF.
 	logLeast = -80.
-
 	// chainDim and chainDof end the range of the chain, whose time grows like d √m.
 	chainDim = 5000
 	chainDof = 2e4
-
-	// chainX keeps the chain's quotients from underflow; F(chainX) bounds F below it.
+	// chainX is the least x of the chain, whose quotients would underflow; F(chainX) bounds F below
+	// it.
 	chainX = 1e-290
-
-	// safe is the relative excess of the safe-side results over the chain, a
-	// hundred times its error.
+	// safe is the relative excess of quantiles over the chain, a hundred times its error.
 	safe = 1e-6
 )
 
@@ -44,18 +39,17 @@ func (l MinEigenvalueLaw) Check() error {
 	return checkDegrees(l.Dim, l.Dof)
 }
 
-// CDF returns F(x) = P(λ_min(W) < x), or an upper bound of it as LogCDF says: 0
-// for x ≤ 0 and 1 for NaN.
+// CDF returns F(x) = P(λ_min(W) < x), or an upper bound like [MinEigenvalueLaw.LogCDF]: 0 for x ≤ 0
+// and 1 for NaN.
 func (l MinEigenvalueLaw) CDF(x float64) float64 { return math.Exp(l.LogCDF(x)) }
 
-// LogCDF returns log F(x), -Inf for x ≤ 0 and 0 for NaN, increasing with x and
-// never too small by more than its error:
+// LogCDF returns log F(x), -Inf for x ≤ 0 and 0 for NaN. It increases with x and is never too small
+// by more than its error:
 //
 //   - for d ≤ 5000, m ≤ 2e4, x ≥ 1e-290 and F ≥ e⁻⁸⁰, log F up to 1e-8, by the chain;
 //   - for d = 1 (χ²_m) and m = d+1 (exponential) log F in closed form;
-//   - else an upper bound: -80, or EdelmanLogCDF if that is below -80, for
-//     larger d or m the smaller of EdelmanLogCDF and davidsonSzarekLogCDF, and for
-//     smaller x that of EdelmanLogCDF and log F(1e-290).
+//   - else an upper bound: for larger d or m those of [Ede88] and [DS01], for smaller x
+//     the least of [Ede88] and log F(1e-290), for smaller F -80 or [Ede88] below -80.
 //
 // Where F scales noise, multiply it by 1+1e-6.
 func (l MinEigenvalueLaw) LogCDF(x float64) float64 {
@@ -78,7 +72,7 @@ func (l MinEigenvalueLaw) LogCDF(x float64) float64 {
 	return max(logLeast, min(bound, num.Log(minEigCDF(l.Dim, l.Dof, max(x, chainX)))))
 }
 
-// trivial returns log F(x), or the bound 0 of it, where nothing is to be computed.
+// trivial returns log F(x), or the bound 0 for an unknown law, if no computation is needed.
 func (l MinEigenvalueLaw) trivial(x float64) (logF float64, ok bool) {
 	switch {
 	case l.Check() != nil || !(x < math.Inf(1)):
@@ -89,10 +83,9 @@ func (l MinEigenvalueLaw) trivial(x float64) (logF float64, ok bool) {
 	return 0, false
 }
 
-// Quantile returns the p-quantile of λ_min rounded to the smaller side: the
-// result x satisfies (1+1e-6) F(x) ≤ p, and (1+2e-6) times it with an F larger
-// by 1e-6 would not, where the chain gives F. It is 0 for p ≤ 0, NaN and
-// results below 2⁻¹⁰²², and +Inf for p ≥ 1.
+// Quantile returns the p-quantile of λ_min rounded down: the result x satisfies (1+1e-6) F(x) ≤ p,
+// and is the largest such number to a relative 2e-6 where the chain computes F. It is 0 for p ≤ 0,
+// NaN and results below 2⁻¹⁰²², and +Inf for p ≥ 1.
 func (l MinEigenvalueLaw) Quantile(p float64) float64 { return l.LogQuantile(num.Log(p)) }
 
 // LogQuantile is Quantile for a probability given by its logarithm.
@@ -106,13 +99,13 @@ func (l MinEigenvalueLaw) LogQuantile(logp float64) float64 {
 	n := float64(l.Dim)
 	k := l.Dof - n + 1
 	target := logp - safe
-	// λ_min ≤ 1/(W⁻¹)₁₁ ~ χ²_k bounds the quantile from above; from below
-	// F(x) ≤ C P(k/2, x/2) ≤ C (x/2)^{k/2}/Γ(k/2+1).
+	// λ_min ≤ 1/(W⁻¹)₁₁ ~ χ²_k bounds the quantile from above, F(x) ≤ C P(k/2, x/2) ≤ C
+	// (x/2)^{k/2}/Γ(k/2+1) from below.
 	hi := num.Log(num.Chi2Quantile(logp, k)) + safe
 	g, _ := math.Lgamma(k/2 + 1)
 	lo := math.Ln2 + 2/k*(target+g-logEdelman(l.Dim, l.Dof)) - safe
-	// Start near the edge (√m - √d)² of the bulk; its width over its place is
-	// the slope of log λ_min against a normal score.
+	// Start near the edge (√m - √d)² of the bulk; its relative width is the slope of log λ_min against
+	// a normal score.
 	edge := math.Sqrt(l.Dof) - math.Sqrt(max(n-1, 0))
 	slope := math.Cbrt(1/math.Sqrt(n)-1/math.Sqrt(l.Dof+1)) / edge
 	goal := score(target)
@@ -124,8 +117,8 @@ func (l MinEigenvalueLaw) LogQuantile(logp float64) float64 {
 	return x
 }
 
-// score maps a log probability to about its normal score, in which F is nearly
-// a line against log x. It increases.
+// score maps a log probability approximately to its normal score, which is nearly linear in log x.
+// It increases.
 func score(logp float64) float64 {
 	if logp < -600 {
 		return -math.Sqrt(-2*logp - 7.4) // below the normal score at e⁻⁶⁰⁰, -34.50
@@ -133,10 +126,9 @@ func score(logp float64) float64 {
 	return num.NormalQuantile(min(math.Exp(logp), 1-0x1p-53))
 }
 
-// lowerRoot narrows the bracket of a root of an increasing f from lo, hi, which
-// it does not evaluate, to a width of 2e-7 and returns its lower end, where
-// f ≤ 0. It takes secant steps from the start x, first with the given
-// slope dx/df, and halves if they fail.
+// lowerRoot narrows the bracket lo, hi of a root of an increasing f to a width of 2e-7 and returns
+// its lower end, where f ≤ 0. It does not evaluate f at the first ends. It takes secant steps from
+// x, first with the given slope dx/df, and halves if they fail.
 func lowerRoot(f func(float64) float64, lo, hi, x, slope float64) float64 {
 	const width = 2e-7
 	var last, flast float64
@@ -181,9 +173,9 @@ func logEdelman(d int, m float64) float64 {
 //
 //	F(x) ≤ C P(k/2, x/2),  C = d Γ(3/2) Γ((m+1)/2) / (Γ(d/2+1) Γ((k+1)/2)),  k = m-d+1,
 //
-// P the regularized lower incomplete gamma function: in the joint density of the eigenvalues
-// replace λᵢ - λ_min by λᵢ. It is sharp as x → 0 and useless in the bulk. It is 0 outside the law's
-// domain, d ≥ 1 and m > d-1, and -Inf for x ≤ 0.
+// P the regularized lower incomplete gamma function: the bound replaces λᵢ - λ_min by λᵢ in the
+// joint density of the eigenvalues. It is sharp as x → 0 and useless in the bulk. EdelmanLogCDF is
+// 0 outside the law's domain, d ≥ 1 and m > d-1, and -Inf for x ≤ 0.
 func EdelmanLogCDF(d int, m, x float64) float64 {
 	if logF, ok := (MinEigenvalueLaw{d, m}).trivial(x); ok {
 		return logF
@@ -191,12 +183,9 @@ func EdelmanLogCDF(d int, m, x float64) float64 {
 	return min(0, logEdelman(d, m)+num.GammaLogP((m-float64(d)+1)/2, x/2))
 }
 
-// davidsonSzarekLogCDF returns an upper bound of log F(x) [DS01]:
-//
-//	F(x) ≤ exp(-(√m - √d - √x)²/2)  for √x ≤ √m - √d,
-//
-// proved for integers m; for a real m it holds with ⌊m⌋, as F decreases in m. It
-// is 0, no information, elsewhere, and -Inf for x ≤ 0.
+// davidsonSzarekLogCDF returns an upper bound on log F(x) [DS01], F(x) ≤ exp(-(√m - √d - √x)²/2)
+// for √x ≤ √m - √d, and 0 for larger x. It is proved for integers m; for a real m it holds with
+// ⌊m⌋, since F decreases in m.
 func davidsonSzarekLogCDF(d int, m, x float64) float64 {
 	if logF, ok := (MinEigenvalueLaw{d, m}).trivial(x); ok {
 		return logF

@@ -310,7 +310,8 @@ func TestLambdaMinMonotone(t *testing.T) {
 		require.False(t, math.IsNaN(f))
 		require.GreaterOrEqual(t, law.LogCDF(x*1.01), f-tol, "increases with x")
 		require.LessOrEqual(t, MinEigenvalueLaw{d, m + 0.5}.LogCDF(x), max(f, logLeast)+tol, "decreases with m")
-		require.GreaterOrEqual(t, MinEigenvalueLaw{d + 1, m + 1}.LogCDF(x), num.Chi2LogCDF(x, m-float64(d)+1)-tol, "λ_min ≤ 1/(W⁻¹)₁₁")
+		require.GreaterOrEqual(t, MinEigenvalueLaw{d + 1, m + 1}.LogCDF(x), num.Chi2LogCDF(x, m-float64(d)+1)-tol,
+			"λ_min ≤ 1/(W⁻¹)₁₁")
 		require.LessOrEqual(t, f, max(logLeast, EdelmanLogCDF(d, m, x))+tol)
 		require.LessOrEqual(t, f, max(logLeast, davidsonSzarekLogCDF(d, m, x))+tol)
 		require.InEpsilon(t, math.Exp(f), law.CDF(x), 1e-12)
@@ -318,7 +319,8 @@ func TestLambdaMinMonotone(t *testing.T) {
 }
 
 func TestQuantileIsSafe(t *testing.T) {
-	for _, law := range []MinEigenvalueLaw{{1, 3}, {1, 0.5}, {2, 3}, {4, 3.5}, {7, 16}, {30, 31}, {20, 40}}[:testkit.Of(5, 7)] {
+	for _, law := range []MinEigenvalueLaw{{1, 3}, {1, 0.5}, {2, 3}, {4, 3.5}, {7, 16}, {30, 31}, {20, 40}}[:testkit.Of(5,
+		7)] {
 		for _, p := range []float64{1e-9, 0.005, 0.9} {
 			x := law.Quantile(p)
 			require.Positive(t, x)

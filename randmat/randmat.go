@@ -1,5 +1,7 @@
-// Package randmat draws Wishart matrices, bounds extreme eigenvalues rigorously
-// and computes the law of the smallest eigenvalue of a Wishart matrix.
+// Package randmat draws Wishart matrices ([Wishart]), proves bounds on the extreme eigenvalues of a
+// symmetric matrix ([MinEig], [MaxEig]) and computes the law of the least eigenvalue of a Wishart
+// matrix ([MinEigenvalueLaw]). Proofs are in docs/theory/numerics.md#numerics.wishart and the
+// sections after it.
 //
 // # Notation
 //
@@ -13,20 +15,15 @@
 //
 // # References
 //
-//	[Bar33]   Bartlett. On the Theory of Statistical Regression. Proc. R. Soc.
-//	          Edinburgh 53, 1933.
-//	[CW14]    Chiani. Distribution of the Largest Eigenvalue for Real Wishart and
-//	          Gaussian Random Matrices. J. Multivariate Analysis 129, 2014, and its
-//	          companion on the smallest eigenvalue.
-//	[DE02]    Dumitriu, Edelman. Matrix Models for Beta Ensembles. J. Math.
-//	          Phys. 43, 2002.
-//	[DS01]    Davidson, Szarek. Local Operator Theory, Random Matrices and Banach
-//	          Spaces. Handbook of the Geometry of Banach Spaces 1, 2001.
-//	[Ede88]   Edelman. Eigenvalues and Condition Numbers of Random Matrices. SIAM
-//	          J. Matrix Anal. Appl. 9, 1988.
-//	[Lan50]   Lanczos. An Iteration Method for the Solution of the Eigenvalue
-//	          Problem. J. Res. NBS 45, 1950.
-//	[Rum06]   Rump. Verification of Positive Definiteness. BIT 46, 2006.
+//	[Bar33]  Bartlett. On the Theory of Statistical Regression. Proc. R. Soc. Edinburgh 53, 1933.
+//	[DE02]   Dumitriu, Edelman. Matrix Models for Beta Ensembles. J. Math. Phys. 43, 2002.
+//	[DS01]   Davidson, Szarek. Local Operator Theory, Random Matrices and Banach Spaces. Handbook of
+//	         the Geometry of Banach Spaces 1, 2001.
+//	[Ede88]  Edelman. Eigenvalues and Condition Numbers of Random Matrices. SIAM J. Matrix Anal.
+//	         Appl. 9, 1988.
+//	[Lan50]  Lanczos. An Iteration Method for the Solution of the Eigenvalue Problem. J. Res. NBS 45,
+//	         1950.
+//	[Rum06]  Rump. Verification of Positive Definiteness. BIT 46, 2006.
 package randmat
 
 import (
@@ -36,16 +33,14 @@ import (
 
 // Errors that this package wraps. Test with errors.Is.
 var (
-	// ErrDegrees reports degrees of freedom that are not above d-1 or not finite, or
-	// for a draw not an integer up to 2¹⁶.
+	// ErrDegrees reports degrees of freedom that are not above d-1 or not finite, or for a draw not
+	// an integer up to 2¹⁶.
 	ErrDegrees = errors.New("randmat: degrees of freedom out of range")
-
 	// ErrDimension reports a matrix without rows.
 	ErrDimension = errors.New("randmat: empty matrix")
 )
 
-// buffers recycles work space. It may have held noise, so it is cleared when
-// it is put back.
+// buffers recycles work space, cleared when it is put back, because it may have held noise.
 var buffers sync.Pool
 
 // take returns a slice of n zeros from the pool.

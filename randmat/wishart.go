@@ -19,12 +19,11 @@ const block = 16
 //
 //	T_ii² ~ χ²_{m-i+1} (i = 1…d),  T_ij ~ N(0,1) for i > j,  all independent.
 //
-// E W = m I. Every entry of the computed T is within a relative 3u of a real number,
-// and the product of these real numbers has exactly the law W_d(m); WishartError
-// bounds how far dst is from it. The time grows like d m + d³.
-//
-// It returns an error wrapping ErrDegrees or ErrDimension, and then fills dst with
-// NaN, so that a caller who ignores the error cannot go on without noise.
+// E W = m I. Every entry of the computed T is within a relative 3u of a real number; the product of
+// the real matrix with its transpose has exactly the law W_d(m), and [WishartError] bounds its
+// distance from dst. The time grows like d m + d³. If Wishart returns an error, which wraps
+// ErrDegrees or ErrDimension, it fills dst with NaN, so that a caller who ignores the error does
+// not release without noise.
 func Wishart(dst *mat.SymDense, m float64, src rand.Source) error {
 	if dst == nil || src == nil {
 		return fmt.Errorf("%w: the matrix or the source is nil, want both", ErrDimension)
@@ -54,14 +53,13 @@ func Wishart(dst *mat.SymDense, m float64, src rand.Source) error {
 	return nil
 }
 
-// WishartError returns a bound of ‖W - W̃‖₂, W̃ the matrix of dimension dim that Wishart has
-// computed and trace its trace as computed, and W the matrix with exactly the law W_d(m) that W̃
-// stands for. For σ² > 0, σ² WishartError bounds ‖σ²W - fl(σ²W̃)‖₂ as well:
+// WishartError returns a bound on ‖W - W̃‖₂, where W̃ is a matrix of dimension dim computed by
+// [Wishart], trace its computed trace, and W the matrix with exactly the law W_d(m) next to it:
 //
 //	‖W - W̃‖₂ ≤ (d+12) u (1+2⁻¹⁶) tr W̃,  d ≤ 2³²
 //
-// It is +Inf where nothing is known: dim < 1, or a trace that is negative or NaN. Proof:
-// docs/theory/numerics.md#numerics.wishart
+// For σ² > 0, σ² times the bound holds for ‖σ²W - fl(σ²W̃)‖₂ too. The bound is +Inf for dim < 1 and
+// for a trace that is negative or NaN. Proof: docs/theory/numerics.md#numerics.wishart
 func WishartError(dim int, trace float64) float64 {
 	if !(dim >= 1 && trace >= 0) {
 		return math.Inf(1)
@@ -69,8 +67,7 @@ func WishartError(dim int, trace float64) float64 {
 	return float64(dim+12) * 0x1p-53 * (1 + 0x1p-16) * trace
 }
 
-// maxDegrees is the largest number of degrees of freedom that is drawn: the time
-// of a draw grows like d·m.
+// maxDegrees is the largest m of a draw, whose time grows like d·m.
 const maxDegrees = 1 << 16
 
 // checkDraw reports whether W_d(m) exists and can be drawn.

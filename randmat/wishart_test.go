@@ -55,9 +55,8 @@ func TestWishartIsBartlett(t *testing.T) {
 	}
 }
 
-// TestWishartLaw tests four statistics whose laws characterize degrees of
-// freedom, scale and rotation invariance, by Kolmogorov-Smirnov with false
-// rejects at 1e-6 each:
+// TestWishartLaw tests four statistics whose laws characterize degrees of freedom, scale and
+// rotation invariance, by Kolmogorov-Smirnov with false rejects at 1e-6 each:
 //
 //	tr W ~ χ²_{md},  v'Wv/‖v‖² ~ χ²_m,  ‖v‖²/(v'W⁻¹v) ~ χ²_{m-d+1},  det W / det W₁₁ ~ χ²_{m-d+1}
 func TestWishartLaw(t *testing.T) {

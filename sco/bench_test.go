@@ -33,8 +33,7 @@ func large(n, d int) *erm.Problem {
 	return &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: prox.L2Ball{R: 1}}
 }
 
-// One epoch of noisy SGD, and a plain pass over the same batches: the gradient
-// sums alone.
+// One epoch of noisy SGD, and a plain pass over the same batches: the gradient sums alone.
 func BenchmarkEpoch(b *testing.B) {
 	const n, d, steps = 1000000, 50, 100
 	p := large(n, d)
@@ -52,12 +51,12 @@ func BenchmarkEpoch(b *testing.B) {
 		}
 	})
 	b.Run(fmt.Sprintf("method=plain/n=%d/d=%d", n, d), func(b *testing.B) {
-		obj := erm.NewUnperturbed(p)
+		obj := p.Perturb(erm.Perturbation{})
 		w, g := make([]float64, d), make([]float64, d)
 		batches := pl.Params().Sampler.Batches(n, noise.Reproducible(1))
 		var all [][]int
 		for range steps {
-			all = append(all, append([]int(nil), batches.Next()...))
+			all = append(all, append([]int(nil), batches()...))
 		}
 		b.ReportAllocs()
 		for b.Loop() {
@@ -76,8 +75,11 @@ func BenchmarkPlan(b *testing.B) {
 	for _, n := range []int{1000, 30000} {
 		q, _ := declared(n, 20, budget.Epsilon, budget.Delta, 1, 0.25, 1)
 		for _, m := range []interface {
-			Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error)
-		}{&NoisySGD{}, &NoisySGD{Scheme: FixedSize}, &NoisySGD{Scheme: WithReplacement}, &NoisySGD{Relation: dp.AddRemove}, &DPSGD{}} {
+			Calibrate(q erm.Public, b dp.Budget) (*Plan, error)
+		}{
+			&NoisySGD{}, &NoisySGD{Scheme: FixedSize}, &NoisySGD{Scheme: WithReplacement},
+			&NoisySGD{Relation: dp.AddRemove}, &DPSGD{},
+		} {
 			name := fmt.Sprintf("method=%T/n=%d", m, n)
 			if s, ok := m.(*NoisySGD); ok {
 				name += fmt.Sprintf("/scheme=%v/relation=%v", s.Scheme, cmp.Or(s.Relation, dp.Replace))

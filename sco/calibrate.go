@@ -7,7 +7,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/accounting"
+	"github.com/privopt/privopt/internal/enclose"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 )
@@ -19,39 +20,34 @@ const maxSteps = 1e6
 // constants on Set count, under the budget b. It does not need Constants of the whole
 // space. Errors wrap ErrMechanism, erm.ErrProblem, dp.ErrBudget, dp.ErrRelation, or
 // dp.ErrCondition where a theorem does not hold, with what would do.
-func (m *NoisySGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
+func (m *NoisySGD) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	m = cmp.Or(m, new(NoisySGD))
-	return m.calibrate(q, b, nil, accounting.Noise)
+	return m.calibrate(q, b, nil, dp.Sampler.Noise)
 }
 
 // Calibrate is NoisySGD.Calibrate for the envelope. The smoothness of the loss
 // itself does not matter.
-func (m *ProxGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
+func (m *ProxGD) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	m = cmp.Or(m, new(ProxGD))
 	if err := checkField("Smoothing", "the default", m.Smoothing); err != nil {
 		return nil, err
 	}
-	return m.calibrate(q, b, &m.Smoothing, accounting.Noise)
+	return m.calibrate(q, b, &m.Smoothing, dp.Sampler.Noise)
 }
 
-// accountant is the type of [accounting.Noise]; tests put a quick substitute in its place.
-type accountant func(s accounting.Sampler, steps int, b dp.Budget) (z float64, err error)
+// accountant is the type of [dp.Sampler.Noise]; tests put a quick substitute in its place.
+type accountant func(s dp.Sampler, steps int, b dp.Budget) (z float64, err error)
 
 // check refuses fields that make no sense by themselves.
 func (m *NoisySGD) check() error {
 	switch {
 	case m.Scheme < Poisson || m.Scheme > WithReplacement:
-		return fmt.Errorf("sco: %w: Scheme = %d, want Poisson, FixedSize or WithReplacement", ErrMechanism, int(m.Scheme))
-	case m.Calibration < Accounted || m.Calibration > Paper:
-		return fmt.Errorf("sco: %w: Calibration = %d, want Accounted or Paper", ErrMechanism, int(m.Calibration))
-	case m.Steps < 0 || m.Steps > accounting.MaxSteps:
-		return fmt.Errorf("sco: %w: Steps = %d, want a number of steps, or 0 for the best", ErrMechanism, m.Steps)
-	case cmp.Or(m.Relation, dp.Replace) == dp.AddRemove && (m.Scheme != Poisson || m.Calibration != Accounted):
-		return fmt.Errorf("sco: %w: Scheme %v with Calibration %v is about %v neighbors, Relation = %v; use Poisson and Accounted",
-			dp.ErrCondition, m.Scheme, m.Calibration, dp.Replace, dp.AddRemove)
-	case m.Calibration != Accounted && (m.Steps > 0 || m.Batch > 0 || m.StepSize > 0 || m.Evaluations > 0):
-		return fmt.Errorf("sco: %w: Steps, Batch, StepSize and Evaluations are those of the paper for Calibration %v, want 0", ErrMechanism,
-			m.Calibration)
+		return refuse(ErrMechanism, "Scheme = %d, want Poisson, FixedSize or WithReplacement", int(m.Scheme))
+	case m.Steps < 0 || m.Steps > dp.MaxSteps:
+		return refuse(ErrMechanism, "Steps = %d, want a number of steps, or 0 for the best", m.Steps)
+	case cmp.Or(m.Relation, dp.Replace) == dp.AddRemove && m.Scheme != Poisson:
+		return refuse(dp.ErrCondition, "Scheme %v is about %v neighbors, Relation = %v; use Poisson", m.Scheme, dp.Replace,
+			dp.AddRemove)
 	}
 	return cmp.Or(
 		checkField("Radius", "the radius of Set", m.Radius),
@@ -63,7 +59,7 @@ func (m *NoisySGD) check() error {
 }
 
 // calibrate plans NoisySGD, or ProxGD where smoothing is not nil.
-func (m *NoisySGD) calibrate(q erm.Public, b dp.Budget, smoothing *float64, noise accountant) (*SGDPlan, error) {
+func (m *NoisySGD) calibrate(q erm.Public, b dp.Budget, smoothing *float64, noise accountant) (*Plan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -75,25 +71,19 @@ func (m *NoisySGD) calibrate(q erm.Public, b dp.Budget, smoothing *float64, nois
 	if err != nil {
 		return nil, err
 	}
-	p := newSGDParams(set, l)
+	p := newParams(theoremSGD, set, l)
 	if smoothing != nil {
 		p.Theorem = theoremProx
 	}
 	s := schedule{q: set, l: l, scheme: m.Scheme, envelope: smoothing != nil}
-	if m.Calibration == Accounted {
-		err = m.accounted(&p, s, noise)
-	} else {
-		err = m.paper(&p, s, noise)
-	}
-	if err != nil {
+	if err := m.search(&p, s, noise); err != nil {
 		return nil, err
 	}
-	s.scheme = schemeOf(p.Sampler)
 	s.steps, s.m, s.sigma = float64(p.Steps), p.Batch, p.Sigma
 	smoothness := set.OnSet.Smoothness
-	p.StepSize = cmp.Or(p.StepSize, m.StepSize, s.step(smoothness))
+	p.StepSize = cmp.Or(m.StepSize, s.step(smoothness))
 	if smoothing != nil {
-		p.Smoothing = cmp.Or(p.Smoothing, *smoothing, s.contraction()/p.StepSize)
+		p.Smoothing = cmp.Or(*smoothing, s.contraction()/p.StepSize)
 		smoothness = p.Smoothing
 	}
 	if exact {
@@ -117,37 +107,19 @@ func clipNorm(k loss.Constants, clip float64) (l float64, exact bool, err error)
 	return clip, k.Structure == loss.GLM || k.Structure == loss.LSQ, nil
 }
 
-func schemeOf(s accounting.Sampler) Scheme {
-	switch s.(type) {
-	case accounting.FixedSize:
-		return FixedSize
-	case accounting.WithReplacement:
-		return WithReplacement
-	}
-	return Poisson
-}
-
-// paperSteps returns T = min( n/8, ε²n²/(32 d ln(1/δ)) ) as a real number.
-func paperSteps(q setting) float64 {
+// evaluations returns Tm of [BFTT19, Theorem 3.2], at least n: T = min( n/8, ε²n²/(32 d ln(1/δ)) ),
+// m = n√(ε/(4T)).
+func evaluations(q setting) float64 {
 	en := q.budget.Epsilon * q.n()
-	return min(q.n()/8, en*en/(32*q.d()*q.logDelta()))
+	t := max(1, min(q.n()/8, en*en/(32*q.d()*q.logDelta())))
+	return max(q.n(), t*(q.n()*math.Sqrt(q.budget.Epsilon/(4*t))))
 }
 
-// paperBatch returns m = n√(ε/(4T)) as a real number.
-func paperBatch(q setting, steps float64) float64 {
-	return q.n() * math.Sqrt(q.budget.Epsilon/(4*steps))
-}
-
-// accounted chooses T and m for the least bound with at most the given
-// number of gradient evaluations, from an approximation of the noise, and then
-// the noise for them. The search affects utility only.
-func (m *NoisySGD) accounted(p *SGDParams, s schedule, noise accountant) error {
+// search chooses T and m for the least bound with at most the given number of gradient evaluations,
+// from an approximation of the noise, and then the noise for them. It affects utility only.
+func (m *NoisySGD) search(p *Params, s schedule, noise accountant) error {
 	q := s.q
-	budget := m.Evaluations
-	if budget == 0 {
-		t := max(1, paperSteps(q))
-		budget = max(q.n(), t*paperBatch(q, t))
-	}
+	budget := cmp.Or(m.Evaluations, evaluations(q))
 	least := 1.0 // expected records of a batch
 	if m.Batch > 0 {
 		least = min(m.Batch, q.n())
@@ -193,8 +165,8 @@ func (m *NoisySGD) accounted(p *SGDParams, s schedule, noise accountant) error {
 		}
 	}
 	if math.IsInf(best, 1) {
-		return fmt.Errorf("sco: %w: the bound leaves the range of float64 for Radius = %v and L = %v: rescale the problem", ErrMechanism, q.m,
-			s.l)
+		return refuse(ErrMechanism, "the bound leaves the range of float64 for Radius = %v and L = %v: rescale the problem",
+			q.m, s.l)
 	}
 	p.Steps = int(s.steps)
 	p.Sampler = s.scheme.sampler(s.m, q)
@@ -202,13 +174,13 @@ func (m *NoisySGD) accounted(p *SGDParams, s schedule, noise accountant) error {
 }
 
 // account sets the noise for the sampler and the steps of p.
-func (p *SGDParams) account(q setting, noise accountant) error {
+func (p *Params) account(q setting, noise accountant) error {
 	p.Batch = p.Sampler.Fraction() * q.n()
 	z, err := noise(p.Sampler, p.Steps, q.budget)
 	if err != nil {
 		return fmt.Errorf("sco: noise for %v, %d steps: %w", p.Sampler, p.Steps, err)
 	}
-	p.setNoise(z)
+	p.Noise, p.Sigma = z, z*p.Clip/p.Batch
 	return nil
 }
 
@@ -231,86 +203,22 @@ func approximateNoise(q setting, rate, steps float64) float64 {
 	return r / math.Sqrt(math.Log1p(x*x))
 }
 
-// setNoise sets z, and σ for the batch that is set.
-func (p *SGDParams) setNoise(z float64) {
-	p.Noise = z
-	p.Sigma = z * p.Clip / p.Batch
-}
-
-// paper takes the parameters of [BFTT19, Algorithm 1 and Theorem 3.2, for an
-// envelope Theorem 4.4]:
-//
-//	T = min( n/8, ε²n²/(32 d ln(1/δ)) ),  m = max( n√(ε/(4T)), 1 ),  η = M/(L√T)
-//	σ² = 8TL² ln(1/δ)/(n²ε²),  β ≤ (L/M) min( √(n/2), εn/(2√(2d ln(1/δ))) )
-//	envelope: β = (L/M) min( √n/4, εn/(8√(d ln(1/δ))) )
-//
-// The published proof refers to an accountant whose conditions fail for
-// T < 128 ln(1/δ), where the noise may be too small by far.
-func (m *NoisySGD) paper(p *SGDParams, s schedule, noise accountant) error {
-	q := s.q
-	eps, delta := q.budget.Epsilon, q.budget.Delta
-	root := math.Sqrt(q.d() * q.logDelta())
-	limit := s.l / q.m * min(math.Sqrt(q.n()/2), eps*q.n()/(2*math.Sqrt2*root))
-	switch {
-	case eps > 1:
-		return fmt.Errorf("sco: %w: Epsilon = %v, Calibration Paper is stated for ε ≤ 1; use Accounted", dp.ErrCondition, eps)
-	case delta > 1/(q.n()*q.n()):
-		return fmt.Errorf("sco: %w: Delta = %v, Calibration %v is stated for δ ≤ 1/n² = %v; use Accounted", dp.ErrCondition, delta,
-			m.Calibration, 1/(q.n()*q.n()))
-	case s.envelope:
-		p.Smoothing = s.l / q.m * min(math.Sqrt(q.n())/4, eps*q.n()/(8*root))
-	case !(q.OnSet.Smoothness > 0) || math.IsInf(q.OnSet.Smoothness, 1):
-		return fmt.Errorf("sco: %w: Smoothness = %v, Calibration %v needs a smooth loss; use ProxGD", dp.ErrCondition, q.OnSet.Smoothness,
-			m.Calibration)
-	case q.OnSet.Smoothness > limit:
-		return fmt.Errorf("sco: %w: Smoothness = %v, Calibration %v needs at most (L/M)min(√(n/2), εn/(2√(2d ln(1/δ)))) = %v; use "+
-			"Accounted or ProxGD", dp.ErrCondition, q.OnSet.Smoothness, m.Calibration, limit)
-	}
-	steps := max(1, math.Floor(paperSteps(q)))
-	p.Steps = int(steps)
-	batch := int(max(1, math.Ceil(paperBatch(q, steps))))
-	p.Sampler = accounting.WithReplacement{Size: batch, Records: q.Records}
-	p.Batch = float64(batch)
-	p.StepSize = q.m / (s.l * math.Sqrt(steps))
-	p.PaperBound = 10 * s.l * q.m * rate(q)
-	if s.envelope {
-		p.PaperBound = 24 * s.l * q.m * rate(q)
-	}
-	p.PaperNoise = math.Sqrt(8*steps*q.logDelta()) / (q.n() * eps) * p.Batch
-	p.setNoise(p.PaperNoise)
-
-	comp, err := p.composition()
-	if err != nil {
-		return err
-	}
-	p.PaperDelta = comp.Delta(eps)
-	if p.PaperDelta <= delta {
-		return nil
-	}
-	z, err := noise(p.Sampler, p.Steps, q.budget)
-	if err != nil {
-		return fmt.Errorf("sco: the published noise z = %v for T = %d, m = %d is accounted at δ = %.3g for ε = %v, and cannot be "+
-			"raised: %w", p.PaperNoise, p.Steps, batch, p.PaperDelta, eps, err)
-	}
-	p.setNoise(max(z, p.PaperNoise))
-	return nil
-}
-
 // Calibrate returns the plan for problems with the public quantities q. Errors are
 // those of NoisySGD.Calibrate.
-func (m *DPSGD) Calibrate(q erm.Public, b dp.Budget) (*SGDPlan, error) {
+func (m *DPSGD) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	m = cmp.Or(m, new(DPSGD))
-	return m.calibrate(q, b, accounting.Noise)
+	return m.calibrate(q, b, dp.Sampler.Noise)
 }
 
-func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*SGDPlan, error) {
+func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*Plan, error) {
 	if err := cmp.Or(
-		checkField("Epochs", "5", m.Epochs), checkField("Batch", "4√n", m.Batch), checkField("Clip", "the constant of the loss", m.Clip),
+		checkField("Epochs", "5", m.Epochs), checkField("Batch", "4√n", m.Batch),
+		checkField("Clip", "the constant of the loss", m.Clip),
 		checkField("StepSize", "the default", m.StepSize), checkField("Radius", "the radius of Set", m.Radius)); err != nil {
 		return nil, err
 	}
 	if !(m.Momentum >= 0 && m.Momentum < 1) {
-		return nil, fmt.Errorf("sco: %w: Momentum = %v, want a number in [0, 1)", ErrMechanism, m.Momentum)
+		return nil, refuse(ErrMechanism, "Momentum = %v, want a number in [0, 1)", m.Momentum)
 	}
 	radius := m.Radius
 	if radius == 0 && m.StepSize > 0 {
@@ -327,11 +235,11 @@ func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*SGDPlan
 	epochs := cmp.Or(m.Epochs, 5)
 	batch := min(max(cmp.Or(m.Batch, 4*math.Sqrt(set.n())), 1), set.n())
 	steps := max(1, math.Ceil(epochs*set.n()/batch))
-	if steps > accounting.MaxSteps {
-		return nil, fmt.Errorf("sco: %w: Epochs = %v in batches of %v are %v steps, want at most %d", ErrMechanism, epochs, batch, steps,
-			accounting.MaxSteps)
+	if steps > dp.MaxSteps {
+		return nil, refuse(ErrMechanism, "Epochs = %v in batches of %v are %v steps, want at most %d", epochs, batch, steps,
+			dp.MaxSteps)
 	}
-	p := newSGDParams(set, l)
+	p := newParams(theoremSGD, set, l)
 	p.Steps, p.Sampler = int(steps), Poisson.sampler(batch, set)
 	p.StepSize, p.Momentum, p.Last = m.StepSize, m.Momentum, !m.Average
 	if err := p.account(set, noise); err != nil {
@@ -346,3 +254,131 @@ func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*SGDPlan
 
 // largest scale of noise and of steps: their products still fit.
 const largest = 0x1p400
+
+// newSGDPlan refuses parameters that float64 or the samplers of package noise cannot hold, and
+// returns their plan, certified for the budget.
+func newSGDPlan(p Params, assumptions []dp.Assumption, trace func(erm.Trace)) (*Plan, error) {
+	scale := p.Noise * p.Clip
+	if !(p.Clip > 1/largest && scale > 0 && scale < largest && p.Batch > 0 && p.Steps > 0 && p.StepSize > 0 &&
+		p.StepSize*scale/p.Batch < largest && p.Smoothing >= 0 && p.Smoothing < largest) {
+		return nil, refuse(ErrMechanism, "the calibration leaves the range of float64 (Noise %v, Clip %v, Batch %v, "+
+			"StepSize %v, Smoothing %v): rescale the problem", p.Noise, p.Clip, p.Batch, p.StepSize, p.Smoothing)
+	}
+	g := newGrid(p.Clip, p.Dim)
+	if !(math.Ldexp(p.scale(), -g.exponent) <= largestNoise) {
+		return nil, refuse(ErrMechanism, "noise of standard deviation %v is more than 2⁵² steps of the grid 2^%d: a budget "+
+			"this small needs fewer steps or larger batches", p.scale(), g.exponent)
+	}
+	p.Grid, p.Threshold = math.Ldexp(1, g.exponent), g.limit
+	profile, err := p.profile()
+	if err != nil {
+		return nil, err
+	}
+	cert := dp.Certificate{Budget: p.Budget, Relation: p.Relation, Theorem: p.Theorem}
+	if !p.proves() {
+		cert = cert.With(dp.LossArithmetic)
+	}
+	return &Plan{params: p, cert: cert.With(assumptions...), profile: profile, trace: trace}, nil
+}
+
+// profile returns that of T noisy sums.
+func (p *Params) profile() (dp.Profile, error) {
+	profile, err := p.Sampler.Profile(p.Noise, p.Steps)
+	if err != nil {
+		return profile, refuse(ErrMechanism, "%w", err)
+	}
+	return profile, nil
+}
+
+// scale returns σ of the noise on a sum, zL rounded up.
+func (p *Params) scale() float64 { return math.Nextafter(p.Noise*p.Clip, math.Inf(1)) }
+
+// proves reports whether the sums are certainly within the budget: those over all records are T
+// Gaussian mechanisms, δ_G(ε; √T·rL/σ) ≤ δ, with r = 2 for replacement and 1 for adding or
+// removing.
+func (p *Params) proves() bool {
+	if p.Sampler.Repeats || p.Sampler.Fraction() != 1 {
+		return false
+	}
+	reach := 1.0
+	if p.Relation == dp.Replace {
+		reach = 2
+	}
+	return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+		s := c.Quo(c.Mul(c.Of(reach), c.Mul(c.Sqrt(c.Of(float64(p.Steps))), c.Of(p.Clip))), c.Of(p.scale()))
+		return c.GaussianDelta(c.Of(p.Budget.Epsilon), s), c.Of(p.Budget.Delta)
+	})
+}
+
+// A schedule is noisy SGD up to its step size: T steps over batches of m expected records with
+// noise σ per coordinate of the mean gradient.
+type schedule struct {
+	q        setting
+	l        float64 // L, the clipping norm
+	steps, m float64
+	sigma    float64
+	scheme   Scheme
+	envelope bool
+}
+
+// variance returns V with which the bound is M²/(2ηT) + ηV/2:
+//
+//	V = L² + (1−q)L²/(qn)·[Poisson] + dσ² + 2L²T/n + sL²·[envelope]
+//
+// s = 1 for Poisson batches and ½ for others; see docs/theory/population.md#population.excess
+func (s schedule) variance() float64 {
+	l2 := s.l * s.l
+	v := l2 + s.sigma*s.sigma*s.q.d() + 2*l2*s.steps/s.q.n()
+	if s.scheme == Poisson {
+		v += max(0, 1-s.m/s.q.n()) * l2 / s.m
+	}
+	if s.envelope {
+		v += l2 / s.contraction()
+	}
+	return v
+}
+
+// contraction returns the largest ηβ that the scheme uses. The mean gradient of a batch of exactly
+// m records is β-smooth, so that steps with η ≤ 2/β do not expand. A Poisson batch has |B|/(qn)
+// times that smoothness: with η ≤ 1/β it does not expand unless |B| > 2qn.
+func (s schedule) contraction() float64 {
+	if s.scheme == Poisson {
+		return 1
+	}
+	return 2
+}
+
+// step returns the step size with the least bound, at most that of contraction; smoothness is that
+// of the loss, ignored for an envelope, which follows η.
+func (s schedule) step(smoothness float64) float64 {
+	eta := s.q.m / math.Sqrt(s.steps*s.variance())
+	if !s.envelope && smoothness > 0 && !math.IsInf(smoothness, 1) {
+		eta = min(eta, s.contraction()/smoothness)
+	}
+	return eta
+}
+
+// bound returns the bound on the excess population loss for step size η and smoothness β of the
+// sampled functions, e = 2⁻²⁵L for clipping to a grid:
+//
+//	M²/(2ηT) + η(V − s L²)/2 + L²/(2β)·[envelope] + 2LM·P + e(M + 3ηLT + η√(TV)),
+//	P(a Poisson batch expands) ≤ P = T exp(−qn(r log r − r + 1)),  r = 2/(ηβ)
+//
+// It is +Inf where steps expand or smoothness is unknown. Proof, and the conditions of the term of
+// P: docs/theory/population.md#population.excess
+func (s schedule) bound(eta, smoothness float64) float64 {
+	ratio := eta * smoothness
+	if !(ratio > 0 && ratio <= s.contraction()*(1+1e-12)) {
+		return math.Inf(1)
+	}
+	m := s.q.m
+	sum := m*m/(2*eta*s.steps) + eta*s.variance()/2
+	if s.envelope {
+		sum += s.l * s.l * (1/smoothness - eta/s.contraction()) / 2
+	}
+	if s.scheme == Poisson && s.m < s.q.n() {
+		r := 2 / ratio
+		sum += 2 * s.l * m * min(1, s.steps*math.Exp(-s.m*(r*num.Log(r)-r+1)))
+	}
+	return sum + gradientError*s.l*(m+eta*(3*s.l*s.steps+math.Sqrt(s.steps*s.variance())))
+}

@@ -4,23 +4,20 @@ import (
 	"cmp"
 	"math"
 	"math/rand/v2"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/loss"
 )
 
 // The searches of this file are tested with noise that is accounted for as that of
 // full batches, which has a closed form: that the accountant is asked about the
 // batches that are drawn is the business of TestWorstPair and of the audit's controls.
-func full(s accounting.Sampler, steps int, b dp.Budget) (z float64, err error) {
-	return accounting.Noise(accounting.Full{Relation: s.Neighbors()}, steps, b)
+func full(s dp.Sampler, steps int, b dp.Budget) (z float64, err error) {
+	return dp.Sampler{Rate: 1, Relation: s.Neighbors()}.Noise(steps, b)
 }
 
 // fullNoise is z of T full batches: σ of a Gaussian mechanism that moves by
@@ -36,33 +33,23 @@ func fullNoise(t *testing.T, b dp.Budget, rel dp.Relation, steps float64) float6
 	return sigma
 }
 
-// TestCheckEnds: the ranges of the mechanisms' fields, one step inside and one
-// outside.
+// TestCheckEnds: the ranges of the mechanisms' fields, one step inside and one outside.
 func TestCheckEnds(t *testing.T) {
 	for _, c := range []struct {
 		m  NoisySGD
 		ok bool
 	}{
 		{NoisySGD{}, true},
-		{NoisySGD{Steps: accounting.MaxSteps}, true},
-		{NoisySGD{Steps: accounting.MaxSteps + 1}, false},
+		{NoisySGD{Steps: dp.MaxSteps}, true},
+		{NoisySGD{Steps: dp.MaxSteps + 1}, false},
 		{NoisySGD{Steps: 1, Batch: 0.5, StepSize: 0.5, Evaluations: 0.5}, true},
 		{NoisySGD{Steps: -1}, false},
 		{NoisySGD{Scheme: Poisson - 1}, false},
 		{NoisySGD{Scheme: WithReplacement}, true},
 		{NoisySGD{Scheme: WithReplacement + 1}, false},
-		{NoisySGD{Calibration: Accounted - 1}, false},
-		{NoisySGD{Calibration: Paper}, true},
-		{NoisySGD{Calibration: Paper + 1}, false},
-		{NoisySGD{Calibration: Paper, Steps: 1}, false},
-		{NoisySGD{Calibration: Paper, Batch: 0.5}, false},
-		{NoisySGD{Calibration: Paper, StepSize: 0.5}, false},
-		{NoisySGD{Calibration: Paper, Evaluations: 0.5}, false},
-		{NoisySGD{Calibration: Paper, Clip: 0.5, Radius: 2, Scheme: FixedSize}, true},
 		{NoisySGD{Relation: dp.AddRemove}, true},
 		{NoisySGD{Relation: dp.AddRemove, Scheme: FixedSize}, false},
 		{NoisySGD{Relation: dp.AddRemove, Scheme: WithReplacement}, false},
-		{NoisySGD{Relation: dp.AddRemove, Calibration: Paper}, false},
 	} {
 		require.Equal(t, c.ok, c.m.check() == nil, "%+v", c.m)
 	}
@@ -72,7 +59,8 @@ func TestCheckEnds(t *testing.T) {
 		ok bool
 	}{
 		{DPSGD{Momentum: 0.97}, true}, {DPSGD{Momentum: 1}, false}, {DPSGD{Momentum: -0.01}, false},
-		{DPSGD{Batch: 1, Epochs: accounting.MaxSteps / 1000.}, true}, {DPSGD{Batch: 1, Epochs: accounting.MaxSteps/1000. + 1e-3}, false},
+		{DPSGD{Batch: 1, Epochs: dp.MaxSteps / 1000.}, true},
+		{DPSGD{Batch: 1, Epochs: dp.MaxSteps/1000. + 1e-3}, false},
 	} {
 		_, err := c.m.calibrate(q, b, full)
 		require.Equal(t, c.ok, err == nil, "%+v", c.m)
@@ -97,159 +85,16 @@ func TestCheckEnds(t *testing.T) {
 	}
 }
 
-func TestPaperGolden(t *testing.T) {
-	var raw struct {
-		Values []map[string]any
-	}
-	readGolden(t, "ansgd_paper", &raw)
-	require.Len(t, raw.Values, 3)
-	num := func(m map[string]any, k string) float64 { return m[k].(float64) }
-	for _, v := range raw.Values {
-		n, d, l, m := int(num(v, "n")), int(num(v, "d")), num(v, "L"), num(v, "M")
-		q, b := declared(n, d, num(v, "eps"), num(v, "delta"), l, num(v, "beta_max_smooth")*(1-1e-12), m)
-		pl, err := (&NoisySGD{Calibration: Paper}).calibrate(q, b, nil, full)
-		require.NoError(t, err)
-		require.Equal(t, int(num(v, "T")), pl.Params().Steps)
-		require.Equal(t, accounting.WithReplacement{Size: int(num(v, "m")), Records: n}, pl.Params().Sampler)
-		sigma := pl.Params().PaperNoise * pl.Params().Clip / pl.Params().Batch
-		require.InEpsilon(t, num(v, "sigma2_mean_gradient"), sigma*sigma, 1e-12)
-		require.InEpsilon(t, num(v, "z_on_sum_over_L"), pl.Params().PaperNoise, 1e-12)
-		require.InEpsilon(t, num(v, "eta"), pl.Params().StepSize, 1e-12)
-		require.InEpsilon(t, num(v, "risk_bound_thm32"), pl.Params().PaperBound, 1e-12)
-
-		q.OnSet.Smoothness = num(v, "beta_max_smooth") * (1 + 1e-12)
-		_, err = (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
-		require.ErrorIs(t, err, dp.ErrCondition)
-		require.ErrorContains(t, err, "Smoothness")
-
-		pl, err = (&ProxGD{NoisySGD: NoisySGD{Calibration: Paper}}).Calibrate(q, b)
-		require.NoError(t, err)
-		require.InEpsilon(t, num(v, "beta_moreau_thm44"), pl.Params().Smoothing, 1e-12)
-	}
-}
-
-// TestPaperFormulas: T, m and the rate of the paper where either term of each
-// decides, and the parameters that follow.
-func TestPaperFormulas(t *testing.T) {
+// TestEvaluations: the default of Evaluations, where either term of T decides, and n.
+func TestEvaluations(t *testing.T) {
 	q := declaredSetting(t, 8000, 10, 0.5, 1e-9, 1, 0.25, 1)
 	log := 9 * math.Ln10
-	require.InEpsilon(t, 1000, paperSteps(q), 1e-14)
-	require.InEpsilon(t, 8000*math.Sqrt(0.5/600), paperBatch(q, 150), 1e-14)
-	require.InEpsilon(t, 1/math.Sqrt(8000), rate(q), 1e-14)
+	require.InEpsilon(t, 1000*8000*math.Sqrt(0.5/4000), evaluations(q), 1e-14) // T = n/8
 	q.budget.Epsilon = 0.1
-	require.InEpsilon(t, 0.01*64e6/(320*log), paperSteps(q), 1e-14)
-	require.InEpsilon(t, math.Sqrt(10*log)/800, rate(q), 1e-14)
-
-	// The noise of one step is accounted for at once. Either term of the smoothness
-	// that the theorems are stated for, at its end.
-	for _, c := range []struct{ n, d, eps, delta, smooth, envelope float64 }{
-		{12, 3, 0.5, 1e-3, 0.5 * 12 / (2 * math.Sqrt(6*3*math.Ln10)), 0.5 * 12 / (8 * math.Sqrt(9*math.Ln10))},
-		{12, 1, 1, 6e-3, math.Sqrt(6), math.Sqrt(12) / 4},
-	} {
-		q, b := declared(int(c.n), int(c.d), c.eps, c.delta, 3, 1, 2)
-		set := declaredSetting(t, int(c.n), int(c.d), c.eps, c.delta, 3, 1, 2)
-		if c.d == 1 { // the first term is less only for a δ near 1
-			c.smooth = min(c.smooth, c.eps*c.n/(2*math.Sqrt(2*set.logDelta())))
-			c.envelope = min(c.envelope, c.eps*c.n/(8*math.Sqrt(set.logDelta())))
-		}
-		q.OnSet.Smoothness = 1.5 * c.smooth * (1 - 1e-12)
-		pl, err := (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
-		require.NoError(t, err)
-		require.Equal(t, 1, pl.Params().Steps)
-		m := math.Ceil(c.n * math.Sqrt(c.eps/4))
-		require.Equal(t, accounting.WithReplacement{Size: int(m), Records: 12}, pl.Params().Sampler)
-		require.Equal(t, m, pl.Params().Batch)
-		require.InEpsilon(t, 2./3, pl.Params().StepSize, 1e-12) // M/(L√T)
-		require.InEpsilon(t, math.Sqrt(8*set.logDelta())/(c.n*c.eps)*m, pl.Params().PaperNoise, 1e-12)
-		require.InEpsilon(t, pl.Params().Noise*3/m, pl.Params().Sigma, 1e-12)
-		require.InEpsilon(t, 60*rate(set), pl.Params().PaperBound, 1e-12)
-		published := pl.Params()
-		published.Noise = published.PaperNoise
-		comp, err := published.composition()
-		require.NoError(t, err)
-		require.Equal(t, comp.Delta(c.eps), published.PaperDelta)
-		require.Greater(t, published.PaperDelta, c.delta)
-		require.LessOrEqual(t, pl.comp.Delta(c.eps), c.delta)
-		require.Greater(t, pl.Params().Noise, published.PaperNoise)
-
-		q.OnSet.Smoothness = 1.5 * c.smooth * (1 + 1e-12)
-		_, err = (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
-		require.ErrorIs(t, err, dp.ErrCondition)
-		require.ErrorContains(t, err, "needs at most")
-		prox, err := (&ProxGD{NoisySGD: NoisySGD{Calibration: Paper}}).Calibrate(q, b)
-		require.NoError(t, err)
-		require.InEpsilon(t, 1.5*c.envelope, prox.Params().Smoothing, 1e-12)
-		require.InEpsilon(t, 144*rate(set), prox.Params().PaperBound, 1e-12)
-	}
-	// The other terms decide for many records.
-	p, b := declared(40, 1, 1, 1e-4, 3, 1, 2)
-	set := declaredSetting(t, 40, 1, 1, 1e-4, 3, 1, 2)
-	p.OnSet.Smoothness = 1e9
-	_, err := (&NoisySGD{Calibration: Paper}).Calibrate(p, b)
-	require.ErrorContains(t, err, "needs at most")
-	text := err.Error()[strings.LastIndex(err.Error(), " = ")+3:]
-	limit, err := strconv.ParseFloat(text[:strings.Index(text, ";")], 64)
-	require.NoError(t, err)
-	require.InEpsilon(t, 1.5*math.Sqrt(20), limit, 1e-12)
-	many, err := (&ProxGD{NoisySGD: NoisySGD{Calibration: Paper}}).Calibrate(p, b)
-	require.NoError(t, err)
-	require.InEpsilon(t, 1.5*math.Sqrt(40)/4, many.Params().Smoothing, 1e-12)
-	require.Equal(t, 5, many.Params().Steps)
-	require.InEpsilon(t, 2/(3*math.Sqrt(5)), many.Params().StepSize, 1e-12)
-	require.InEpsilon(t, math.Sqrt(8*5*set.logDelta())/40*many.Params().Batch, many.Params().PaperNoise, 1e-12)
-
-	// The ends of what the theorem is stated for: ε = 1 and δ = 1/n², where the
-	// published noise of one step over many batch members is enough.
-	p, b = declared(10, 1, 1, 0.01, 1, 0.1, 1)
-	for _, c := range []struct {
-		edit func(b *dp.Budget)
-		text string
-	}{
-		{func(b *dp.Budget) {}, ""},
-		{func(b *dp.Budget) { b.Epsilon = math.Nextafter(1, 2) }, "ε ≤ 1"},
-		{func(b *dp.Budget) { b.Delta = math.Nextafter(0.01, 1) }, "1/n²"},
-	} {
-		b := b
-		c.edit(&b)
-		_, err := (&NoisySGD{Calibration: Paper}).Calibrate(p, b)
-		if c.text == "" {
-			require.NoError(t, err)
-		} else {
-			require.ErrorContains(t, err, c.text)
-		}
-	}
-}
-
-// The published noise of small T costs more than is claimed, and is raised.
-func TestPaperCounterexample(t *testing.T) {
-	var g struct {
-		Values []struct {
-			N, D, T, M int
-			Eps, Z     float64
-			Claimed    float64 `json:"delta_claimed"`
-			Actual     float64 `json:"delta_actual_single_step"`
-		}
-	}
-	readGolden(t, "ansgd_paper_counterexample", &g)
-	require.Len(t, g.Values, 2)
-	for _, v := range g.Values {
-		q, b := declared(v.N, v.D, v.Eps, v.Claimed, 1, 1e-3, 1)
-		raised, err := (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
-		require.NoError(t, err)
-		require.Equal(t, v.T, raised.Params().Steps)
-		require.Equal(t, accounting.WithReplacement{Size: v.M, Records: v.N}, raised.Params().Sampler)
-		require.InEpsilon(t, v.Z, raised.Params().PaperNoise, 1e-12)
-		require.Greater(t, raised.Params().PaperDelta, v.Actual)
-		require.Greater(t, raised.Params().Noise, 1.2*raised.Params().PaperNoise)
-		require.LessOrEqual(t, raised.comp.Delta(v.Eps), v.Claimed)
-		require.Equal(t, b, raised.Certificate().Budget)
-	}
-	// Where T is large the published noise is confirmed and kept.
-	q, b := declared(10000, 10, 1, 1e-8, 1, 1, 1)
-	kept, err := (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
-	require.NoError(t, err)
-	require.Equal(t, kept.Params().PaperNoise, kept.Params().Noise)
-	require.LessOrEqual(t, kept.Params().PaperDelta, 1e-8)
+	steps := 0.01 * 64e6 / (320 * log)
+	require.InEpsilon(t, steps*8000*math.Sqrt(0.1/(4*steps)), evaluations(q), 1e-14)
+	q.budget.Epsilon = 1e-6
+	require.EqualValues(t, 8000, evaluations(q))
 }
 
 // TestApproximateNoise: the central limit, and full batches, for both relations.
@@ -274,13 +119,13 @@ func TestGivenSteps(t *testing.T) {
 		for _, c := range []struct {
 			scheme  Scheme
 			rel     dp.Relation
-			sampler accounting.Sampler
+			sampler dp.Sampler
 			m       float64
 		}{
-			{Poisson, dp.Replace, accounting.Poisson{Rate: 20.5 / n, Relation: dp.Replace}, 20.5},
-			{Poisson, dp.AddRemove, accounting.Poisson{Rate: 20.5 / n, Relation: dp.AddRemove}, 20.5},
-			{FixedSize, dp.Replace, accounting.FixedSize{Size: 21, Records: n}, 21},
-			{WithReplacement, dp.Replace, accounting.WithReplacement{Size: 21, Records: n}, 21},
+			{Poisson, dp.Replace, dp.Sampler{Rate: 20.5 / n, Relation: dp.Replace}, 20.5},
+			{Poisson, dp.AddRemove, dp.Sampler{Rate: 20.5 / n, Relation: dp.AddRemove}, 20.5},
+			{FixedSize, dp.Replace, dp.Sampler{Size: 21, Records: n}, 21},
+			{WithReplacement, dp.Replace, dp.Sampler{Size: 21, Records: n, Repeats: true}, 21},
 		} {
 			q, b := declared(n, d, 1, 1e-6, l, beta, radius)
 			m := NoisySGD{Steps: 30, Batch: 20.5, Scheme: c.scheme, Relation: c.rel}
@@ -291,7 +136,8 @@ func TestGivenSteps(t *testing.T) {
 			require.InEpsilon(t, c.m, pl.Params().Batch, 1e-15)
 			require.InEpsilon(t, fullNoise(t, b, c.rel, 30), pl.Params().Noise, 2e-6)
 			require.InEpsilon(t, pl.Params().Noise*l/pl.Params().Batch, pl.Params().Sigma, 1e-14)
-			s := schedule{q: declaredSetting(t, n, d, 1, 1e-6, l, beta, radius), l: l, steps: 30, m: pl.Params().Batch, sigma: pl.Params().Sigma,
+			s := schedule{q: declaredSetting(t, n, d, 1, 1e-6, l, beta, radius), l: l, steps: 30, m: pl.Params().Batch,
+				sigma:  pl.Params().Sigma,
 				scheme: c.scheme}
 			require.InEpsilon(t, s.step(beta), pl.Params().StepSize, 1e-14)
 			if math.IsInf(beta, 1) {
@@ -331,10 +177,6 @@ func TestGivenSteps(t *testing.T) {
 		require.Equal(t, want, pl.Params().Radius)
 		require.Equal(t, 500, pl.Params().Records)
 	}
-	// The last scheme is the plan's, not the mechanism's: the paper's batches do not
-	// have the variance of a Poisson size.
-	require.Equal(t, []Scheme{Poisson, FixedSize, WithReplacement},
-		[]Scheme{schemeOf(accounting.Poisson{}), schemeOf(accounting.FixedSize{}), schemeOf(accounting.WithReplacement{})})
 }
 
 // TestClipNorm: L is the clip where it is below the constant of the loss or that
@@ -386,8 +228,10 @@ func TestSearch(t *testing.T) {
 		{50, 1, 8, 1e-2, 1, math.Inf(1), 1}, {3, 1, 0.5, 1e-3, 1, 1, 1},
 	} {
 		for _, m := range []NoisySGD{
-			{}, {Scheme: FixedSize}, {Scheme: WithReplacement}, {Relation: dp.AddRemove}, {Evaluations: 2000}, {Evaluations: 0.7},
-			{Batch: 7}, {Batch: 0.5}, {Steps: 13}, {Steps: 1}, {Evaluations: 0.7, Batch: 1}, {Batch: 1e9}, {Evaluations: 1e9, Batch: 1},
+			{}, {Scheme: FixedSize}, {Scheme: WithReplacement}, {Relation: dp.AddRemove}, {Evaluations: 2000},
+			{Evaluations: 0.7},
+			{Batch: 7}, {Batch: 0.5}, {Steps: 13}, {Steps: 1}, {Evaluations: 0.7, Batch: 1}, {Batch: 1e9},
+			{Evaluations: 1e9, Batch: 1},
 		} {
 			q, b := declared(int(v[0]), int(v[1]), v[2], v[3], v[4], v[5], v[6])
 			requireBest(t, q, b, m)
@@ -400,13 +244,13 @@ func TestSearch(t *testing.T) {
 	require.InEpsilon(t, 15, float64(pl.Params().Steps)*pl.Params().Batch, 1e-12)
 }
 
-// TestSearchTies: the same for problems among which ties within a few percent
-// are frequent.
+// TestSearchTies: the same for problems among which ties within a few percent are frequent.
 func TestSearchTies(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	between := func(lo, hi float64) float64 { return lo * math.Pow(hi/lo, rnd.Float64()) }
 	for range 100 {
-		q, b := declared(1+rnd.IntN(3000), 1+rnd.IntN(60), between(0.05, 40), between(1e-9, 1e-2), between(0.3, 3), between(0.01, 100),
+		q, b := declared(1+rnd.IntN(3000), 1+rnd.IntN(60), between(0.05, 40), between(1e-9, 1e-2), between(0.3, 3),
+			between(0.01, 100),
 			between(0.1, 10))
 		requireBest(t, q, b, NoisySGD{Scheme: Scheme(rnd.IntN(3))})
 	}
@@ -540,12 +384,78 @@ func TestSearchLeavesFloat64(t *testing.T) {
 	}
 }
 
-// TestBeyondAccounting: published parameters that nothing can be accounted for.
-func TestBeyondAccounting(t *testing.T) {
-	q, b := declared(1<<50, 1, 1, 1e-40, 1, 1, 1) // more steps than a composition takes
-	_, err := (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
-	require.ErrorIs(t, err, accounting.ErrSampler)
-	q, b = declared(100, 1, 1, 1e-16, 1, 1, 1) // several steps, below the least δ that is resolved
-	_, err = (&NoisySGD{Calibration: Paper}).Calibrate(q, b)
-	require.ErrorContains(t, err, "cannot be raised")
+// TestScheduleFormulas: variance, step and bound for every scheme, with and without an envelope.
+func TestScheduleFormulas(t *testing.T) {
+	const n, d, l, m, radius, steps, sigma = 500., 7., 0.1, 40., 3., 60., 0.01
+	q := declaredSetting(t, n, d, 1, 1e-6, l, 0.25, radius)
+	for _, scheme := range []Scheme{Poisson, FixedSize, WithReplacement} {
+		for _, envelope := range []bool{false, true} {
+			s := schedule{q: q, l: l, steps: steps, m: m, sigma: sigma, scheme: scheme, envelope: envelope}
+			v := l*l + d*sigma*sigma + 2*l*l*steps/n
+			most := 2. // ηβ
+			if scheme == Poisson {
+				v += (1 - m/n) * l * l / m
+				most = 1
+			}
+			if envelope {
+				v += l * l / most
+			}
+			require.InEpsilon(t, v, s.variance(), 1e-13)
+			require.Equal(t, most, s.contraction())
+			eta := radius / math.Sqrt(steps*v)
+			require.InEpsilon(t, eta, s.step(most/eta*0.9), 1e-13)
+			require.InEpsilon(t, eta, s.step(math.Inf(1)), 1e-13)
+			require.InEpsilon(t, eta, s.step(0), 1e-13)
+			require.InEpsilon(t, math.Min(eta, cond(envelope, eta, most/0.9)), s.step(0.9), 1e-13)
+			if envelope {
+				require.InEpsilon(t, eta, s.step(100), 1e-13)
+			} else {
+				require.InEpsilon(t, most/100, s.step(100), 1e-13)
+			}
+			for _, ratio := range []float64{0.3, 0.95, most, most * (1 + 5e-13)} {
+				beta := ratio / eta
+				want := radius*radius/(2*eta*steps) + eta*v/2
+				if envelope { // L²/(2β) in the place of the part of V
+					want += l*l/(2*beta) - eta*l*l/most/2
+				}
+				if scheme == Poisson {
+					r := 2 / ratio
+					want += 2 * l * radius * steps * math.Exp(-m*(r*math.Log(r)-r+1))
+				}
+				want += 0x1p-25 * l * (radius + 3*l*eta*steps + eta*math.Sqrt(steps*v))
+				require.InEpsilon(t, want, s.bound(eta, beta), 1e-12)
+			}
+			require.True(t, math.IsInf(s.bound(eta, most/eta*(1+3e-12)), 1))
+			require.True(t, math.IsInf(s.bound(eta, 0), 1))
+			require.True(t, math.IsInf(s.bound(eta, math.NaN()), 1))
+			// One record a batch: the Chernoff bound counts for no more than 1.
+			if scheme == Poisson && !envelope {
+				s.m = 1
+				rounding := func() float64 { return 0x1p-25 * l * (radius + 3*l*eta*steps + eta*math.Sqrt(steps*s.variance())) }
+				want := radius*radius/(2*eta*steps) + eta*s.variance()/2 + 2*l*radius + rounding()
+				require.InEpsilon(t, want, s.bound(eta, 1/eta), 1e-12)
+				s.m = n // no batch is larger
+				require.InEpsilon(t, radius*radius/(2*eta*steps)+eta*(l*l+d*sigma*sigma+2*l*l*steps/n)/2+rounding(),
+					s.bound(eta, 1/eta), 1e-12)
+				s.m = 2 * n
+				require.InEpsilon(t, l*l+d*sigma*sigma+2*l*l*steps/n, s.variance(), 1e-12)
+			}
+		}
+	}
+}
+
+func cond(ok bool, a, b float64) float64 {
+	if ok {
+		return a
+	}
+	return b
+}
+
+// declaredSetting is declared, checked.
+func declaredSetting(t *testing.T, n, d int, eps, delta, l, beta, m float64) setting {
+	t.Helper()
+	q, b := declared(n, d, eps, delta, l, beta, m)
+	s, err := newSetting(q, dp.Replace, b, 0)
+	require.NoError(t, err)
+	return s
 }

@@ -8,15 +8,14 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// A grid is where gradients and their noise live: the multiples of g = 2^exponent in
-// each coordinate.
+// A grid holds gradients and their noise: multiples of g = 2^exponent in each coordinate.
 type grid struct {
 	exponent int
 	norm     int64   // K = ⌊L/g⌋: a rounded gradient has norm at most Kg ≤ L
 	limit    float64 // the norm to which a gradient is clipped before it is rounded
 }
 
-// gridBits says how fine a grid is: g is about 2^{−gridBits} of L/√d.
+// gridBits: g is about 2^{−gridBits} of L/√d.
 const gridBits = 26
 
 // gradientError bounds the change of a gradient of norm at most L by clipping to limit and
@@ -38,13 +37,12 @@ func newGrid(l float64, d int) grid {
 	return g
 }
 
-// largestNoise is the most that σ/g may be: integers of package noise saturate beyond
-// 2¹⁰σ, with probability below 2⁻⁷⁵⁰⁰⁰⁰ in all coordinates of all steps together.
+// largestNoise bounds σ/g: integers of package noise saturate beyond 2¹⁰σ, with probability below
+// 2⁻⁷⁵⁰⁰⁰⁰ in all coordinates of all steps together.
 const largestNoise = 0x1p52
 
-// clippedSlope is a loss of ⟨a,w⟩ with gradients clipped to norm limit, and NaN
-// replaced by 0: P_{[−k,k]}(φ′), k = limit/‖a‖. Its values are those of the
-// loss itself.
+// clippedSlope is a loss of ⟨a,w⟩ with gradients clipped to norm limit, and NaN replaced by 0:
+// P_{[−k,k]}(φ′), k = limit/‖a‖. Its values are those of the loss itself.
 type clippedSlope struct {
 	loss.Linear
 	limit float64

@@ -13,14 +13,13 @@ import (
 //
 //	ℓ_β(w) = min_v ℓ(v) + (β/2)‖v−w‖²,   ∇ℓ_β(w) = β(w − v*)
 //
-// solved for each record from w alone: no state passes from one record or step to the next. v* is
-// within L/β of w.
+// solved for each record from w alone: no state passes from one record or step to the next.
 type envelope struct {
 	loss.Loss
 	beta       float64
 	smoothness float64 // of the loss; +Inf or 0 where it has kinks or is unknown
-	// accuracy is ξ: the gradient is certified to be within ξ, or the search has
-	// ended at its limit. Neither matters to privacy, as gradients are clipped.
+	// accuracy is ξ: the gradient is within ξ unless the search ends at its limit. Privacy does not
+	// depend on it, because gradients are clipped.
 	accuracy float64
 }
 
@@ -29,9 +28,8 @@ const innerSteps = 2000
 
 var scratch = sync.Pool{New: func() any { return new([3][]float64) }}
 
-// Grad stores β(w − v) in dst, for a v with ‖∇ℓ(v) + β(v−w)‖ ≤ ξ where one is
-// found: by strong convexity ‖v − v*‖ ≤ ξ/β there, so that the gradient is within ξ
-// of the one of the envelope.
+// Grad stores β(w − v) in dst, for a v with ‖∇ℓ(v) + β(v−w)‖ ≤ ξ where one is found: by strong
+// convexity ‖v − v*‖ ≤ ξ/β there, so that the gradient is within ξ of the one of the envelope.
 //
 //	smooth ℓ   gradient descent with step 1/(β_ℓ+β), linear convergence
 //	else       subgradients, steps 2/(β(k+1)), average with weights k: the

@@ -40,7 +40,8 @@ func ExampleNoisySGD() {
 		return
 	}
 	params := plan.Params()
-	fmt.Printf("%v\n%d steps, noise %.1f on the sum, bound %.2f\n", params.Sampler, params.Steps, params.Noise, params.ExcessBound)
+	fmt.Printf("%v\n%d steps, noise %.1f on the sum, bound %.2f\n", params.Sampler, params.Steps, params.Noise,
+		params.ExcessBound)
 	release, err := plan.Fit(context.Background(), p, dp.Seeded(1)) // nil in production
 	if err != nil {
 		fmt.Println(err)
@@ -66,23 +67,11 @@ func ExampleProxGD() {
 	// true sco.prox/2
 }
 
-// The published noise of noisy SGD is not private for few steps.
-func ExampleNoisySGD_paper() {
-	p := &erm.Problem{Data: votes(1000), Loss: loss.Logistic{}, Set: prox.L2Ball{R: 0.5}}
-	plan, err := (&sco.NoisySGD{Calibration: sco.Paper}).Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-6})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Printf("z = %.1f costs δ = %.1e, raised to %.1f\n", plan.Params().PaperNoise, plan.Params().PaperDelta, plan.Params().Noise)
-	// Output:
-	// z = 5.3 costs δ = 6.1e-06, raised to 5.9
-}
-
 // Objective perturbation with its minimizer found by SVRG.
-func ExampleObjPertSVRG() {
+func ExampleObjPert_svrg() {
 	p := &erm.Problem{Data: votes(10000), Loss: loss.Logistic{}, Set: prox.L2Ball{R: 3}}
-	release, err := (&sco.ObjPertSVRG{}).Fit(context.Background(), p, dp.Budget{Epsilon: 1, Delta: 1e-8}, dp.Seeded(1))
+	release, err := (&sco.ObjPert{SVRG: true}).Fit(context.Background(), p, dp.Budget{Epsilon: 1, Delta: 1e-8},
+		dp.Seeded(1))
 	if err != nil {
 		fmt.Println(err)
 		return

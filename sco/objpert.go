@@ -3,24 +3,16 @@ package sco
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
-	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/splitting"
 )
-
-// ObjPlan is a calibrated ObjPert, ObjPertSVRG or Output: the plan of package lop,
-// and private by its theorems. Params.ExcessBound is on the expected excess
-// population loss against every w ∈ W with ‖w‖ ≤ M, in mean form, output noise
-// included.
-type ObjPlan = lop.Plan
 
 // ObjPert is objective perturbation for the population: it releases
 //
@@ -31,15 +23,13 @@ type ObjPlan = lop.Plan
 //
 //	E F(ŵ) − F(w*) ≤ (1/λ)( E‖b‖²/(4n²) + L²/n ) + λM²
 //
-// A Reg r of the problem counts in F as r/n. Under dp.AddRemove the declared Problem.Records stands
-// for n. The zero value needs only a bounded Set or a Radius.
+// Params.ExcessBound of its plan bounds the expected excess population loss over every w ∈ W with
+// ‖w‖ ≤ M, in mean form, output noise included. A Reg r of the problem counts in F as r/n. Under
+// dp.AddRemove the declared Problem.Records stands for n. The zero value needs only a bounded Set
+// or a Radius.
 type ObjPert struct {
 	// Relation of neighboring data sets; 0 means dp.Replace.
 	Relation dp.Relation
-	// Calibration is Accounted for the sharp curve and the Δ with the least bound,
-	// or Paper for λ = (2L/M)√(2/n + 4d ln(1/δ)/(ε²n²)) and twice the published
-	// σ = √(10 L² ln(1/δ))/ε: no proof covers the published one under dp.Replace.
-	Calibration Calibration
 	// Radius is M ≥ ‖w*‖, a public guess; 0 means the radius of the Set.
 	Radius float64
 	// Ridge is Δ = 2nλ; 0 means the best.
@@ -48,16 +38,46 @@ type ObjPert struct {
 	Cover float64
 	// Share of ε and δ spent on the output noise, in (0, 1); 0 means the default.
 	Share float64
+	// SVRG finds the minimizer by SVRG [XZ14], in O((n + κ) log(1/R)) gradients of single records,
+	// κ = 1 + β/(2λ): for many records, and for dimensions in which a Hessian is too large. Where
+	// SVRG does not reach the certificate, other methods go on.
+	SVRG bool
 	// Trace, if not nil, is called at the end of every solve. Not private: its argument
 	// depends on the records.
 	Trace func(erm.Trace)
 }
 
-// ObjPertSVRG is ObjPert with its minimizer found by SVRG [XZ14], in
-// O((n + κ) log(1/R)) gradients of single records, κ = 1 + β/(2λ): for many
-// records, and for dimensions in which a Hessian is too large. Where SVRG does not
-// reach the certificate, other methods go on.
-type ObjPertSVRG struct{ ObjPert }
+func (m *ObjPert) settings() perturb.Settings {
+	m = cmp.Or(m, new(ObjPert))
+	s := perturb.Settings{
+		Package: "sco", Population: true,
+		Relation: m.Relation, Ridge: m.Ridge, Radius: m.Radius, Cover: m.Cover, Share: m.Share, Trace: m.Trace,
+	}
+	if m.SVRG {
+		s.Method = bySVRG
+	}
+	return s
+}
+
+func asPlan(pl *perturb.Plan, err error) (*lop.Plan, error) { return (*lop.Plan)(pl), err }
+
+// Fit releases an approximate minimizer of p under the budget b: it plans, draws b, solves, adds
+// the output noise and projects on W. src feeds the noise; nil means a secure source, anything else
+// adds the assumption dp.CallerSource. The errors are those of Plan and of [lop.Plan.Fit].
+func (m *ObjPert) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	return m.settings().Fit(ctx, p, b, src)
+}
+
+// Plan calibrates for p: it reads dimensions, declared bounds, loss and set, and no record. Errors
+// are those of [lop.Mechanism.Plan].
+func (m *ObjPert) Plan(p *erm.Problem, b dp.Budget) (*lop.Plan, error) {
+	return asPlan(m.settings().Plan(p, b))
+}
+
+// Calibrate is Plan for a problem of which only public quantities are known.
+func (m *ObjPert) Calibrate(q erm.Public, b dp.Budget) (*lop.Plan, error) {
+	return asPlan(m.settings().Calibrate(q, b))
+}
 
 // Output is output perturbation for the population: it releases
 //
@@ -68,9 +88,8 @@ type ObjPertSVRG struct{ ObjPert }
 //
 //	E F − F(w*) ≤ L²/(λn) + λM² + L(R + E‖ν‖)
 //
-// It needs a bound on gradients and a loss without kinks; no structure.
-//
-// The fields are those of ObjPert.
+// It needs a bound on gradients and a loss without kinks; no structure. Its fields are those of
+// [ObjPert].
 type Output struct {
 	Relation dp.Relation
 	Radius   float64
@@ -79,104 +98,33 @@ type Output struct {
 	Trace    func(erm.Trace)
 }
 
-// settings returns the settings for a problem with the public quantities q; only Paper uses q.
-func (m *ObjPert) settings(q erm.Public, b dp.Budget) (lop.Settings, error) {
-	m = cmp.Or(m, new(ObjPert))
-	s := lop.Settings{Package: "sco", Population: true, Mechanism: lop.Mechanism{
-		Relation: m.Relation, Ridge: m.Ridge, Radius: m.Radius, Cover: m.Cover, Share: m.Share, Trace: m.Trace,
-	}}
-	switch m.Calibration {
-	case Accounted:
-		return s, nil
-	case Paper:
-		p, err := m.published(q, b)
-		s.Ridge, s.LeastSigma = p.ridge, 2*p.sigma
-		return s, err
-	}
-	return s, fmt.Errorf("sco: %w: Calibration = %v, want Accounted or Paper", ErrMechanism, m.Calibration)
+func (m *Output) settings() perturb.Settings {
+	m = cmp.Or(m, new(Output))
+	s := (&ObjPert{Relation: m.Relation, Radius: m.Radius, Ridge: m.Ridge, Cover: m.Cover, Trace: m.Trace}).settings()
+	s.Output = true
+	return s
 }
 
-// Fit releases an approximate minimizer of p under the budget b: it plans, draws
-// b, solves, adds the output noise and projects on W. src feeds the noise; nil means
-// a secure source, anything else adds the assumption dp.CallerSource. The errors are
-// those of Plan and of [ObjPlan].Fit.
-func (m *ObjPert) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	s, err := m.forProblem(p, b)
-	if err != nil {
-		return nil, err
-	}
-	return s.Fit(ctx, p, b, src)
+// Fit releases the noisy minimizer of p under the budget b, as [ObjPert.Fit] does.
+func (m *Output) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
+	return m.settings().Fit(ctx, p, b, src)
 }
 
-// Plan calibrates for p: it reads dimensions, declared bounds, loss and set, and no
-// record. Errors are those of lop.Mechanism.Plan.
-func (m *ObjPert) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
-	s, err := m.forProblem(p, b)
-	if err != nil {
-		return nil, err
-	}
-	return s.Plan(p, b)
-}
-
-func (m *ObjPert) forProblem(p *erm.Problem, b dp.Budget) (lop.Settings, error) {
-	m = cmp.Or(m, new(ObjPert))
-	var q erm.Public
-	if m.Calibration == Paper {
-		var err error
-		if q, err = p.Public(cmp.Or(m.Relation, dp.Replace)); err != nil {
-			return lop.Settings{}, fmt.Errorf("sco: %w", err)
-		}
-	}
-	return m.settings(q, b)
+// Plan calibrates for p as [ObjPert.Plan] does.
+func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*lop.Plan, error) {
+	return asPlan(m.settings().Plan(p, b))
 }
 
 // Calibrate is Plan for a problem of which only public quantities are known.
-func (m *ObjPert) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
-	s, err := m.settings(q, b)
-	if err != nil {
-		return nil, err
-	}
-	return s.Calibrate(q, b)
-}
-
-// Fit is ObjPert.Fit by SVRG.
-func (m *ObjPertSVRG) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	m = cmp.Or(m, new(ObjPertSVRG))
-	s, err := m.forProblem(p, b)
-	if err != nil {
-		return nil, err
-	}
-	s.Method = bySVRG
-	return s.Fit(ctx, p, b, src)
-}
-
-// Plan is ObjPert.Plan with SVRG as the first method of its fits.
-func (m *ObjPertSVRG) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) {
-	m = cmp.Or(m, new(ObjPertSVRG))
-	s, err := m.forProblem(p, b)
-	if err != nil {
-		return nil, err
-	}
-	s.Method = bySVRG
-	return s.Plan(p, b)
-}
-
-// Calibrate is ObjPert.Calibrate with SVRG as the first method of its fits.
-func (m *ObjPertSVRG) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
-	m = cmp.Or(m, new(ObjPertSVRG))
-	s, err := m.settings(q, b)
-	if err != nil {
-		return nil, err
-	}
-	s.Method = bySVRG
-	return s.Calibrate(q, b)
+func (m *Output) Calibrate(q erm.Public, b dp.Budget) (*lop.Plan, error) {
+	return asPlan(m.settings().Calibrate(q, b))
 }
 
 // bySVRG returns SVRG with the schedule for a plan, or nil where it would take more
 // than 2⁵³ gradients.
-func bySVRG(p lop.Params) release.Method {
-	schedule, err := svrgFor(p)
-	if err != nil {
+func bySVRG(p perturb.Params) release.Method {
+	schedule, ok := svrgFor(p)
+	if !ok {
 		return nil
 	}
 	return func(splitting.Problem, int) splitting.Method { return &svrg{schedule: schedule} }
@@ -184,80 +132,10 @@ func bySVRG(p lop.Params) release.Method {
 
 // svrgFor returns the schedule for a plan of ObjPert: from 2LM + 2M‖b‖/n + λM², a bound on the gap
 // at 0 for ‖b‖ ≤ σ√d + 6σ, to λR².
-func svrgFor(p lop.Params) (svrgSchedule, error) {
+func svrgFor(p perturb.Params) (svrgSchedule, bool) {
 	n, m := float64(p.Records), p.Radius
 	lambda := p.Ridge / (2 * n)
 	b := p.Sigma * (math.Sqrt(float64(p.Dim)) + 6)
 	gap := 2*p.Lipschitz*m + 2*m*b/n + lambda*m*m
 	return newSVRGSchedule(p.Records, p.Smoothness, lambda, gap, lambda*p.Cover*p.Cover)
-}
-
-// publishedObjPert are the parameters of [BFTT19, Algorithm 4].
-type publishedObjPert struct {
-	ridge float64 // 2nλ, λ = (2L/M)√(2/n + 4d ln(1/δ)/(ε²n²))
-	sigma float64 // √(10L² ln(1/δ))/ε, for adding or removing a record
-	bound float64 // 4ML√(2/n + 4d ln(1/δ)/(ε²n²)), on the excess population loss
-}
-
-// published returns the published parameters, which Calibration Paper starts from. The
-// error wraps dp.ErrCondition where the theorem is not stated: ε ≤ 1, δ ≤ 1/n², losses of
-// ⟨a,w⟩ with β ≤ εnλ, and replacement.
-func (m *ObjPert) published(q erm.Public, b dp.Budget) (publishedObjPert, error) {
-	m = cmp.Or(m, new(ObjPert))
-	rel := cmp.Or(m.Relation, dp.Replace)
-	q, err := q.Complete(rel)
-	if err != nil {
-		return publishedObjPert{}, fmt.Errorf("sco: %w", err)
-	}
-	if err := b.Check(); err != nil {
-		return publishedObjPert{}, fmt.Errorf("sco: %w", err)
-	}
-	radius := cmp.Or(m.Radius, q.Radius)
-	k, n, eps := q.Constants, float64(q.Records), b.Epsilon
-	refuse := func(format string, args ...any) (publishedObjPert, error) {
-		return publishedObjPert{}, fmt.Errorf("sco: %w: %s; use Accounted", dp.ErrCondition, fmt.Sprintf(format, args...))
-	}
-	switch {
-	case rel != dp.Replace:
-		return refuse("Calibration %v is about %v neighbors, Relation = %v", m.Calibration, dp.Replace, m.Relation)
-	case m.Ridge > 0:
-		return refuse("Ridge = %v, but Calibration %v has its own", m.Ridge, m.Calibration)
-	case n < 1 || !(radius > 0) || math.IsInf(radius, 1):
-		return refuse("Records = %v and Radius = %v, Calibration Paper needs both", n, radius)
-	case eps > 1:
-		return refuse("Epsilon = %v, Calibration Paper is stated for ε ≤ 1", eps)
-	case b.Delta > 1/(n*n) || b.Delta == 0:
-		return refuse("Delta = %v, Calibration Paper is stated for 0 < δ ≤ 1/n² = %v", b.Delta, 1/(n*n))
-	case !(k.Lipschitz > 0 && k.Smoothness > 0):
-		return refuse("Lipschitz = %v and Smoothness = %v, Calibration Paper wants known ones", k.Lipschitz, k.Smoothness)
-	case k.Structure != loss.LSQ && k.Structure != loss.GLM:
-		return refuse("the loss is %v, Calibration Paper needs one of ⟨a,w⟩", k.Structure)
-	}
-	log := -num.Log(b.Delta)
-	root := math.Sqrt(2/n + 4*float64(q.Dim)*log/(eps*eps*n*n))
-	lambda := 2 * k.Lipschitz / radius * root
-	if k.Smoothness > eps*n*lambda {
-		return refuse("Smoothness = %v, Calibration Paper needs at most εnλ = %v", k.Smoothness, eps*n*lambda)
-	}
-	return publishedObjPert{ridge: 2 * n * lambda, sigma: math.Sqrt(10*log) * k.Lipschitz / eps, bound: 4 * radius * k.Lipschitz * root}, nil
-}
-
-func (m *Output) settings() lop.Settings {
-	m = cmp.Or(m, new(Output))
-	return lop.Settings{Package: "sco", Population: true, Output: true, Mechanism: lop.Mechanism{
-		Relation: m.Relation, Ridge: m.Ridge, Radius: m.Radius, Cover: m.Cover, Trace: m.Trace,
-	}}
-}
-
-// Fit releases the noisy minimizer of p under the budget b, as ObjPert.Fit does.
-func (m *Output) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	return m.settings().Fit(ctx, p, b, src)
-}
-
-// Plan calibrates for p as ObjPert.Plan does.
-func (m *Output) Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error) { return m.settings().Plan(p, b) }
-
-// Calibrate is Plan for a problem of which only public quantities are known.
-func (m *Output) Calibrate(q erm.Public, b dp.Budget) (*ObjPlan, error) {
-	return m.settings().Calibrate(q, b)
 }

@@ -6,10 +6,16 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/draw"
+	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/loss"
 )
 
 // PermutationSGD is output noise on SGD without noise [WLKCJN17]: Passes times over a random
@@ -27,13 +33,12 @@ import (
 // population loss is stated. It is a baseline: its rate is d^{1/4}/√(nε). Only dp.Replace. Proofs:
 // docs/theory/population.md#sco.psgd/2 and docs/theory/population.md#sco.psgd-strong/2
 type PermutationSGD struct {
-	Passes   int     // k; 0 means 1
-	Batch    int     // b; 0 means 1
-	StepSize float64 // η ≤ 2/β; 0 means the best for one pass
-	Ridge    float64 // Δ = 2nλ; 0 means none, and steps of one length
-	Radius   float64 // M; 0 means the radius of the Set
-	// Trace, if not nil, is called at the end of every fit. Not private.
-	Trace func(erm.Trace)
+	Passes   int             // k; 0 means 1
+	Batch    int             // b; 0 means 1
+	StepSize float64         // η ≤ 2/β; 0 means the best for one pass
+	Ridge    float64         // Δ = 2nλ; 0 means none, and steps of one length
+	Radius   float64         // M; 0 means the radius of the Set
+	Trace    func(erm.Trace) // if not nil, called at the end of every fit. Not private
 }
 
 // Phased is SGD in phases [FKT20]: phase i takes n_i ≈ n/2^i fresh records of a random permutation
@@ -48,40 +53,29 @@ type PermutationSGD struct {
 // which at the best η is about 1.7·ML/√n + 16·ML√d/(sn), s = 2Lη_i/σ_i: the optimal rate. Only
 // dp.Replace. Proof: docs/theory/population.md#sco.phased/2
 type Phased struct {
-	StepSize float64 // η; 0 means the best
-	Radius   float64 // M; 0 means the radius of the Set
-	// Trace, if not nil, is called at the end of every fit. Not private.
-	Trace func(erm.Trace)
+	StepSize float64         // η; 0 means the best
+	Radius   float64         // M; 0 means the radius of the Set
+	Trace    func(erm.Trace) // if not nil, called at the end of every fit. Not private
 }
 
 // Fit releases the average iterate under the budget b, as NoisySGD.Fit does.
 func (m *PermutationSGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	return fit(ctx, m.Plan, p, b, src)
+	return planAndFit(ctx, m.Plan, p, b, src)
 }
 
 // Plan calibrates for p as NoisySGD.Plan does.
-func (m *PermutationSGD) Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error) {
-	return planPasses(p, b, m.Calibrate)
+func (m *PermutationSGD) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
+	return planFor(p, dp.Replace, b, convexity, m.Calibrate)
 }
 
 // Fit releases the last phase under the budget b, as NoisySGD.Fit does.
 func (m *Phased) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.Source) (*dp.Release, error) {
-	return fit(ctx, m.Plan, p, b, src)
+	return planAndFit(ctx, m.Plan, p, b, src)
 }
 
 // Plan calibrates for p as NoisySGD.Plan does.
-func (m *Phased) Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error) {
-	return planPasses(p, b, m.Calibrate)
-}
-
-// planPasses calibrates for the public quantities of p.
-func planPasses(p *erm.Problem, b dp.Budget, calibrate func(erm.Public, dp.Budget) (*PassPlan, error)) (*PassPlan, error) {
-	q, _, op, err := known(p, dp.Replace)
-	if err != nil {
-		return nil, err
-	}
-	q.Assumptions = convexity(p, op)
-	return calibrate(q, b)
+func (m *Phased) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
+	return planFor(p, dp.Replace, b, convexity, m.Calibrate)
 }
 
 // course holds the quantities that the layout of phases depends on.
@@ -96,7 +90,8 @@ type course struct {
 
 // newCourse checks q and the fields that both mechanisms have.
 func newCourse(q erm.Public, b dp.Budget, radius, stepSize float64) (course, error) {
-	if err := cmp.Or(checkField("StepSize", "the best", stepSize), checkField("Radius", "the radius of Set", radius)); err != nil {
+	if err := cmp.Or(checkField("StepSize", "the best", stepSize),
+		checkField("Radius", "the radius of Set", radius)); err != nil {
 		return course{}, err
 	}
 	set, err := newSetting(q, dp.Replace, b, radius)
@@ -106,7 +101,8 @@ func newCourse(q erm.Public, b dp.Budget, radius, stepSize float64) (course, err
 	c := course{setting: set, l: set.OnSet.Lipschitz, beta: set.OnSet.Smoothness, batch: 1}
 	if err := cmp.Or(
 		release.CheckConstant("Lipschitz", c.l, "declare a bounded Set, or clip the loss by loss.NewClipped"),
-		release.CheckConstant("Smoothness", c.beta, "use loss.Moreau of the loss, as the proof needs steps that do not expand"),
+		release.CheckConstant("Smoothness", c.beta,
+			"use loss.Moreau of the loss, as the proof needs steps that do not expand"),
 	); err != nil {
 		return c, fmt.Errorf("sco: %w", err)
 	}
@@ -120,7 +116,7 @@ func newCourse(q erm.Public, b dp.Budget, radius, stepSize float64) (course, err
 // check refuses steps that are too long to be nonexpansive.
 func (c course) check(eta float64) error {
 	if eta > c.longest {
-		return fmt.Errorf("sco: %w: a step of %v expands, want at most 2/β = %v", dp.ErrCondition, eta, c.longest)
+		return refuse(dp.ErrCondition, "a step of %v expands, want at most 2/β = %v", eta, c.longest)
 	}
 	return nil
 }
@@ -157,7 +153,7 @@ func (ph Phase) error() float64 { return ph.Hidden - ph.Sensitivity }
 
 // Calibrate returns the plan for problems with the public quantities q, under the budget
 // b. Errors wrap ErrMechanism, erm.ErrProblem, dp.ErrBudget or dp.ErrCondition.
-func (m *PermutationSGD) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error) {
+func (m *PermutationSGD) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	m = cmp.Or(m, new(PermutationSGD))
 	c, err := newCourse(q, b, m.Radius, m.StepSize)
 	if err != nil {
@@ -167,17 +163,17 @@ func (m *PermutationSGD) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error)
 		return nil, err
 	}
 	if m.Ridge > 0 && m.StepSize > 0 {
-		return nil, fmt.Errorf("sco: %w: StepSize = %v has no meaning with Ridge = %v, whose steps shrink, want 0", ErrMechanism, m.StepSize,
-			m.Ridge)
+		return nil, refuse(ErrMechanism, "StepSize = %v has no meaning with Ridge = %v, whose steps shrink, want 0",
+			m.StepSize, m.Ridge)
 	}
 	if m.Passes < 0 || m.Batch < 0 || m.Batch > c.Records {
-		return nil, fmt.Errorf("sco: %w: Passes = %d, Batch = %d, want numbers ≥ 0, Batch at most n = %d", ErrMechanism, m.Passes, m.Batch,
+		return nil, refuse(ErrMechanism, "Passes = %d, Batch = %d, want numbers ≥ 0, Batch at most n = %d", m.Passes, m.Batch,
 			c.Records)
 	}
-	p := newPassParams(c, theoremPSGD)
-	p.Passes, p.Batch = max(m.Passes, 1), max(m.Batch, 1)
+	p := newPassParams(theoremPSGD, c)
+	p.Passes, p.Batch = max(m.Passes, 1), float64(max(m.Batch, 1))
 	k := float64(p.Passes)
-	c.batch = float64(p.Batch)
+	c.batch = p.Batch
 	steps := math.Floor(c.n() / c.batch) // of one pass
 	var ph Phase
 	if m.Ridge > 0 {
@@ -204,7 +200,7 @@ func (m *PermutationSGD) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error)
 
 // Calibrate returns the plan for problems with the public quantities q, under the budget
 // b. Errors wrap ErrMechanism, erm.ErrProblem, dp.ErrBudget or dp.ErrCondition.
-func (m *Phased) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error) {
+func (m *Phased) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	m = cmp.Or(m, new(Phased))
 	c, err := newCourse(q, b, m.Radius, m.StepSize)
 	if err != nil {
@@ -235,7 +231,7 @@ func (m *Phased) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error) {
 	if err := c.check(eta * step(0)); err != nil {
 		return nil, err
 	}
-	p := newPassParams(c, theoremPhased)
+	p := newPassParams(theoremPhased, c)
 	p.ExcessBound = first / eta
 	from := 0.0
 	for i, n := range sizes {
@@ -251,4 +247,110 @@ func (m *Phased) Calibrate(q erm.Public, b dp.Budget) (*PassPlan, error) {
 	}
 	p.ExcessBound += c.l * math.Sqrt(c.d()) * p.Phases[len(sizes)-1].Sigma
 	return newPassPlan(p, c.Public, m.Trace, p.ExcessBound, first/eta+eta*v)
+}
+
+// newPassParams returns the numbers that do not depend on phases.
+func newPassParams(theorem string, c course) Params {
+	p := newParams(theorem, c.setting, c.l)
+	p.Passes = 1
+	return p
+}
+
+// newPassPlan refuses parameters that float64 or the samplers of package noise cannot hold, and
+// plans in which rounding raises a quantity from exact to rounded by more than a hundredth.
+func newPassPlan(p Params, q erm.Public, trace func(erm.Trace), rounded, exact float64) (*Plan, error) {
+	if !(p.Clip > 1/largest && p.Ridge < largest) {
+		return nil, refuse(ErrMechanism, "Lipschitz = %v with Ridge = %v leaves the range of float64: rescale the problem",
+			p.Clip, p.Ridge)
+	}
+	for i, ph := range p.Phases {
+		if !(ph.Sensitivity > 1/largest && ph.Sigma < largest && ph.StepSize > 0 && ph.StepSize < largest &&
+			ph.Reach < largest && ph.Sigma/ph.Grid <= largestNoise) {
+			return nil, refuse(ErrMechanism, "phase %d leaves the range of float64 (StepSize %v, Sigma %v, Grid %v): rescale "+
+				"the problem", i+1, ph.StepSize, ph.Sigma, ph.Grid)
+		}
+	}
+	if !(rounded <= 1.01*exact) {
+		return nil, refuse(dp.ErrCondition, "rounding would raise %v to %v, want a hundredth of it at most: take fewer or "+
+			"longer steps, or a smaller Set", exact, rounded)
+	}
+	cert := dp.Certificate{Budget: p.Budget, Relation: dp.Replace, Theorem: p.Theorem}
+	return &Plan{params: p, known: q, cert: cert.With(q.Assumptions...), trace: trace}, nil
+}
+
+// convex returns l, with clipped gradients if it is a loss of ⟨a,w⟩: these are those of a convex
+// loss.
+func (p *Params) convex(l loss.Loss) loss.Loss {
+	if lin, ok := l.(loss.Linear); ok {
+		return clippedSlope{lin, p.Clip}
+	}
+	return l
+}
+
+// phases runs passes over a permutation.
+func (f *fit) phases() error {
+	order := rand.New(f.src).Perm(f.Records) // uniform for a uniform source
+	d, n, size := f.Dim, float64(f.Records), int(f.Batch)
+	lambda := f.Ridge / (2 * n)
+	w, origin, mean, g := f.w, slices.Clone(f.w), make([]float64, d), make([]float64, d)
+	nu := make([]int64, d)
+	defer clear(nu)
+	for i, ph := range f.Phases {
+		if i > 0 {
+			stayNear(w, origin, f.Phases[i-1].next(floats.Norm(origin, 2), d))
+		}
+		clear(mean)
+		count := 0.0
+		records := fault.At(f.f, fault.Batch, order[:ph.Records])
+		order = order[ph.Records:]
+		for range f.Passes {
+			for lo := 0; lo+size <= ph.Records; lo += size {
+				if lo%4096 < size && f.ctx.Err() != nil {
+					return f.ctx.Err()
+				}
+				count++
+				for j := range mean { // average of the points where gradients are taken
+					mean[j] += (w[j] - mean[j]) / count
+				}
+				f.obj.GradTerms(g, w, records[lo:lo+size])
+				eta := ph.StepSize
+				if lambda > 0 {
+					eta = min(eta, 1/(2*lambda*count))
+					floats.Scale(1-2*lambda*eta, w)
+				}
+				floats.AddScaled(w, -eta/f.Batch, g)
+				if f.op != nil {
+					f.op.Prox(w, w, eta/n) // P_W, with (η/n)r
+				}
+				f.steps++
+			}
+		}
+		if lambda > 0 {
+			copy(mean, w)
+		}
+		law := draw.Noise{Exponent: math.Ilogb(ph.Grid), Sigma: ph.Sigma}
+		law.Fill(nu, f.src)
+		k, nu := fault.At(f.f, fault.GridVector, law.Round(mean, 1<<52)), fault.At(f.f, fault.GridNoise, nu)
+		law.Add(w, k, nu)
+		if f.set != nil {
+			f.set.Prox(w, w, 1)
+		}
+	}
+	f.evaluations = f.steps * size
+	return nil
+}
+
+// next bounds how far from w₀ the phase after this one starts, anchor ≥ ‖w₀‖.
+func (ph Phase) next(anchor float64, d int) float64 {
+	return ph.Reach + anchor + ph.Sigma*(math.Sqrt(float64(d))+40)
+}
+
+// stayNear moves w toward origin until it is within reach of it. As w was released this is
+// post-processing; noise that takes it farther away has probability below e⁻⁸⁰⁰.
+func stayNear(w, origin []float64, reach float64) {
+	if r := floats.Distance(w, origin, 2); r > reach {
+		for j := range w {
+			w[j] = origin[j] + (w[j]-origin[j])*(reach/r)
+		}
+	}
 }

@@ -3,7 +3,6 @@ package sco
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
@@ -20,11 +18,11 @@ import (
 )
 
 // LossLocality is the assumption of noisy SGD about a loss that is not of package loss.
-const LossLocality dp.Assumption = "the gradient of the caller's loss at one record is a function of the parameters and of that record " +
-	"alone"
+const LossLocality dp.Assumption = "the gradient of the caller's loss at one record is a function of the parameters " +
+	"and of that record alone"
 
 // locality returns the assumptions of noisy SGD about the parts of p.
-func locality(p *erm.Problem) []dp.Assumption {
+func locality(p *erm.Problem, _ prox.Operator) []dp.Assumption {
 	list := p.Data.Assumptions()
 	if !loss.Proved(p.Loss) {
 		list = append(list, LossLocality)
@@ -92,8 +90,8 @@ func joint(p *erm.Problem) (prox.Operator, error) {
 	}
 	op, ok := prox.Sum(p.Reg, p.Set)
 	if !ok {
-		return nil, fmt.Errorf("sco: %w: Reg %T and Set %T have no joint proximal map in closed form, want a pair that prox.Sum knows",
-			ErrMechanism, p.Reg, p.Set)
+		return nil, refuse(ErrMechanism, "Reg %T and Set %T have no joint proximal map in closed form, want a pair that "+
+			"prox.Sum knows", p.Reg, p.Set)
 	}
 	return op, nil
 }
@@ -117,20 +115,20 @@ func newSetting(q erm.Public, rel dp.Relation, b dp.Budget, radius float64) (set
 	s := setting{Public: q, rel: rel, budget: b, m: cmp.Or(radius, q.Radius+q.Anchor)}
 	switch {
 	case q.Records < 1 && s.rel == dp.AddRemove:
-		return s, fmt.Errorf("sco: %w: under %v the number of records is private: declare a public number in its place, erm.Problem.Records",
-			dp.ErrCondition, s.rel)
+		return s, refuse(dp.ErrCondition, "under %v the number of records is private: declare a public number in its "+
+			"place, erm.Problem.Records", s.rel)
 	case q.Records < 1:
-		return s, fmt.Errorf("sco: %w: Records = %d, want the public number of records, at least 1", ErrMechanism, q.Records)
+		return s, refuse(ErrMechanism, "Records = %d, want the public number of records, at least 1", q.Records)
 	case !(s.m > 0) || math.IsInf(s.m, 1):
-		return s, fmt.Errorf("sco: %w: Radius = %v, want a public finite bound M > 0 on the distance from the start to the solution, or a "+
-			"bounded Set", ErrMechanism, s.m)
+		return s, refuse(ErrMechanism, "Radius = %v, want a public finite bound M > 0 on the distance from the start to "+
+			"the solution, or a bounded Set", s.m)
 	}
 	if err := b.Check(); err != nil {
 		return s, fmt.Errorf("sco: %w", err)
 	}
 	if b.Delta == 0 {
-		return s, fmt.Errorf("sco: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example 1/n²",
-			dp.ErrBudget, dp.MinDelta)
+		return s, refuse(dp.ErrBudget, "Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), "+
+			"for example 1/n²", dp.MinDelta)
 	}
 	return s, nil
 }
@@ -140,11 +138,22 @@ func (s setting) n() float64        { return float64(s.Records) }
 func (s setting) d() float64        { return float64(s.Dim) }
 func (s setting) logDelta() float64 { return -num.Log(s.budget.Delta) } // ln(1/δ)
 
-// fit plans and fits.
-func fit[P interface {
-	Fit(context.Context, *erm.Problem, rand.Source) (*dp.Release, error)
-}](
-	ctx context.Context, plan func(*erm.Problem, dp.Budget) (P, error), p *erm.Problem, b dp.Budget, src rand.Source,
+// planFor calibrates for the public quantities of p, on the assumptions that own returns.
+func planFor(
+	p *erm.Problem, rel dp.Relation, b dp.Budget, own func(*erm.Problem, prox.Operator) []dp.Assumption,
+	calibrate func(erm.Public, dp.Budget) (*Plan, error),
+) (*Plan, error) {
+	q, _, op, err := known(p, cmp.Or(rel, dp.Replace))
+	if err != nil {
+		return nil, err
+	}
+	q.Assumptions = own(p, op)
+	return calibrate(q, b)
+}
+
+// planAndFit plans and fits.
+func planAndFit(
+	ctx context.Context, plan func(*erm.Problem, dp.Budget) (*Plan, error), p *erm.Problem, b dp.Budget, src rand.Source,
 ) (*dp.Release, error) {
 	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
 		return nil, fmt.Errorf("sco: %w", err)
@@ -155,67 +164,3 @@ func fit[P interface {
 	}
 	return pl.Fit(ctx, p, src)
 }
-
-// certified returns the certificate of plans, from the secure source.
-func certified(theorem string, cost dp.Budget, rel dp.Relation, assumptions []dp.Assumption) dp.Certificate {
-	return dp.Certificate{Budget: cost, Relation: rel, Theorem: theorem}.With(assumptions...)
-}
-
-// admit refuses a problem that is not valid or of other dimensions.
-func admit(p *erm.Problem, dim, records int, rel dp.Relation) error {
-	if err := p.Check(); err != nil {
-		return fmt.Errorf("sco: %w", err)
-	}
-	n, d := p.Data.Dims()
-	switch {
-	case d != dim:
-		return fmt.Errorf("sco: %w: the problem has %d parameters, the plan is for %d", ErrMechanism, d, dim)
-	case rel == dp.Replace && n != records:
-		return fmt.Errorf("sco: %w: the problem has %d records, the plan is for %d", ErrMechanism, n, records)
-	}
-	return nil
-}
-
-// signed returns the source of one release and the certificate of that release, from the one of its
-// plan.
-func signed(cert dp.Certificate, src rand.Source, assumptions []dp.Assumption) (rand.Source, dp.Certificate) {
-	cert = cert.With(assumptions...)
-	if src == nil {
-		return noise.Secure(), cert
-	}
-	return noise.Watch(src), cert.With(dp.CallerSource)
-}
-
-// released returns the release of theta, or the error of a caller's source that repeats itself or
-// of reading the records.
-func released(cert dp.Certificate, src rand.Source, obj *erm.Objective, trace func(erm.Trace), theta []float64, steps, evaluations int) (
-	*dp.Release, error,
-) {
-	if w, ok := src.(*noise.Watched); ok && w.Err() != nil {
-		return nil, fmt.Errorf("sco: %w", w.Err())
-	}
-	if err := obj.Err(); err != nil {
-		return nil, fmt.Errorf("sco: %w", err)
-	}
-	if trace != nil {
-		t := erm.NewTrace(theta, math.NaN(), math.NaN(), 1) // no minimizer is certified
-		t.Iterations, t.GradTerms = steps, evaluations
-		trace(t)
-	}
-	return &dp.Release{Theta: theta, Certificate: cert}, nil
-}
-
-// proved returns v for JSON, and null for +Inf, which JSON does not have.
-func proved(v float64) *float64 {
-	if math.IsInf(v, 1) {
-		return nil
-	}
-	return &v
-}
-
-var (
-	_ dp.Plan        = (*SGDPlan)(nil)
-	_ dp.Plan        = (*PassPlan)(nil)
-	_ json.Marshaler = SGDParams{}
-	_ json.Marshaler = PassParams{}
-)

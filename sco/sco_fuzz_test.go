@@ -13,7 +13,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
@@ -30,8 +29,8 @@ type fitter interface {
 // mechanisms returns one of each with field in one of its fields.
 func mechanisms(bits uint16, field float64) map[string]fitter {
 	rel := dp.Relation(bits & 3)
-	sgd := sco.NoisySGD{Relation: rel, Scheme: sco.Scheme(bits >> 3 & 3), Calibration: sco.Calibration(bits >> 5 & 3), Steps: 3, Batch: 1}
-	obj := sco.ObjPert{Relation: rel, Calibration: sco.Calibration(bits >> 5 & 1)}
+	sgd := sco.NoisySGD{Relation: rel, Scheme: sco.Scheme(bits >> 3 & 3), Steps: 3, Batch: 1}
+	obj := sco.ObjPert{Relation: rel}
 	prac := sco.DPSGD{Relation: rel, Epochs: 2, Batch: 1, Average: bits>>7&1 == 1}
 	perm := sco.PermutationSGD{Passes: 1 + int(bits>>8&1), Batch: int(bits >> 9 & 1)}
 	phased := sco.Phased{}
@@ -49,15 +48,18 @@ func mechanisms(bits uint16, field float64) map[string]fitter {
 	case 5:
 		prac.Batch = field
 	}
+	svrg := obj
+	svrg.SVRG = true
 	return map[string]fitter{
 		"sgd": &sgd, "prox": &sco.ProxGD{NoisySGD: sgd, Smoothing: math.Max(0, field) * float64(bits>>13&1)},
-		"dpsgd": &prac, "objpert": &obj, "svrg": &sco.ObjPertSVRG{ObjPert: obj}, "permutation": &perm, "phased": &phased,
+		"dpsgd": &prac, "objpert": &obj, "svrg": &svrg, "permutation": &perm, "phased": &phased,
 		"output": &sco.Output{Relation: rel, Radius: obj.Radius, Ridge: obj.Ridge, Cover: obj.Cover},
 	}
 }
 
 func documented(err error) bool {
-	for _, want := range []error{sco.ErrMechanism, accounting.ErrSampler, dp.ErrBudget, dp.ErrCondition, dp.ErrRelation, dp.ErrWithheld,
+	for _, want := range []error{sco.ErrMechanism, dp.ErrSampler, dp.ErrBudget, dp.ErrCondition, dp.ErrRelation,
+		dp.ErrWithheld,
 		erm.ErrProblem, context.Canceled} {
 		if errors.Is(err, want) {
 			return true
@@ -83,7 +85,8 @@ func FuzzParams(f *testing.F) {
 		}
 		q, b := erm.Public{
 			Dim: dim, Records: records, Radius: radius,
-			Constants: loss.Constants{Lipschitz: lipschitz, Smoothness: smoothness, Rank: 1, Structure: loss.Structure(1 + bits>>3&3)},
+			Constants: loss.Constants{Lipschitz: lipschitz, Smoothness: smoothness, Rank: 1,
+				Structure: loss.Structure(1 + bits>>3&3)},
 		}, dp.Budget{Epsilon: eps, Delta: delta}
 		for name, m := range mechanisms(bits, field) {
 			if slices.Contains([]string{"objpert", "svrg", "output"}, name) {
@@ -102,24 +105,21 @@ func FuzzParams(f *testing.F) {
 			for i := range numbers.NumField() {
 				if x, field := numbers.Field(i), numbers.Type().Field(i); x.Kind() == reflect.Float64 && field.IsExported() {
 					require.False(t, math.IsNaN(x.Float()), "%s: %s is NaN", name, field.Name)
-					if slices.Contains([]string{"Sigma", "Noise", "StepSize", "OutputSigma", "Cover", "Lambda", "Clip", "Batch", "Grid", "Threshold",
+					if slices.Contains([]string{"Sigma", "Noise", "StepSize", "OutputSigma", "Cover", "Lambda", "Clip", "Batch",
+						"Grid", "Threshold",
 						"Ridge"}, field.Name) {
 						require.True(t, x.Float() >= 0 && !math.IsInf(x.Float(), 1), "%s: %s = %v", name, field.Name, x.Float())
 					}
 				}
 			}
-			switch p := out[0].Interface().(type) {
-			case *sco.SGDPlan:
+			if p, ok := out[0].Interface().(*sco.Plan); ok {
 				par := p.Params()
-				require.True(t, par.Sigma > 0 && par.Steps > 0, "%s: %+v", name, par)
+				require.Equal(t, len(par.Phases) > 0, !(par.Sigma > 0 && par.Steps > 0), "%s: %+v", name, par)
 				require.NoError(t, p.Certificate().Check())
-			case *sco.PassPlan:
-				par := p.Params()
-				require.NotEmpty(t, par.Phases, name)
 				for _, ph := range par.Phases {
 					require.True(t, ph.Sigma > 0 && ph.Hidden >= ph.Sensitivity && !math.IsInf(ph.Sigma, 1), "%s: %+v", name, ph)
+					require.LessOrEqual(t, p.Profile().Delta(eps), delta, name)
 				}
-				require.LessOrEqual(t, p.Profile().Delta(eps), delta, name)
 			}
 		}
 	})
@@ -141,7 +141,8 @@ func FuzzFit(f *testing.F) {
 		if delta > 0.5 && delta < 1 { // slow on purpose
 			return
 		}
-		data, err := erm.NewData([][]float64{{x, 1}, {0.3, -x}, {1, label}, {1, 1}}, []float64{label, 1, -1, x}, loss.Bounds{Row: 1, Label: 1})
+		data, err := erm.NewData([][]float64{{x, 1}, {0.3, -x}, {1, label}, {1, 1}}, []float64{label, 1, -1, x},
+			loss.Bounds{Row: 1, Label: 1})
 		require.NoError(t, err)
 		calm, err := erm.NewData([][]float64{{0.1, 0.2}, {0.3, 0.4}, {0.5, 0.6}, {0.7, 0.8}}, []float64{1, 1, -1, 1},
 			loss.Bounds{Row: 1, Label: 1})
@@ -160,8 +161,9 @@ func FuzzFit(f *testing.F) {
 			if s, ok := m.(*sco.NoisySGD); ok && (s.Evaluations > 1e3 || s.Batch > 100) {
 				continue
 			}
-			if pl := reflect.ValueOf(m).MethodByName("Plan").Call([]reflect.Value{reflect.ValueOf(p), reflect.ValueOf(b)}); !pl[0].IsNil() {
-				if sgd, ok := pl[0].Interface().(*sco.SGDPlan); ok && float64(sgd.Params().Steps)*sgd.Params().Batch > 1e4 {
+			if pl := reflect.ValueOf(m).MethodByName("Plan").Call([]reflect.Value{reflect.ValueOf(p),
+				reflect.ValueOf(b)}); !pl[0].IsNil() {
+				if sgd, ok := pl[0].Interface().(*sco.Plan); ok && float64(sgd.Params().Steps)*sgd.Params().Batch > 1e4 {
 					continue
 				}
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/testkit"
+	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 )
@@ -101,19 +102,13 @@ func plan(t *testing.T, m mechanism, p *erm.Problem, b dp.Budget) (planned, floa
 	t.Helper()
 	switch m := m.(type) {
 	case interface {
-		Plan(p *erm.Problem, b dp.Budget) (*SGDPlan, error)
+		Plan(p *erm.Problem, b dp.Budget) (*Plan, error)
 	}:
 		pl, err := m.Plan(p, b)
 		require.NoError(t, err)
 		return pl, pl.Params().ExcessBound
 	case interface {
-		Plan(p *erm.Problem, b dp.Budget) (*ObjPlan, error)
-	}:
-		pl, err := m.Plan(p, b)
-		require.NoError(t, err)
-		return pl, pl.Params().ExcessBound
-	case interface {
-		Plan(p *erm.Problem, b dp.Budget) (*PassPlan, error)
+		Plan(p *erm.Problem, b dp.Budget) (*lop.Plan, error)
 	}:
 		pl, err := m.Plan(p, b)
 		require.NoError(t, err)
@@ -130,9 +125,10 @@ func TestReleases(t *testing.T) {
 	b := dp.Budget{Epsilon: 2, Delta: 1e-5}
 	p.Records = 280
 	for want, ms := range map[string][]mechanism{
-		theoremSGD:     {&NoisySGD{}, &DPSGD{Momentum: 0.5}, &NoisySGD{Relation: dp.AddRemove}, &DPSGD{Relation: dp.AddRemove, Average: true}},
+		theoremSGD: {&NoisySGD{}, &DPSGD{Momentum: 0.5}, &NoisySGD{Relation: dp.AddRemove},
+			&DPSGD{Relation: dp.AddRemove, Average: true}},
 		theoremProx:    {&ProxGD{NoisySGD: NoisySGD{Scheme: FixedSize}}},
-		"lop.":         {&ObjPert{}, &ObjPertSVRG{}, &ObjPert{Relation: dp.AddRemove}},
+		"lop.":         {&ObjPert{}, &ObjPert{SVRG: true}, &ObjPert{Relation: dp.AddRemove}},
 		"lop.output/2": {&Output{}, &Output{Relation: dp.AddRemove}},
 		theoremPSGD:    {&PermutationSGD{Passes: 2, Batch: 7}},
 		theoremPhased:  {&Phased{}},
@@ -191,7 +187,7 @@ func TestPlansAdmit(t *testing.T) {
 	for _, empty := range []interface {
 		dp.Plan
 		planned
-	}{&SGDPlan{}, &PassPlan{}, (*SGDPlan)(nil), (*PassPlan)(nil)} {
+	}{&Plan{}, (*Plan)(nil)} {
 		_, err := empty.Fit(ctx, p, nil)
 		require.ErrorIs(t, err, ErrMechanism)
 		require.Equal(t, dp.Certificate{}, empty.Certificate())
@@ -225,7 +221,7 @@ func TestRefuse(t *testing.T) {
 	good := declaration{q, b}
 	with := func(f func(c *declaration)) declaration { c := good; f(&c); return c }
 	nan, inf := math.NaN(), math.Inf(1)
-	all := []func(c declaration) error{calibrating(&NoisySGD{}), calibrating(&NoisySGD{Calibration: Paper}), calibrating(&ProxGD{}),
+	all := []func(c declaration) error{calibrating(&NoisySGD{}), calibrating(&ProxGD{}),
 		calibrating(&DPSGD{}), calibrating(&PermutationSGD{}), calibrating(&Phased{})}
 	for _, c := range []struct {
 		want error
@@ -258,23 +254,16 @@ func TestRefuse(t *testing.T) {
 		f    func(c declaration) error
 		d    declaration
 	}{
-		{dp.ErrCondition, "ε ≤ 1", calibrating(&NoisySGD{Calibration: Paper}), with(func(c *declaration) { c.b.Epsilon = 1.5 })},
-		{dp.ErrCondition, "1/n²", calibrating(&NoisySGD{Calibration: Paper}), with(func(c *declaration) { c.b.Delta = 1e-5 })},
-		{dp.ErrCondition, "ProxGD", calibrating(&NoisySGD{Calibration: Paper}), kinked},
-		{dp.ErrCondition, "Smoothness = 100", calibrating(&NoisySGD{Calibration: Paper}),
-			with(func(c *declaration) { c.q.OnSet.Smoothness = 100 })},
-		{dp.ErrCondition, "Problem.Records", calibrating(&NoisySGD{Relation: dp.AddRemove}), with(func(c *declaration) { c.q.Records = 0 })},
+		{dp.ErrCondition, "Problem.Records", calibrating(&NoisySGD{Relation: dp.AddRemove}),
+			with(func(c *declaration) { c.q.Records = 0 })},
 		{dp.ErrCondition, "add-remove", calibrating(&NoisySGD{Relation: dp.AddRemove, Scheme: FixedSize}), good},
-		{dp.ErrCondition, "add-remove", calibrating(&NoisySGD{Relation: dp.AddRemove, Calibration: Paper}), good},
 		{dp.ErrRelation, "Relation", calibrating(&NoisySGD{Relation: 7}), good},
 		{ErrMechanism, "Scheme = 9", calibrating(&NoisySGD{Scheme: 9}), good},
-		{ErrMechanism, "Calibration = -1", calibrating(&NoisySGD{Calibration: -1}), good},
 		{ErrMechanism, "Steps = -1", calibrating(&NoisySGD{Steps: -1}), good},
 		{erm.ErrProblem, "Records = -1", calibrating(&NoisySGD{}), with(func(c *declaration) { c.q.Records = -1 })},
 		{ErrMechanism, "Batch = NaN", calibrating(&NoisySGD{Batch: nan}), good},
 		{ErrMechanism, "StepSize = -1", calibrating(&NoisySGD{StepSize: -1}), good},
 		{ErrMechanism, "Clip = +Inf", calibrating(&NoisySGD{Clip: inf}), good},
-		{ErrMechanism, "want 0", calibrating(&NoisySGD{Calibration: Paper, Steps: 3}), good},
 		{ErrMechanism, "Smoothing = -1", calibrating(&ProxGD{Smoothing: -1}), good},
 		{ErrMechanism, "Momentum = 1", calibrating(&DPSGD{Momentum: 1}), good},
 		{ErrMechanism, "Epochs", calibrating(&DPSGD{Epochs: nan}), good},
@@ -355,17 +344,14 @@ func TestBoundsHold(t *testing.T) {
 	}{
 		{signs, &NoisySGD{}},
 		{signs, &NoisySGD{Scheme: FixedSize}},
-		{signs, &NoisySGD{Calibration: Paper}},
 		{signs, &NoisySGD{Relation: dp.AddRemove}},
 		{signs, &ObjPert{}},
-		{signs, &ObjPertSVRG{}},
-		{signs, &ObjPert{Calibration: Paper}},
+		{signs, &ObjPert{SVRG: true}},
 		{signs, &Output{}},
 		{signs, &PermutationSGD{}},
 		{signs, &Phased{}},
 		{onehot, &ProxGD{}},
 		{onehot, &ProxGD{NoisySGD: NoisySGD{Scheme: FixedSize}}},
-		{onehot, &ProxGD{NoisySGD: NoisySGD{Calibration: Paper}}},
 	} {
 		var mean, zero, bound float64
 		var pl planned
@@ -389,9 +375,10 @@ func TestBoundsHold(t *testing.T) {
 func TestCloseToNonPrivate(t *testing.T) {
 	p := problem(4, 3000, 3)
 	b := dp.Budget{Epsilon: 20, Delta: 1e-3}
-	obj := erm.NewUnperturbed(p)
+	obj := p.Perturb(erm.Perturbation{})
 	best := math.Inf(1)
-	for _, m := range []mechanism{&ObjPert{}, &ObjPertSVRG{}, &NoisySGD{}, &NoisySGD{Scheme: FixedSize}, &ProxGD{}, &DPSGD{Epochs: 20}} {
+	for _, m := range []mechanism{&ObjPert{}, &ObjPert{SVRG: true}, &NoisySGD{}, &NoisySGD{Scheme: FixedSize}, &ProxGD{},
+		&DPSGD{Epochs: 20}} {
 		rel, err := m.Fit(t.Context(), p, b, noise.Reproducible(3))
 		require.NoError(t, err)
 		f := obj.Func(rel.Theta) / 3000
@@ -458,9 +445,8 @@ func TestRegularizer(t *testing.T) {
 	}
 }
 
-// TestNothingPrintsNoise: releases, withheld and cancelled
-// ones, plans, problems and sources are printed in every way there is, and no
-// value of any noise is found in what they show.
+// TestNothingPrintsNoise: releases, withheld and cancelled ones, plans, problems and sources are
+// printed in every way there is, and no value of any noise is found in what they show.
 func TestNothingPrintsNoise(t *testing.T) {
 	var log strings.Builder
 	show := func(v any) { log.WriteString(testkit.Everything(v)) }

@@ -20,6 +20,4 @@ func TestScheduleAndNames(t *testing.T) {
 	}
 	require.Equal(t, "poisson fixed-size with-replacement invalid scheme 4", Poisson.String()+" "+FixedSize.String()+" "+
 		WithReplacement.String()+" "+Scheme(4).String())
-	require.Equal(t, "accounted paper invalid calibration 9", Accounted.String()+" "+Paper.String()+" "+
-		Calibration(9).String())
 }

@@ -11,43 +11,35 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// svrgSchedule is how many gradients SVRG needs for a mean of n β-smooth convex
-// functions plus λ‖w‖², with μ = 2λ, b = β + 2λ, κ = b/μ.
+// svrgSchedule is a schedule of SVRG for a mean of n β-smooth convex functions plus λ‖w‖², with
+// μ = 2λ, b = β + 2λ, κ = b/μ.
 type svrgSchedule struct {
 	stepSize    float64 // η, for the mean
 	inner       int     // m, steps of an epoch
-	factor      float64 // ρ, by which an epoch shrinks the expected gap at least
-	epochs      int     // ⌈log_ρ(target/gap)⌉, at ρ = ½
+	epochs      int     // ⌈log₂(gap/target)⌉: an epoch halves the expected gap, see newSVRGSchedule
 	evaluations int     // epochs·(n + 2m), gradients of single functions
 }
 
 // newSVRGSchedule returns the schedule that takes an expected gap to target [XZ14]:
 //
-//	η = 1/(20b), m = 100κ, ρ = 1/(μη(1−4bη)m) + 4bη(m+1)/((1−4bη)m) ≈ ½
+//	η = 1/(20b), m = 100κ, 1/(μη(1−4bη)m) + 4bη(m+1)/((1−4bη)m) ≈ ½
 //
-// The error wraps ErrMechanism if an argument is not positive and finite, or if the schedule would
-// take more than 2⁵³ gradients.
-func newSVRGSchedule(n int, beta, lambda, gap, target float64) (svrgSchedule, error) {
-	for _, f := range []struct {
-		name string
-		v    float64
-	}{{"n", float64(n)}, {"beta", beta}, {"lambda", lambda}, {"gap", gap}, {"target", target}} {
-		if !(f.v > 0) || math.IsInf(f.v, 1) {
-			return svrgSchedule{}, fmt.Errorf("sco: %w: SVRG: %s = %v, want a positive finite number", ErrMechanism, f.name, f.v)
+// ok reports that the arguments are positive and finite and that it takes at most 2⁵³ gradients.
+func newSVRGSchedule(n int, beta, lambda, gap, target float64) (s svrgSchedule, ok bool) {
+	for _, v := range []float64{float64(n), beta, lambda, gap, target} {
+		if !(v > 0) || math.IsInf(v, 1) {
+			return s, false
 		}
 	}
-	mu, b := 2*lambda, beta+2*lambda
-	kappa := b / mu
+	b := beta + 2*lambda
+	kappa := b / (2 * lambda)
 	epochs := math.Max(1, math.Ceil(math.Log2(gap/target)))
 	if size := epochs * (float64(n) + 200*kappa); !(size <= 1<<53) || !(1/(20*b) > 0) { // true for NaN
-		return svrgSchedule{}, fmt.Errorf("sco: %w: SVRG: beta = %v, lambda = %v, gap = %v and target = %v ask for about %.2g gradients, want "+
-			"at most 2^53: take a larger lambda or target", ErrMechanism, beta, lambda, gap, target, size)
+		return s, false
 	}
-	s := svrgSchedule{stepSize: 1 / (10 * b) / 2, inner: int(math.Ceil(100 * kappa * (1 - 1e-12))), epochs: int(epochs)}
-	m, h := float64(s.inner), 4*b*s.stepSize
-	s.factor = 1/(mu*s.stepSize*(1-h)*m) + h*(m+1)/((1-h)*m)
+	s = svrgSchedule{stepSize: 1 / (10 * b) / 2, inner: int(math.Ceil(100 * kappa * (1 - 1e-12))), epochs: int(epochs)}
 	s.evaluations = s.epochs * (n + 2*s.inner)
-	return s, nil
+	return s, true
 }
 
 // svrg is the proximal SVRG method [XZ14] with one epoch a Step. With x̃ the
@@ -55,16 +47,14 @@ func newSVRGSchedule(n int, beta, lambda, gap, target float64) (svrgSchedule, er
 //
 //	v = ∇fᵢ(x) − ∇fᵢ(x̃) + g,   x ← prox_{(η/n)ψ}(x − ηv),   i uniform
 //
-// and x̃ is replaced by the average of the x. Before it starts an epoch computes
+// and x̃ is replaced by the average of the x. The point X of an epoch costs no further gradient:
 //
-//	x₊ = prox_{tψ}(x̃ − ng t),  t = 1/L_f:  dist(0, ∂J(x₊)) ≤ 2‖x̃ − x₊‖/t
-//
-// so that X = x₊ costs no gradient beyond those of the method.
+//	X = prox_{tψ}(x̃ − ng t),  t = 1/L_f:  dist(0, ∂J(X)) ≤ 2‖x̃ − X‖/t
 type svrg struct {
 	schedule svrgSchedule
 
 	f    splitting.FiniteSum
-	psi  prox.Operator // nil means 0
+	psi  prox.Operator
 	rnd  *rand.Rand
 	n    int
 	last int // epochs left
@@ -84,16 +74,13 @@ func (m *svrg) Init(p splitting.Problem, x0 []float64, rnd *rand.Rand) error {
 	if m.f, ok = p.F.(splitting.FiniteSum); !ok {
 		return fmt.Errorf("%w: SVRG: F is no FiniteSum", splitting.ErrProblem)
 	}
-	if p.G != nil || p.H != nil {
-		if m.psi, ok = prox.Sum(p.G, p.H); !ok {
-			return fmt.Errorf("%w: SVRG: G and H have no joint proximal map in closed form", splitting.ErrProblem)
-		}
+	if m.psi, ok = prox.Sum(p.G, p.H); !ok {
+		return fmt.Errorf("%w: SVRG: G and H have no joint proximal map in closed form", splitting.ErrProblem)
 	}
 	m.rnd, m.n = rnd, m.f.Len()
 	m.last = 2*m.schedule.epochs + 10
-	d := len(x0)
 	for _, s := range []*[]float64{&m.anchor, &m.full, &m.x, &m.mean, &m.v, &m.w} {
-		*s = make([]float64, d)
+		*s = make([]float64, len(x0))
 	}
 	m.idx = make([]int, 1)
 	copy(m.anchor, x0)
@@ -107,9 +94,7 @@ func (m *svrg) Step(loc *splitting.Location, stats *splitting.Stats) {
 	stats.GradTerms += m.n
 	t := 1 / m.f.Smoothness()
 	floats.AddScaledTo(loc.X, m.anchor, -t, m.full)
-	if m.psi != nil {
-		m.psi.Prox(loc.X, loc.X, t)
-	}
+	m.psi.Prox(loc.X, loc.X, t)
 	loc.Residual = 2 * floats.Distance(m.anchor, loc.X, 2) / t
 
 	eta := m.schedule.stepSize
@@ -122,9 +107,7 @@ func (m *svrg) Step(loc *splitting.Location, stats *splitting.Stats) {
 		for j := range m.x {
 			m.x[j] -= eta * (m.v[j] - m.w[j] + m.full[j]/n)
 		}
-		if m.psi != nil {
-			m.psi.Prox(m.x, m.x, eta/n)
-		}
+		m.psi.Prox(m.x, m.x, eta/n)
 		floats.Add(m.mean, m.x)
 	}
 	stats.GradTerms += 2 * m.schedule.inner
@@ -133,8 +116,7 @@ func (m *svrg) Step(loc *splitting.Location, stats *splitting.Stats) {
 	m.last--
 }
 
-// Status ends the method after twice the epochs that are expected: the bound is
-// on an expectation.
+// Status ends the method after twice the epochs that are expected: the bound is on an expectation.
 func (m *svrg) Status() (splitting.Status, error) {
 	if m.last <= 0 {
 		return splitting.Stalled, nil

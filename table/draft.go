@@ -3,24 +3,12 @@ package table
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 )
-
-// Drafting drafts a schema from public rows, such as a published or made-up sample. It must not see
-// private rows: the ranges and levels of the schema are those of the rows.
-type Drafting struct {
-	// Label names the column of the label; "" means the last column.
-	Label string
-	// File is the form of the rows, and of the file in the new schema.
-	File File
-	// Missing lists the spellings of missing values; nil means "", "?", "NA" and "NaN".
-	Missing []string
-}
 
 const (
 	maxLevels  = 50   // of a column, the rest is other
@@ -29,29 +17,27 @@ const (
 	idShare    = 0.95 // of different values in a column of text: an identifier
 )
 
-// Draft reads a table of public rows and returns a schema that a person should check: numbers with
-// ranges rounded outward, categories with their levels by frequency and "other", identifiers
-// ignored. Records is not set. If the label has two spellings, the later one in numerical or
-// alphabetical order is positive. The error wraps [ErrTable] or [ErrSchema]; it may show values,
-// because the rows are public.
-func (o Drafting) Draft(public io.Reader) (*Schema, error) {
-	if err := o.File.check(); err != nil {
+// Draft reads a table of public rows, such as a published or made-up sample, and returns a schema
+// that a person should check: numbers with ranges rounded outward, categories with their levels by
+// frequency and "other", identifiers ignored. It must not see private rows. From like it takes
+// File, Label.Column ("" means the last column) and Missing (nil means "", "?", "NA" and "NaN"). If
+// the label has two spellings, the later one in numerical or alphabetical order is positive. The
+// error wraps [ErrTable] or [ErrSchema]; it may show values, because the rows are public.
+func Draft(public io.Reader, like Schema) (*Schema, error) {
+	if err := like.File.check(); err != nil {
 		return nil, err
 	}
-	missing := o.Missing
+	missing := like.Missing
 	if missing == nil {
 		missing = []string{"", "?", "NA", "NaN"}
 	}
-	t, err := o.File.text(public)
+	t, err := like.File.text(public)
 	if err != nil {
 		return nil, err
 	}
-	names := o.File.Fields
+	names := like.File.Fields
 	if names == nil {
-		fields, err := t.next()
-		if errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("%w: the file is empty, want a header line and public rows", ErrTable)
-		}
+		fields, err := t.header("a header line and public rows")
 		if err != nil {
 			return nil, err
 		}
@@ -60,8 +46,7 @@ func (o Drafting) Draft(public io.Reader) (*Schema, error) {
 		}
 	}
 	if len(names) < 2 {
-		return nil, fmt.Errorf("%w: line %d: 1 column, want at least one and the label separated by "+
-			"%q", ErrTable, t.line, t.comma)
+		return nil, wrong("line %d: 1 column, want at least one and the label separated by %q", t.line, t.comma)
 	}
 	seen := make([]summary, len(names))
 	rows := 0
@@ -74,21 +59,21 @@ func (o Drafting) Draft(public io.Reader) (*Schema, error) {
 			return nil, err
 		}
 		if len(fields) != len(names) {
-			return nil, fmt.Errorf("%w: line %d: %s, want %d", ErrTable, t.line, count(len(fields), "field"), len(names))
+			return nil, wrong("line %d: %s, want %d", t.line, count(len(fields), "field"), len(names))
 		}
 		for j, f := range fields {
 			seen[j].add(string(f), missing)
 		}
 	}
 	if rows == 0 {
-		return nil, fmt.Errorf("%w: no rows, want some to draft a schema from", ErrTable)
+		return nil, wrong("no rows, want some to draft a schema from")
 	}
-	s := &Schema{Version: 1, File: o.File, Intercept: true, Missing: missing}
+	s := &Schema{Version: 1, File: like.File, Intercept: true, Missing: missing}
 	s.File.Multiline = s.File.Multiline || t.spanned
-	label := cmp.Or(o.Label, names[len(names)-1])
+	label := cmp.Or(like.Label.Column, names[len(names)-1])
 	at := slices.Index(names, label)
 	if at < 0 {
-		return nil, fmt.Errorf("%w: no column is named %s; the columns are %s", ErrTable, quote(label), list(names))
+		return nil, wrong("no column is named %s; the columns are %s", quote(label), list(names))
 	}
 	if s.Label, err = seen[at].label(label); err != nil {
 		return nil, err
@@ -189,8 +174,7 @@ func (s *summary) label(name string) (Label, error) {
 	case len(levels) > 2 && len(levels) <= maxClasses:
 		l.Levels = levels
 	default:
-		return l, fmt.Errorf("%w: the label %s has %s, want 2 to %d, or numbers; is it the right "+
-			"column?", ErrTable, quote(name),
+		return l, wrong("the label %s has %s, want 2 to %d, or numbers; is it the right column?", quote(name),
 			count(len(levels), "spelling"), maxClasses)
 	}
 	return l, nil

@@ -11,10 +11,11 @@ import (
 func TestDraft(t *testing.T) {
 	text := "id,age,share,city,only,zip,income\n"
 	for k := range 100 {
-		text += fmt.Sprintf("p%d,%d,%v,%s,same,%s,%s\n", k, 18+k%50, 0.013*float64(k%50), []string{"Oslo", "Rome", "Oslo"}[k%3],
+		text += fmt.Sprintf("p%d,%d,%v,%s,same,%s,%s\n", k, 18+k%50, 0.013*float64(k%50),
+			[]string{"Oslo", "Rome", "Oslo"}[k%3],
 			[]string{"", "x"}[k%2], []string{"high", "low"}[k%2])
 	}
-	s, err := Drafting{}.Draft(strings.NewReader(text))
+	s, err := Draft(strings.NewReader(text), Schema{})
 	require.NoError(t, err)
 	require.Equal(t, []Column{
 		{Name: "id", Ignore: true},
@@ -31,39 +32,40 @@ func TestDraft(t *testing.T) {
 	n, _ := data.Records.Dims()
 	require.Equal(t, 100, n)
 
-	s, err = Drafting{Label: "age", Missing: []string{}, File: File{Delimiter: ";", Fields: []string{"age", "kind"}}}.Draft(
-		strings.NewReader("-12345.5;a\n99999;b\n7;b\n"))
+	s, err = Draft(strings.NewReader("-12345.5;a\n99999;b\n7;b\n"), Schema{
+		Label: Label{Column: "age"}, Missing: []string{}, File: File{Delimiter: ";", Fields: []string{"age", "kind"}},
+	})
 	require.NoError(t, err)
 	require.Equal(t, []float64{-20000, 100000}, []float64{*s.Label.Min, *s.Label.Max})
 	require.Equal(t, []string{"b", "a"}, s.Columns[0].Levels) // by frequency
-	s, err = Drafting{}.Draft(strings.NewReader("x,y\n1,1\n2,0\n"))
+	s, err = Draft(strings.NewReader("x,y\n1,1\n2,0\n"), Schema{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"1"}, s.Label.Positive) // 1 is positive, 0 is not
-	s, err = Drafting{}.Draft(strings.NewReader("x,y\n1,a\n2,b\n3,c\n"))
+	s, err = Draft(strings.NewReader("x,y\n1,a\n2,b\n3,c\n"), Schema{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b", "c"}, s.Label.Levels)
 }
 
 func TestDraftErrors(t *testing.T) {
 	for _, c := range []struct {
-		o    Drafting
+		o    Schema
 		text string
 		want string
 	}{
-		{Drafting{}, "", "the file is empty"},
-		{Drafting{}, "x,y\n", "no rows"},
-		{Drafting{}, "x\n1\n", "1 column"},
-		{Drafting{}, "x,y\n1\n", "line 2: 1 field, want 2"},
-		{Drafting{}, "x,y\n1,a\n", "has 1 spelling, want 2 to 20, or numbers"},
-		{Drafting{Label: "z"}, "x,y\n1,a\n", `no column is named "z"; the columns are "x", "y"`},
-		{Drafting{}, "x,x\n1,2\n3,4\n", "label.column"},
-		{Drafting{File: File{Delimiter: "\""}}, "x,y\n", "file.delimiter"},
-		{Drafting{}, "x,\n1,2\n3,4\n", "label.column: empty"},
+		{Schema{}, "", "the file is empty"},
+		{Schema{}, "x,y\n", "no rows"},
+		{Schema{}, "x\n1\n", "1 column"},
+		{Schema{}, "x,y\n1\n", "line 2: 1 field, want 2"},
+		{Schema{}, "x,y\n1,a\n", "has 1 spelling, want 2 to 20, or numbers"},
+		{Schema{Label: Label{Column: "z"}}, "x,y\n1,a\n", `no column is named "z"; the columns are "x", "y"`},
+		{Schema{}, "x,x\n1,2\n3,4\n", "label.column"},
+		{Schema{File: File{Delimiter: "\""}}, "x,y\n", "file.delimiter"},
+		{Schema{}, "x,\n1,2\n3,4\n", "label.column: empty"},
 	} {
-		_, err := c.o.Draft(strings.NewReader(c.text))
+		_, err := Draft(strings.NewReader(c.text), c.o)
 		require.ErrorContains(t, err, c.want)
 	}
-	_, err := Drafting{}.Draft(nil)
+	_, err := Draft(nil, Schema{})
 	require.ErrorIs(t, err, ErrTable)
 }
 
@@ -73,7 +75,7 @@ func FuzzDraft(f *testing.F) {
 	f.Add("a,b,y\n1e300,?,-1e300\n-1e-300,NaN,1e300\n0,0,5e-324\n")
 	f.Add("a,y\n\"\n\",0.1\n\" \",0.30000000000000004\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := Drafting{}.Draft(strings.NewReader(text))
+		s, err := Draft(strings.NewReader(text), Schema{})
 		if err != nil {
 			return
 		}

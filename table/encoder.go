@@ -23,18 +23,12 @@ type Encoder struct {
 	width     int     // most entries of a row that are not 0
 }
 
-// Feature is a coordinate of an encoded row. A prediction ⟨a,θ⟩ has, in the units
-// of the file,
-//
-//	intercept    Σ_j Offset_j·θ_j
-//	coefficient  Scale_j·θ_j       of the value or the indicator of feature j
-//
-// both linear in θ, so covariances carry over. For a label with a range, Scale and Offset also
-// convert to the units of the label; the middle of the range must still be added to the intercept.
+// Feature is a coordinate of an encoded row. In the units of the file a prediction ⟨a,θ⟩ has the
+// intercept Σ_j Offset_j·θ_j, plus the middle of the range of a label with a range, and the
+// coefficient Scale_j·θ_j of the value or the indicator of feature j.
 type Feature struct {
 	Name   string `json:"name"`             // such as "age<25", "age[25,35)", "education=HS-grad", "hours"
 	Column string `json:"column,omitempty"` // "" for the intercept
-	Level  string `json:"level,omitempty"`  // of a category, as the file spells it
 	Scale  float64
 	Offset float64
 }
@@ -52,8 +46,8 @@ type column struct {
 	lenient        bool // fields without a meaning count as missing
 }
 
-// Encoder checks the schema and returns its Encoder. The error wraps ErrSchema.
-// Changing the schema later does not change the Encoder.
+// Encoder checks the schema and returns its Encoder, which later changes of the schema do not
+// change. The error wraps ErrSchema.
 func (s *Schema) Encoder() (*Encoder, error) {
 	if s == nil {
 		return nil, fmt.Errorf("%w: the schema is nil", ErrSchema)
@@ -95,8 +89,8 @@ func (s *Schema) Encoder() (*Encoder, error) {
 		e.addColumn(c, norms[i], toLabel)
 	}
 	if len(e.features) > maxFeatures || e.Dim() > math.MaxInt32 {
-		return nil, bad("columns", "%d coordinates, want at most %d: list fewer levels and add \"other\": "+
-			"true", e.Dim(), maxFeatures)
+		return nil, bad("columns", "%d coordinates, want at most %d: list fewer levels and add \"other\": true", e.Dim(),
+			maxFeatures)
 	}
 	return e, nil
 }
@@ -109,19 +103,17 @@ func (e *Encoder) add(f Feature, toLabel float64) {
 
 func (e *Encoder) addColumn(c Column, norm, toLabel float64) {
 	col := column{name: c.Name, at: len(e.features), c: norm, bins: c.Bins, lenient: c.Other, other: -1, missing: -1}
-	indicator := func(suffix, level string) {
-		e.add(Feature{Name: c.Name + suffix, Column: c.Name, Level: level, Scale: norm}, toLabel)
-	}
+	indicator := func(suffix string) { e.add(Feature{Name: c.Name + suffix, Column: c.Name, Scale: norm}, toLabel) }
 	switch {
 	case c.Levels != nil:
 		col.level = make(map[string]int, len(c.Levels))
 		for k, l := range c.Levels {
 			col.level[l] = k
-			indicator("="+l, l)
+			indicator("=" + l)
 		}
 		if c.Other {
 			col.other = len(e.features)
-			indicator(" other", "")
+			indicator(" other")
 		}
 	case c.Bins != nil:
 		col.number = true
@@ -129,11 +121,11 @@ func (e *Encoder) addColumn(c Column, norm, toLabel float64) {
 		for k, edge := range c.Bins {
 			edges[k] = strconv.FormatFloat(edge, 'g', -1, 64)
 		}
-		indicator("<"+edges[0], "")
+		indicator("<" + edges[0])
 		for k := 1; k < len(edges); k++ {
-			indicator("["+edges[k-1]+","+edges[k]+")", "")
+			indicator("[" + edges[k-1] + "," + edges[k] + ")")
 		}
-		indicator(">="+edges[len(edges)-1], "")
+		indicator(">=" + edges[len(edges)-1])
 	default:
 		col.number = true
 		col.mid, col.half = middle(*c.Min, *c.Max)
@@ -141,7 +133,7 @@ func (e *Encoder) addColumn(c Column, norm, toLabel float64) {
 	}
 	if c.Missing {
 		col.missing = len(e.features)
-		indicator(" missing", "")
+		indicator(" missing")
 	}
 	e.columns = append(e.columns, col)
 }
@@ -241,7 +233,7 @@ func cloneFloat(v *float64) *float64 {
 	return new(*v)
 }
 
-// Features returns the p coordinates of an encoded row in order.
+// Features returns the coordinates of an encoded row in order.
 func (e *Encoder) Features() []Feature { return slices.Clone(e.features) }
 
 // Kind returns the kind of the label.
@@ -249,37 +241,27 @@ func (e *Encoder) Kind() Kind { return e.schema.Label.kind() }
 
 // NumClasses returns K, 2 for a binary label and 0 for a range.
 func (e *Encoder) NumClasses() int {
-	switch e.Kind() {
-	case Classes:
-		return len(e.schema.Label.Levels)
-	case Binary:
+	if e.Kind() == Binary {
 		return 2
 	}
-	return 0
+	return len(e.schema.Label.Levels)
 }
 
-// Dim returns d, the number of parameters: p, or K·p for a label with levels, whose θ holds a block
-// of p coordinates for each class, as in [loss.Multinomial].
+// Dim returns the number of parameters: that of Features, times that of classes for a label with
+// levels, whose θ has a block for each class, as in [loss.Multinomial].
 func (e *Encoder) Dim() int {
-	if e.Kind() == Classes {
-		return e.NumClasses() * len(e.features)
-	}
-	return len(e.features)
+	return max(1, len(e.schema.Label.Levels)) * len(e.features)
 }
 
-// Bounds returns the bounds of every encoded record: ‖a‖₂ ≤ 1 by construction,
-// |b| ≤ 1, or K−1 for a label with levels.
+// Bounds returns the bounds of every encoded record: ‖a‖₂ ≤ 1 and |b| ≤ 1, or K−1 for a label with
+// levels.
 func (e *Encoder) Bounds() loss.Bounds {
-	b := loss.Bounds{Row: 1, Label: 1}
-	if e.Kind() == Classes {
-		b.Label = float64(e.NumClasses() - 1)
-	}
-	return b
+	return loss.Bounds{Row: 1, Label: float64(max(1, len(e.schema.Label.Levels)-1))}
 }
 
-// Sparse reports whether ReadCSV keeps sparse rows: if at most a third of the entries can be
+// sparse reports whether ReadCSV keeps sparse rows: if at most a third of the entries can be
 // nonzero. A sparse entry takes 12 bytes, a dense one 8.
-func (e *Encoder) Sparse() bool { return 3*e.width <= e.Dim() }
+func (e *Encoder) sparse() bool { return 3*e.width <= e.Dim() }
 
 // LabelText returns an encoded label as the file spells it: the first spelling of its class, or the
 // number in the units of the file.
@@ -297,8 +279,8 @@ func (e *Encoder) LabelText(b float64) string {
 	return l.Negative[0]
 }
 
-// LabelValue maps a label or a prediction to the units of the file:
-// mid + half·b for a range, b itself for other labels.
+// LabelValue maps a label or a prediction to the units of the file: mid + half·b for a range, b
+// itself for other labels.
 func (e *Encoder) LabelValue(b float64) float64 {
 	if e.Kind() != Range {
 		return b
@@ -345,29 +327,28 @@ func (e *Encoder) Coefficients(theta []float64) []Coefficient {
 
 const badLen = "table: length mismatch"
 
-// row appends the columns and entries of the encoded features to col and val.
-// field holds the value of column k of e.columns. It returns the index of a
-// column whose field has no meaning, or -1.
-func (e *Encoder) row(col []int32, val []float64, missing map[string]bool, field func(k int) []byte) ([]int32, []float64, int) {
+// row appends the columns and entries of the encoded features to col and val; fields[at[k]] is the
+// field of column k. It returns the index of a column whose field has no meaning, or -1.
+func (e *Encoder) row(
+	col []int32, val []float64, missing map[string]bool, fields [][]byte, at []int,
+) ([]int32, []float64, int) {
 	if e.schema.Intercept {
 		col, val = append(col, 0), append(val, e.intercept)
 	}
 	for k := range e.columns {
-		c := &e.columns[k]
-		text := field(k)
-		at, v, ok := c.encode(text, missing)
+		j, v, ok := e.columns[k].encode(fields[at[k]], missing)
 		if !ok {
 			return col, val, k
 		}
-		if at >= 0 && v != 0 {
-			col, val = append(col, int32(at)), append(val, v)
+		if j >= 0 && v != 0 {
+			col, val = append(col, int32(j)), append(val, v)
 		}
 	}
 	return col, val, -1
 }
 
-// encode returns the coordinate of a field and its entry, -1 for none, and
-// whether the field has a meaning.
+// encode returns the coordinate of a field, -1 for none, its entry, and whether the field has a
+// meaning.
 func (c *column) encode(text []byte, missing map[string]bool) (at int, v float64, ok bool) {
 	if k, ok := c.level[string(text)]; ok {
 		return c.at + k, c.c, true
@@ -421,9 +402,8 @@ func (e *Encoder) noLabel() float64 {
 	return 0 // the first class, the middle of the range
 }
 
-// number parses a field without blanks around it. Out of range means ±Inf or 0.
-// Hexadecimal floats and digit separators, which strconv knows, are no numbers
-// in a table.
+// number parses a field without blanks around it. Out of range means ±Inf or 0. Hexadecimal floats
+// and digit separators, which strconv knows, are no numbers in a table.
 func number(field []byte) (v float64, ok bool) {
 	if len(field) == 0 || bytes.ContainsAny(field, "xX_") {
 		return 0, false

@@ -115,7 +115,8 @@ func TestEncodeClasses(t *testing.T) {
 	require.Equal(t, loss.Bounds{Row: 1, Label: 2}, e.Bounds())
 	_, labels := dense(t, e, "x,y,kind\n0,0,dog\n0,0,cat\n0,0,cow\n")
 	require.Equal(t, []float64{1, 0, 2}, labels)
-	require.Equal(t, []string{"cat", "dog", "eel", "eel"}, []string{e.LabelText(-1), e.LabelText(1), e.LabelText(2), e.LabelText(9)})
+	require.Equal(t, []string{"cat", "dog", "eel", "eel"}, []string{e.LabelText(-1), e.LabelText(1), e.LabelText(2),
+		e.LabelText(9)})
 
 	data, err := ReadCSV(strings.NewReader("x,y,kind\n1,0,dog\n"), e.Schema())
 	require.NoError(t, err)
@@ -164,7 +165,8 @@ func TestRowBoundIsExact(t *testing.T) {
 		header, line := "", ""
 		for k := range 1 + rnd.IntN(12) {
 			lo, hi := rnd.NormFloat64(), 10*rnd.Float64()+3
-			s.Columns = append(s.Columns, Column{Name: fmt.Sprint("x", k), Min: &lo, Max: &hi, Weight: math.Exp(rnd.NormFloat64())})
+			s.Columns = append(s.Columns, Column{Name: fmt.Sprint("x", k), Min: &lo, Max: &hi,
+				Weight: math.Exp(rnd.NormFloat64())})
 			header += fmt.Sprintf("x%d,", k)
 			line += fmt.Sprint([]float64{lo, hi, 2 * hi}[rnd.IntN(3)], ",")
 		}

@@ -99,8 +99,9 @@ func ExampleNumeric_ReadCSV() {
 }
 
 // Public rows make a first schema.
-func ExampleDrafting_Draft() {
-	s, err := table.Drafting{Label: "sold"}.Draft(strings.NewReader("price,sold\n120,yes\n?,no\n350,yes\n"))
+func ExampleDraft() {
+	s, err := table.Draft(strings.NewReader("price,sold\n120,yes\n?,no\n350,yes\n"),
+		table.Schema{Label: table.Label{Column: "sold"}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -17,35 +16,28 @@ import (
 // Numeric reads tables of numbers that need no encoding. Rows beyond the declared bounds are scaled
 // into them, as [erm.Data] describes.
 //
-// Numbers are "NaN", or a decimal, "Inf" or "Infinity" with an optional sign;
-// a number too large for float64, such as 1e400, is infinite. What a record
-// becomes depends on that record and the bounds alone. An empty line behind the header is
-// a record of zeros, so that no edit of one line changes the number of records.
+// Numbers are "NaN", or a decimal, "Inf" or "Infinity" with an optional sign; a number too large
+// for float64, such as 1e400, is infinite. An empty line behind the header is a record of zeros, so
+// that no edit of one line changes the number of records.
 type Numeric struct {
-	// Bounds are declared, never measured.
-	Bounds loss.Bounds
-	// Header declares that the first line holds names.
-	Header bool
-	// Label is the name of the label's column, with Header; "" means the last column.
-	Label string
-	// Delimiter separates fields; 0 means a comma.
-	Delimiter byte
-	// Public declares that the table is public: errors may show values of fields.
-	Public bool
+	Bounds    loss.Bounds // declared, never measured
+	Header    bool        // the first line holds names
+	Label     string      // name of the label's column, with Header; "" means the last column
+	Delimiter byte        // between fields; 0 means a comma
+	Public    bool        // the table is public: errors may show values of fields
 }
 
-// ReadCSV reads all records of a table of comma-separated numbers [RFC4180], plain or
-// compressed by gzip. A header line alone gives data without records.
+// ReadCSV reads all records of a table of comma-separated numbers (RFC 4180), plain or compressed
+// by gzip. A header line alone gives data without records.
 //
-// The error wraps ErrTable for bounds that are not valid, no column named Label, and what Scan
-// refuses. The names of columns are shown, for none of them is a number.
+// The error wraps ErrTable for bounds that are not valid, no column named Label, and tables that
+// Scan refuses. It shows names of columns, none of which is a number.
 func (n Numeric) ReadCSV(r io.Reader) (*erm.Data, error) {
 	if err := n.Bounds.Check(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrTable, err)
+		return nil, wrong("%w", err)
 	}
 	if n.Label != "" && !n.Header {
-		return nil, fmt.Errorf("%w: Label = %s needs names: set Header, or leave Label empty for the last "+
-			"column", ErrTable, quote(n.Label))
+		return nil, wrong("Label = %s needs names: set Header, or leave Label empty for the last column", quote(n.Label))
 	}
 	var b *erm.Builder
 	var label int
@@ -54,10 +46,10 @@ func (n Numeric) ReadCSV(r io.Reader) (*erm.Data, error) {
 			label = slices.Index(names, n.Label)
 		}
 		if label < 0 {
-			return fmt.Errorf("%w: no column is named %s; the columns are %s", ErrTable, quote(n.Label), list(names))
+			return wrong("no column is named %s; the columns are %s", quote(n.Label), list(names))
 		}
 		if b, err = erm.NewBuilder(len(names)-1, false, n.Bounds); err != nil {
-			return fmt.Errorf("%w: %w", ErrTable, err)
+			return wrong("%w", err)
 		}
 		return nil
 	}, func(row []float64) error {
@@ -74,40 +66,39 @@ func (n Numeric) ReadCSV(r io.Reader) (*erm.Data, error) {
 
 // Scan reads a table of numbers, plain or compressed by gzip, one record at a time with the memory
 // of a line. Bounds and Label have no meaning here. It calls begin with the names of the columns,
-// which are empty without Header, and record with the numbers of every record, which it may change
-// until it returns.
+// which are empty without Header, and record with the numbers of every record, which record may
+// change.
 //
-// The error is that of begin or record, or wraps ErrTable for a file that is not
-// a table of numbers: no header where one is declared, an empty or repeated
-// name, fewer than two columns, another number of fields than columns, broken
-// quotes, or a field that is no number (also the empty one: "NaN" is the way to
-// write a missing value). It shows no name: the header line may be a record.
+// The error is that of begin or record, or wraps ErrTable for a file that is not a table of
+// numbers: no header where one is declared, an empty or repeated name, fewer than two columns,
+// another number of fields than columns, broken quotes, or a field that is no number, such as the
+// empty one ("NaN" is a missing value). It shows no name: the header line may be a record.
 func (n Numeric) Scan(r io.Reader, begin func(names []string) error, record func(row []float64) error) error {
 	return n.scan(r, false, begin, record)
 }
 
 // scan is Scan whose errors may show the name of a column.
-func (n Numeric) scan(r io.Reader, show bool, begin func(names []string) error, record func(row []float64) error) error {
+func (n Numeric) scan(r io.Reader, show bool, begin func(names []string) error,
+	record func(row []float64) error) error {
 	comma := cmp.Or(n.Delimiter, ',')
 	if !validComma(comma) {
-		return fmt.Errorf("%w: Delimiter = %q, want a sign such as ',', ';' or '\\t'", ErrTable, comma)
+		return wrong("Delimiter = %q, want a sign such as ',', ';' or '\\t'", comma)
 	}
 	t, err := newText(r, comma, 0)
 	if err != nil {
 		return err
 	}
 	t.single = true
-	fields, err := t.next()
+	want := "a header line"
+	if !n.Header {
+		want += " or a record: without one its columns are not known"
+	}
+	fields, err := t.header(want)
 	switch {
-	case errors.Is(err, io.EOF) && n.Header:
-		return fmt.Errorf("%w: the file is empty, want a header line", ErrTable)
-	case errors.Is(err, io.EOF):
-		return fmt.Errorf("%w: the file is empty: without a header line or a record its columns are not known", ErrTable)
 	case err != nil:
 		return err
 	case len(fields) < 2:
-		return fmt.Errorf("%w: line %d: 1 column, want at least one feature and the label separated by "+
-			"%q", ErrTable, t.line, comma)
+		return wrong("line %d: 1 column, want at least one feature and the label separated by %q", t.line, comma)
 	}
 	t.every = true
 	names, empty := make([]string, len(fields)), t.line-1 // empty lines are records, but for those above a header
@@ -132,7 +123,7 @@ func (n Numeric) scan(r io.Reader, show bool, begin func(names []string) error, 
 		if len(fields) == 0 {
 			clear(row)
 		} else if len(fields) != len(names) {
-			return fmt.Errorf("%w: line %d: %s, want %d", ErrTable, t.line, count(len(fields), "field"), len(names))
+			return wrong("line %d: %s, want %d", t.line, count(len(fields), "field"), len(names))
 		}
 		for j, f := range fields {
 			v, ok := number(f)
@@ -159,15 +150,8 @@ func (n Numeric) notANumber(line, j int, name string, field []byte) error {
 	if name != "" {
 		name = " (" + quote(name) + ")"
 	}
-	found := "text"
-	switch {
-	case len(field) == 0:
-		found = "an empty field"
-	case n.Public:
-		found = quote(string(field))
-	}
-	return fmt.Errorf("%w: line %d, column %d%s: %s, want a number, NaN for a missing "+
-		"one", ErrTable, line, j+1, name, found)
+	return wrong("line %d, column %d%s: %s, want a number, NaN for a missing one", line, j+1, name,
+		shown(field, n.Public, nil))
 }
 
 // headerNames stores the names of the columns. Errors do not show them: the line may be a record.
@@ -179,15 +163,13 @@ func headerNames(names []string, fields [][]byte, line int) error {
 		_, isNumber := number(f)
 		switch {
 		case s == "":
-			return fmt.Errorf("%w: line %d: column %d has no name, want one", ErrTable, line, j+1)
+			return wrong("line %d: column %d has no name, want one", line, j+1)
 		case !utf8.ValidString(s):
-			return fmt.Errorf("%w: line %d: the name of column %d is not UTF-8, want text that is", ErrTable, line, j+1)
+			return wrong("line %d: the name of column %d is not UTF-8, want text that is", line, j+1)
 		case twice:
-			return fmt.Errorf("%w: line %d: columns %d and %d have the same name, want different "+
-				"ones", ErrTable, line, first+1, j+1)
+			return wrong("line %d: columns %d and %d have the same name, want different ones", line, first+1, j+1)
 		case isNumber:
-			return fmt.Errorf("%w: line %d: the name of column %d is a number: if the file has no header line, do not "+
-				"declare one", ErrTable, line,
+			return wrong("line %d: the name of column %d is a number: if the file has no header line, do not declare one", line,
 				j+1)
 		}
 		names[j], seen[s] = s, j
@@ -195,18 +177,14 @@ func headerNames(names []string, fields [][]byte, line int) error {
 	return nil
 }
 
-// ReadLIBSVM reads records of dim features in the format of [CL11], a line
-//
-//	label index:value index:value …
-//
-// each, with indices from 1 to dim that increase; features that are not listed are 0, and text
-// behind # is a comment. A line without anything else is a record of zeros. Header, Label and
-// Delimiter have no meaning here. It keeps sparse rows. The file may be empty, and may be
-// compressed by gzip; the error is that of ReadCSV.
+// ReadLIBSVM reads records of dim features in the format of LIBSVM, a line "label index:value …"
+// each, with increasing indices from 1 to dim. Features that are not listed are 0, and text behind
+// # is a comment. A line without anything else is a record of zeros. It keeps sparse rows. Header,
+// Label and Delimiter have no meaning here; the error is that of ReadCSV.
 func (n Numeric) ReadLIBSVM(r io.Reader, dim int) (*erm.Data, error) {
 	b, err := erm.NewBuilder(dim, true, n.Bounds)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrTable, err)
+		return nil, wrong("%w", err)
 	}
 	t, err := newText(r, ',', 0)
 	if err != nil {
@@ -235,42 +213,32 @@ func (n Numeric) ReadLIBSVM(r io.Reader, dim int) (*erm.Data, error) {
 }
 
 // libsvm parses a line and appends its entries.
-func (n Numeric) libsvm(line int, text []byte, dim int, col []int32, val []float64) (y float64, _ []int32, _ []float64, err error) {
-	last := 0
-	for j := 0; ; j++ {
-		text = bytes.TrimLeft(text, " \t")
-		if len(text) == 0 {
-			return y, col, val, nil
-		}
-		end := bytes.IndexAny(text, " \t")
-		if end < 0 {
-			end = len(text)
-		}
-		part := text[:end]
-		text = text[end:]
-		if j == 0 {
-			v, ok := number(part)
-			if !ok {
+func (n Numeric) libsvm(
+	line int, text []byte, dim int, col []int32, val []float64,
+) (y float64, _ []int32, _ []float64, err error) {
+	last, j := 0, 0
+	for part := range bytes.FieldsSeq(text) {
+		if j++; j == 1 {
+			var ok bool
+			if y, ok = number(part); !ok {
 				return 0, nil, nil, n.notANumber(line, 0, "the label", part)
 			}
-			y = v
 			continue
 		}
-		colon := max(bytes.IndexByte(part, ':'), 0)
-		index, err := strconv.Atoi(string(part[:colon]))
-		v, ok := number(part[min(colon+1, len(part)):])
+		before, after, _ := bytes.Cut(part, []byte{':'})
+		index, err := strconv.Atoi(string(before))
+		v, ok := number(after)
 		switch {
 		case err != nil || !ok:
-			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: want index:value, two numbers", ErrTable, line, j)
+			return 0, nil, nil, wrong("line %d, entry %d: want index:value, two numbers", line, j-1)
 		case index < 1 || index > dim:
-			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: the index is outside 1 to %d, the declared "+
-				"dimension", ErrTable, line, j, dim)
+			return 0, nil, nil, wrong("line %d, entry %d: the index is outside 1 to %d, the declared dimension", line, j-1, dim)
 		case index <= last:
-			return 0, nil, nil, fmt.Errorf("%w: line %d, entry %d: the index does not exceed that of the entry before, "+
-				"want increasing indices",
-				ErrTable, line, j)
+			return 0, nil, nil, wrong("line %d, entry %d: the index does not exceed that of the entry before, "+
+				"want increasing indices", line, j-1)
 		}
 		last = index
 		col, val = append(col, int32(index-1)), append(val, v)
 	}
+	return y, col, val, nil
 }

@@ -56,7 +56,8 @@ func TestNumericReadCSV(t *testing.T) {
 	data, err = n.ReadCSV(strings.NewReader("0.6,0.8,1\n0,-1,-0.5\n"))
 	require.NoError(t, err)
 	require.ElementsMatch(t, [][]float64{{0.6, 0.8, 1}, {0, -1, -0.5}}, every(data)) // the first line is a record
-	data, err = Numeric{Bounds: unit, Header: true, Label: "x1", Delimiter: ';'}.ReadCSV(strings.NewReader("x1;\"x;2\";y\n1;0.6;0.8\n"))
+	data, err = Numeric{Bounds: unit, Header: true, Label: "x1",
+		Delimiter: ';'}.ReadCSV(strings.NewReader("x1;\"x;2\";y\n1;0.6;0.8\n"))
 	require.NoError(t, err)
 	require.InDeltaSlice(t, []float64{0.6, 0.8, 1}, every(data)[0], 1e-15)
 	data, err = Numeric{Bounds: unit, Header: true}.ReadCSV(strings.NewReader("x,y\n"))

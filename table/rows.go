@@ -12,30 +12,30 @@ import (
 
 // Options of reading a table.
 type Options struct {
-	// Public declares that the table is public: errors may show values of fields.
-	Public bool
-	// Unlabeled allows the column of the label to be absent, as in a table to predict for.
-	Unlabeled bool
+	Public    bool // the table is public: errors may show values of fields
+	Unlabeled bool // the column of the label may be absent, as in a table to predict for
 	// Skip leaves out empty lines and comments after the header, for predictions and scores.
 	// Without it each of these lines is a record of zeros: see the package comment.
 	Skip bool
 }
 
-// Data is a table as private records. It prints as its dimensions.
+// Data is a table as private records.
 type Data struct {
 	Records *erm.Data // of Encoder.Dim features within Encoder.Bounds
 	Encoder *Encoder
 }
 
 // String returns the dimensions.
-func (d *Data) String() string { return "table." + strings.TrimPrefix(d.Records.String(), "erm.") }
+func (d *Data) String() string {
+	n, k := d.Records.Dims()
+	return fmt.Sprintf("table.Data(%d×%d)", n, k)
+}
 
-// ReadCSV reads all records of a table of comma-separated values [RFC4180], plain
-// or compressed by gzip. A table without records gives data without records.
+// ReadCSV reads all records of a table of comma-separated values (RFC 4180), plain or compressed by
+// gzip. A table without records gives data without records.
 //
-// The error wraps ErrSchema for a schema that is not valid and ErrTable for a
-// file that is not the declared table. A header line that lacks a column is an
-// error before a record is read.
+// The error wraps ErrSchema for a schema that is not valid and ErrTable for a file that is not the
+// declared table.
 func ReadCSV(r io.Reader, s *Schema) (*Data, error) { return Options{}.ReadCSV(r, s) }
 
 // ReadCSV is the function ReadCSV with options.
@@ -45,14 +45,13 @@ func (o Options) ReadCSV(r io.Reader, s *Schema) (*Data, error) {
 		return nil, err
 	}
 	if o.Unlabeled || o.Skip {
-		return nil, fmt.Errorf("%w: Unlabeled and Skip are for rows to predict or score: every line to fit is a "+
-			"record with a label", ErrTable)
+		return nil, wrong("Unlabeled and Skip are for rows to predict or score: every line to fit is a record with a label")
 	}
 	rows, err := e.Rows(r, o)
 	if err != nil {
 		return nil, err
 	}
-	b, err := erm.NewBuilder(e.Dim(), e.Sparse(), e.Bounds())
+	b, err := erm.NewBuilder(e.Dim(), e.sparse(), e.Bounds())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
 	}
@@ -66,7 +65,7 @@ func (o Options) ReadCSV(r io.Reader, s *Schema) (*Data, error) {
 	return &Data{Records: b.Data(), Encoder: e}, nil
 }
 
-// Rows reads records one at a time, in the order and with the memory of a line:
+// Rows reads records one at a time, with the memory of a line:
 //
 //	for rows.Next() {
 //		col, val := rows.Row()
@@ -83,15 +82,14 @@ type Rows struct {
 	missing map[string]bool
 
 	fields [][]byte
-	get    func(k int) []byte
 	col    []int32
 	val    []float64
 	y      float64
 	err    error
 }
 
-// Rows reads the header line, or trusts Schema.File.Fields, and returns the
-// records that follow. The error wraps ErrTable.
+// Rows reads the header line, unless the schema has File.Fields, and returns the records that
+// follow. The error wraps ErrTable.
 func (e *Encoder) Rows(r io.Reader, o Options) (*Rows, error) {
 	t, err := e.schema.File.text(r)
 	if err != nil {
@@ -116,17 +114,13 @@ func (e *Encoder) Rows(r io.Reader, o Options) (*Rows, error) {
 	}
 	t.every = !o.Skip
 	rows.col, rows.val = make([]int32, 0, e.width), make([]float64, 0, e.width)
-	rows.get = func(k int) []byte { return rows.fields[rows.at[k]] }
 	return rows, nil
 }
 
-// header reads and checks the header line, whose names are shown only if the
-// schema has them or the table is public: the line may be a record.
+// header reads and checks the header line. It shows names only if the schema has them or the table
+// is public: the line may be a record.
 func (r *Rows) header() error {
-	fields, err := r.text.next()
-	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: the file is empty, want a header line", ErrTable)
-	}
+	fields, err := r.text.header("a header line")
 	if err != nil {
 		return err
 	}
@@ -141,8 +135,7 @@ func (r *Rows) header() error {
 		first, twice := seen[name]
 		switch {
 		case declared[name] && twice:
-			return fmt.Errorf("%w: line %d: columns %d and %d are both named %s, want different "+
-				"names", ErrTable, r.text.line, first+1, j+1,
+			return wrong("line %d: columns %d and %d are both named %s, want different names", r.text.line, first+1, j+1,
 				quote(name))
 		case declared[name]:
 			known++
@@ -152,10 +145,9 @@ func (r *Rows) header() error {
 		r.names, seen[name] = append(r.names, name), j
 	}
 	if known == 0 {
-		return fmt.Errorf("%w: line %d: none of its %d fields is a column of the schema%s; want a header line with "+
-			"the names of the "+
-			"columns, separated by %q, or \"file\": {\"fields\": […]} in the schema if the file has none",
-			ErrTable, r.text.line, len(fields), r.otherDelimiter(fields, declared), r.text.comma)
+		return wrong("line %d: none of its %d fields is a column of the schema%s; want a header line with the names of the "+
+			"columns, separated by %q, or \"file\": {\"fields\": […]} in the schema if the file has none", r.text.line,
+			len(fields), r.otherDelimiter(fields, declared), r.text.comma)
 	}
 	if err := r.find(seen); err != nil {
 		return err
@@ -165,8 +157,7 @@ func (r *Rows) header() error {
 		if r.o.Public {
 			show = " " + quote(r.names[strange])
 		}
-		return fmt.Errorf("%w: line %d: column %d%s is not in the schema: declare it, with \"ignore\": true to leave "+
-			"it out", ErrTable,
+		return wrong("line %d: column %d%s is not in the schema: declare it, with \"ignore\": true to leave it out",
 			r.text.line, strange+1, show)
 	}
 	return nil
@@ -187,8 +178,7 @@ func (r *Rows) otherDelimiter(fields [][]byte, declared map[string]bool) string 
 	return ""
 }
 
-// find locates the columns of the schema, given the position of every name, and reports those that
-// the file lacks.
+// find locates the columns of the schema, given the position of every name.
 func (r *Rows) find(has map[string]int) error {
 	var lacks []string
 	at := func(name string) int {
@@ -209,12 +199,10 @@ func (r *Rows) find(has map[string]int) error {
 	if len(lacks) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: the file has no column %s, which the schema declares; names are "+
-		"case-sensitive", ErrTable, list(lacks))
+	return wrong("the file has no column %s, which the schema declares; names are case-sensitive", list(lacks))
 }
 
-// Next reads the next record and reports whether there is one. At the end of the
-// file or at an error, see Err, it returns false.
+// Next reads the next record and reports whether there is one.
 func (r *Rows) Next() bool {
 	if r.err != nil {
 		return false
@@ -227,13 +215,12 @@ func (r *Rows) Next() bool {
 		return true
 	}
 	if len(r.fields) != len(r.names) {
-		r.err = fmt.Errorf("%w: line %d: %s, want %d; quote fields that contain "+
-			"%q", ErrTable, r.text.line, count(len(r.fields), "field"),
+		r.err = wrong("line %d: %s, want %d; quote fields that contain %q", r.text.line, count(len(r.fields), "field"),
 			len(r.names), r.text.comma)
 		return false
 	}
 	var wrong int
-	if r.col, r.val, wrong = r.e.row(r.col[:0], r.val[:0], r.missing, r.get); wrong >= 0 {
+	if r.col, r.val, wrong = r.e.row(r.col[:0], r.val[:0], r.missing, r.fields, r.at); wrong >= 0 {
 		r.err = r.noMeaning(wrong)
 		return false
 	}
@@ -247,8 +234,7 @@ func (r *Rows) Next() bool {
 	return true
 }
 
-// Err returns the error that ended Next, nil at the end of the file. It wraps
-// ErrTable.
+// Err returns the error that ended Next, which wraps ErrTable; nil at the end of the file.
 func (r *Rows) Err() error {
 	if errors.Is(r.err, io.EOF) {
 		return nil
@@ -256,29 +242,21 @@ func (r *Rows) Err() error {
 	return r.err
 }
 
-// Line returns the line in which the record begins.
-func (r *Rows) Line() int { return r.text.line }
-
-// Row returns the entries of the encoded row that are not 0 and their increasing
-// columns, among the p features. They are valid until the next call of Next. Not
-// private: it is a record.
+// Row returns the entries of the encoded row that are not 0 and their increasing columns, valid
+// until the next call of Next. Not private: it is a record.
 func (r *Rows) Row() (col []int32, val []float64) { return r.col, r.val }
 
-// Label returns the label, 0 if the table has none. Not private: it is part of
-// a record.
+// Label returns the label, 0 if the table has none. Not private: it is part of a record.
 func (r *Rows) Label() float64 { return r.y }
-
-// Labeled reports whether the table has the column of the label.
-func (r *Rows) Labeled() bool { return r.label >= 0 }
 
 // noMeaning describes field k, which the schema gives no meaning.
 func (r *Rows) noMeaning(k int) error {
 	c := &r.e.columns[k]
-	found, want := r.shape(r.at[k]), "a number, or a spelling listed in \"missing\""
+	found, want := shown(r.fields[r.at[k]], r.o.Public, r.missing), "a number, or a spelling listed in \"missing\""
 	if c.level != nil {
 		want = fmt.Sprintf("one of the %s, or \"other\": true in the schema", count(len(c.level), "declared level"))
 	}
-	return fmt.Errorf("%w: line %d, column %d (%s): %s, want %s", ErrTable, r.text.line, r.at[k]+1, quote(c.name), found, want)
+	return wrong("line %d, column %d (%s): %s, want %s", r.text.line, r.at[k]+1, quote(c.name), found, want)
 }
 
 func (r *Rows) noLabel() error {
@@ -286,25 +264,23 @@ func (r *Rows) noLabel() error {
 	if r.e.Kind() != Range {
 		want = fmt.Sprintf("one of the %s", count(len(r.e.label), "declared spelling"))
 	}
-	return fmt.Errorf("%w: line %d, column %d (%s, the label): %s, want %s, or \"unknown\" in the label of the schema",
-		ErrTable, r.text.line, r.label+1, quote(l.Column), r.shape(r.label), want)
+	return wrong("line %d, column %d (%s, the label): %s, want %s, or \"unknown\" in the label of the schema", r.text.line,
+		r.label+1, quote(l.Column), shown(r.fields[r.label], r.o.Public, r.missing), want)
 }
 
-// shape describes the content of a field, without showing it unless it is public.
-func (r *Rows) shape(j int) string {
-	f := r.fields[j]
+// shown describes the content of a field, without showing it unless it is public.
+func shown(f []byte, public bool, missing map[string]bool) string {
+	_, isNumber := number(f)
 	switch {
 	case len(f) == 0:
 		return "an empty field"
-	case r.o.Public:
+	case public:
 		return quote(string(f))
-	case r.missing[string(f)]:
+	case missing[string(f)]:
 		return "a missing value"
-	}
-	if _, ok := number(f); ok {
+	case isNumber:
 		return "a number"
-	}
-	if !utf8.Valid(f) {
+	case !utf8.Valid(f):
 		return "text that is not UTF-8"
 	}
 	return "text"

@@ -23,11 +23,12 @@ func TestReadCSV(t *testing.T) {
 	require.NoError(t, err)
 	record := "30,40,HS-grad,secret,>50K\n"
 	for name, r := range map[string]io.Reader{
-		"plain":           strings.NewReader(header + record),
-		"BOM, CRLF":       strings.NewReader(bom + strings.ReplaceAll(header+record, "\n", "\r\n")),
-		"BOM in gzip":     bytes.NewReader(zipped(t, bom+header+record)),
-		"other order":     strings.NewReader("income,education,hours,age\n>50K,HS-grad,40,30\n"), // ignored columns may be absent
-		"quotes, blanks":  strings.NewReader("\"age\", hours ,education,id,income\n \"30\" ,40, \"HS-grad\",\"a,\"\"b\",>50K"),
+		"plain":       strings.NewReader(header + record),
+		"BOM, CRLF":   strings.NewReader(bom + strings.ReplaceAll(header+record, "\n", "\r\n")),
+		"BOM in gzip": bytes.NewReader(zipped(t, bom+header+record)),
+		"other order": strings.NewReader("income,education,hours,age\n>50K,HS-grad,40,30\n"), // ignored columns may be absent
+		"quotes, blanks": strings.NewReader("\"age\", hours ,education,id,income\n \"30\" ,40, " +
+			"\"HS-grad\",\"a,\"\"b\",>50K"),
 		"one byte a time": iotest.OneByteReader(strings.NewReader(header + record)),
 	} {
 		data, err := ReadCSV(r, s)
@@ -130,7 +131,8 @@ func TestOneLineIsOneRecord(t *testing.T) {
 	}
 	fields := `"file": {"comment": "#", "fields": ["age", "hours", "education", "id", "income"]}, "intercept": true`
 	numeric := Numeric{Bounds: loss.Bounds{Row: 100, Label: 100}}
-	edits := []string{"", "#", "# 30,40,HS-grad,1,>50K", "\r", "   ", ",,,,", `"`, `"30,40,HS-grad,1,>50K`, `30,40,HS-grad,",>50K`,
+	edits := []string{"", "#", "# 30,40,HS-grad,1,>50K", "\r", "   ", ",,,,", `"`, `"30,40,HS-grad,1,>50K`,
+		`30,40,HS-grad,",>50K`,
 		`30,40,HS-grad,"`,
 		`30,40,HS-grad,1,>50K"`, "30,40,HS-grad,1,>50K", "NaN,-1e999,x,x,<=50K", `30,40,"HS-grad",",",>50K`, "\x00", "\xff", bom, "\x1f\x8b",
 		`"1","2`, "7,8", "7 1:1", "7 1:\"", "#7 1:1", strings.Repeat("x", 100), "age,hours,education,id,income"}
@@ -143,13 +145,18 @@ func TestOneLineIsOneRecord(t *testing.T) {
 		"comment": {schema(`"intercept": true`, `"file": {"comment": "#"}, "intercept": true`), header, func(i int) string {
 			return fmt.Sprintf("%d,%d,\" HS-grad\",\"\"\"\",<=50K", 20+i, i)
 		}},
-		"fields": {schema(`"intercept": true`, fields), "", func(i int) string { return fmt.Sprintf("%d,%d,,\" \",<=50K", 20+i, i) }},
-		"numbers": {func(text string) (*erm.Data, error) { return numeric.ReadCSV(strings.NewReader(text)) }, "", func(i int) string {
-			return fmt.Sprintf("\"%d\",1", i)
+		"fields": {schema(`"intercept": true`, fields), "", func(i int) string {
+			return fmt.Sprintf("%d,%d,,\" \",<=50K",
+				20+i, i)
 		}},
-		"LIBSVM": {func(text string) (*erm.Data, error) { return numeric.ReadLIBSVM(strings.NewReader(text), 3) }, "", func(i int) string {
-			return fmt.Sprintf("%d 2:1", i)
-		}},
+		"numbers": {func(text string) (*erm.Data, error) { return numeric.ReadCSV(strings.NewReader(text)) }, "",
+			func(i int) string {
+				return fmt.Sprintf("\"%d\",1", i)
+			}},
+		"LIBSVM": {func(text string) (*erm.Data, error) { return numeric.ReadLIBSVM(strings.NewReader(text), 3) }, "",
+			func(i int) string {
+				return fmt.Sprintf("%d 2:1", i)
+			}},
 	} {
 		const n = 6
 		kept := 0
@@ -205,7 +212,7 @@ func TestMultiline(t *testing.T) {
 	n, _ := data.Records.Dims()
 	require.Equal(t, 1, n)
 	for text, want := range map[string]bool{"a,y\n\"1\n\",2\n2,3\n": true, "a,y\n\"1\",2\n2,3\n": false} {
-		drafted, err := Drafting{}.Draft(strings.NewReader(text))
+		drafted, err := Draft(strings.NewReader(text), Schema{})
 		require.NoError(t, err)
 		require.Equal(t, want, drafted.File.Multiline)
 	}
@@ -237,9 +244,9 @@ func TestRowsUnlabeled(t *testing.T) {
 		require.ErrorContains(t, err, `no column "income"`)
 		rows, err := e.Rows(strings.NewReader(text), Options{Unlabeled: true})
 		require.NoError(t, err)
-		require.Equal(t, labeled, rows.Labeled())
+		require.Equal(t, labeled, rows.label >= 0)
 		require.True(t, rows.Next())
-		require.Equal(t, 2, rows.Line())
+		require.Equal(t, 2, rows.text.line)
 		col, val := rows.Row()
 		require.Equal(t, []int32{0, 3, 7}, col)
 		require.Equal(t, []float64{0.5, 0.5, 0.5}, val)
@@ -261,7 +268,7 @@ func TestReadCSVSparse(t *testing.T) {
 		Columns: []Column{{Name: "c", Levels: levels}, {Name: "x", Min: new(0.0), Max: new(1.0)}}}
 	e, err := s.Encoder()
 	require.NoError(t, err)
-	require.True(t, e.Sparse())
+	require.True(t, e.sparse())
 	text := "c,x,y\n"
 	for k := range 100 {
 		text += fmt.Sprintf("l%d,%v,%v\n", k*7%40, float64(k%5)/4, float64(k%3)/2)
@@ -368,7 +375,8 @@ func FuzzReadCSV(f *testing.F) {
 }
 
 func BenchmarkRows(b *testing.B) {
-	for name, line := range map[string]string{"plain": "30,40,HS-grad,123456789,>50K\n", "quoted": "30,40,\"HS-grad\",123456789,>50K\n"} {
+	for name, line := range map[string]string{"plain": "30,40,HS-grad,123456789,>50K\n",
+		"quoted": "30,40,\"HS-grad\",123456789,>50K\n"} {
 		b.Run(name, func(b *testing.B) {
 			e := encoder(b, people)
 			text := []byte(header + strings.Repeat(line, 100000))

@@ -15,97 +15,79 @@ import (
 	"github.com/privopt/privopt/dp"
 )
 
-// Schema declares the columns of a table and the label, all of it public. Its
-// JSON form is that of the field tags:
+// Schema declares the columns of a table and the label, all of it public. Its JSON form is that of
+// the field tags:
 //
 //	{ "schema": 1, "records": 30000, "neighbors": "replace",
 //	  "label": {"column": "income", "positive": [">50K"], "negative": ["<=50K"]},
-//	  "intercept": true,
-//	  "missing": ["?", ""],
+//	  "intercept": true, "missing": ["?", ""],
 //	  "columns": [
 //	    {"name": "age", "min": 17, "max": 90, "bins": [25, 35, 45, 55]},
 //	    {"name": "hours", "min": 1, "max": 99},
 //	    {"name": "education", "levels": ["Bachelors", "HS-grad"], "other": true},
 //	    {"name": "id", "ignore": true} ] }
 type Schema struct {
-	// Version is the version of the form, 1.
-	Version int `json:"schema"`
+	Version int `json:"schema"` // of the form, 1
 	// Records is n₀, the declared public number of records; 0 means not declared.
 	Records int `json:"records,omitzero"`
 	// Neighbors is the relation that private mechanisms use; unset means dp.Replace.
 	Neighbors dp.Relation `json:"neighbors,omitzero"`
-	// File describes the text; unset means a header line and commas.
-	File File `json:"file,omitzero"`
-	// Label declares the label.
-	Label Label `json:"label"`
+	File      File        `json:"file,omitzero"` // unset means a header line and commas
+	Label     Label       `json:"label"`
 	// Intercept adds a coordinate that is the same for every record.
-	Intercept bool `json:"intercept,omitzero"`
-	// Missing lists the spellings of a missing value, "" for an empty field.
-	Missing []string `json:"missing,omitzero"`
-	// Columns declares every column of the table but the label.
-	Columns []Column `json:"columns"`
+	Intercept bool     `json:"intercept,omitzero"`
+	Missing   []string `json:"missing,omitzero"` // spellings of a missing value, "" for an empty field
+	Columns   []Column `json:"columns"`          // every column of the table but the label
 }
 
 // File describes the text of a table.
 type File struct {
-	// Fields names the columns of the file in order, the label among them, if
-	// the file has no header line.
+	// Fields names the columns in order, the label among them, of a file without a header line.
 	Fields []string `json:"fields,omitzero"`
 	// Delimiter is the one character between fields; "" means a comma.
 	Delimiter string `json:"delimiter,omitzero"`
-	// Comment is the one character that begins a comment line; "" means none. Behind
-	// the header it takes the place of a record, see the package comment.
+	// Comment is the one character that begins a comment line, which counts as a record; "" means
+	// none.
 	Comment string `json:"comment,omitzero"`
-	// Multiline says that fields in quotes may hold line ends. Then a line with a quote
-	// that is not closed takes in the lines after it: one line may change the meaning
-	// of many records. Without it such a line is an error.
+	// Multiline says that fields in quotes may hold line ends. Then a line with a quote that is not
+	// closed takes in the lines after it, so that one line may change many records. Without it such a
+	// line is an error.
 	Multiline bool `json:"multiline,omitzero"`
 }
 
 // Label declares the label: two lists of spellings, or levels, or a range.
 type Label struct {
-	// Column names the column.
-	Column string `json:"column"`
+	Column string `json:"column"` // its name
 	// Positive and Negative list the spellings of the labels +1 and −1.
 	Positive []string `json:"positive,omitzero"`
 	Negative []string `json:"negative,omitzero"`
-	// Levels lists the spellings of the classes 0, 1, …, K−1.
-	Levels []string `json:"levels,omitzero"`
-	// Min and Max are the range of a number, which is clamped to it and mapped
-	// to [−1, 1].
+	Levels   []string `json:"levels,omitzero"` // spellings of the classes 0, 1, …, K−1
+	// Min and Max are the range of a number, which is clamped to it and mapped to [−1, 1].
 	Min *float64 `json:"min,omitzero"`
 	Max *float64 `json:"max,omitzero"`
-	// Unknown says what any other field becomes, also a missing one: "positive"
-	// or "negative", one of Levels, or "middle" of the range. Unset, such a
-	// field is an error. Records are never dropped, because their number is
-	// public.
+	// Unknown is the label of any other field, also a missing one: "positive" or "negative", one of
+	// Levels, or "middle" of the range. Unset, such a field is an error. Records are never dropped,
+	// because their number is public.
 	Unknown string `json:"unknown,omitzero"`
 }
 
-// Column declares a column: a number with Min and Max, a category with Levels,
-// or one to Ignore.
+// Column declares a column: a number with Min and Max, a category with Levels, or one to Ignore.
 type Column struct {
-	// Name is the name in the header line or in File.Fields.
-	Name string `json:"name"`
+	Name string `json:"name"` // in the header line or in File.Fields
 	// Min and Max are the public range of a number, which is clamped to it.
 	Min *float64 `json:"min,omitzero"`
 	Max *float64 `json:"max,omitzero"`
-	// Bins are increasing edges inside the range. A number becomes an indicator
-	// of its bin: below the first edge, [e₁, e₂), …, at least the last edge.
-	Bins []float64 `json:"bins,omitzero"`
-	// Levels lists the spellings of a category.
-	Levels []string `json:"levels,omitzero"`
-	// Other says that a category has one more level, of all undeclared
-	// spellings, and that a field that is no number counts as missing. Without
-	// it, both are errors.
+	// Bins are increasing edges inside the range. A number becomes an indicator of its bin: below the
+	// first edge, [e₁, e₂), …, at least the last edge.
+	Bins   []float64 `json:"bins,omitzero"`
+	Levels []string  `json:"levels,omitzero"` // spellings of a category
+	// Other gives a category one more level, of all undeclared spellings, and counts a field that is
+	// no number as missing. Without it, both are errors.
 	Other bool `json:"other,omitzero"`
-	// Missing gives missing values a level of their own. Without it a missing
-	// value is 0 in all coordinates of the column.
-	Missing bool `json:"missing,omitzero"`
-	// Weight is w_g > 0, the norm of the column relative to the others; 0 means 1.
-	Weight float64 `json:"weight,omitzero"`
-	// Ignore leaves the column out. The file need not have it.
-	Ignore bool `json:"ignore,omitzero"`
+	// Missing gives missing values a level of their own, else they are 0 in all coordinates.
+	Missing bool    `json:"missing,omitzero"`
+	Weight  float64 `json:"weight,omitzero"` // norm of the column relative to the others; 0 means 1
+	Ignore  bool    `json:"ignore,omitzero"` // leaves the column out; the file need not have it
 }
 
 // Limits of a schema, so that a file cannot ask for the whole memory.
@@ -115,9 +97,8 @@ const (
 	maxWeight      = 1e6
 )
 
-// ReadSchema reads and checks a schema. The error wraps ErrSchema and names the
-// place, such as columns[3].min, the value and the fix; unknown and repeated
-// keys are errors.
+// ReadSchema reads and checks a schema. The error wraps ErrSchema and names the place, such as
+// columns[3].min, the value and the fix; unknown and repeated keys are errors.
 func ReadSchema(r io.Reader) (*Schema, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%w: the reader is nil", ErrSchema)
@@ -127,8 +108,8 @@ func ReadSchema(r io.Reader) (*Schema, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
 	case len(text) > maxSchemaBytes:
-		return nil, fmt.Errorf("%w: longer than %d MB: list fewer levels and add \"other\": "+
-			"true", ErrSchema, maxSchemaBytes>>20)
+		return nil, fmt.Errorf("%w: longer than %d MB: list fewer levels and add \"other\": true", ErrSchema,
+			maxSchemaBytes>>20)
 	}
 	s := &Schema{}
 	if err := decode(bytes.TrimPrefix(text, []byte(bom)), s); err != nil {
@@ -150,8 +131,8 @@ func (s *Schema) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// Check returns an error wrapping ErrSchema that names the first field that is
-// wrong, its value and the fix, or nil.
+// Check returns an error that wraps ErrSchema unless the schema is valid. The error names the first
+// field that is wrong, its value and the fix.
 func (s *Schema) Check() error {
 	_, err := s.Encoder()
 	return err
@@ -162,24 +143,18 @@ func bad(path string, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", ErrSchema, path, fmt.Sprintf(format, args...))
 }
 
-// check reports what is wrong, but for the columns themselves.
+// check checks all but the columns.
 func (s *Schema) check() error {
-	if s.Version != 1 {
+	switch {
+	case s.Version != 1:
 		return bad("schema", "version %d, want 1", s.Version)
-	}
-	if s.Records < 0 {
+	case s.Records < 0:
 		return bad("records", "%d, want the public number of records, or leave it out", s.Records)
-	}
-	if s.Neighbors != 0 && s.Neighbors.Check() != nil {
+	case s.Neighbors != 0 && s.Neighbors.Check() != nil:
 		return bad("neighbors", "%d, want \"replace\" or \"add-remove\"", int(s.Neighbors))
 	}
-	if err := spellings("missing", s.Missing, map[string]string{}, true); err != nil {
-		return err
-	}
-	if err := s.File.check(); err != nil {
-		return err
-	}
-	if err := s.Label.check(s.Missing); err != nil {
+	err := cmp.Or(spellings("missing", s.Missing, map[string]string{}, true), s.File.check(), s.Label.check(s.Missing))
+	if err != nil {
 		return err
 	}
 	if len(s.Columns) == 0 {
@@ -199,8 +174,7 @@ func (s *Schema) check() error {
 	for i, f := range s.File.Fields {
 		if _, ok := seen[f]; !ok {
 			return bad(fmt.Sprintf("file.fields[%d]", i), "%s is not declared: add {\"name\": %s, \"ignore\": true} to "+
-				"columns, or its range or "+
-				"levels", quote(f), quote(f))
+				"columns, or its range or levels", quote(f), quote(f))
 		}
 	}
 	return nil
@@ -288,11 +262,11 @@ func choice(unknown string, among ...string) error {
 		return nil
 	}
 	if unknown == "drop" {
-		return bad("label.unknown", "\"drop\": dropping records would change their number by their content; want one "+
-			"of %s", list(among))
+		return bad("label.unknown", "\"drop\": dropping records would change their number by their content; want one of %s",
+			list(among))
 	}
-	return bad("label.unknown", "%s, want one of %s, or leave it out to make such a label an "+
-		"error", quote(unknown), list(among))
+	return bad("label.unknown", "%s, want one of %s, or leave it out to make such a label an error", quote(unknown),
+		list(among))
 }
 
 func (c Column) check(path string, missing []string) error {
@@ -360,19 +334,15 @@ func interval(path string, lo, hi *float64) error {
 	return nil
 }
 
-// spellings checks a list of field values and adds it to seen, which maps each
-// to its path.
+// spellings checks a list of field values and adds it to seen, which maps each to its path.
 func spellings(path string, list []string, seen map[string]string, empty bool) error {
 	for i, s := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		switch {
-		case s == "" && !empty:
+		if s == "" && !empty {
 			return bad(at, "empty, want a spelling; the empty field belongs into \"missing\"")
-		case !utf8.ValidString(s):
-			return bad(at, "%s is not UTF-8, want text that is", quote(s))
-		case s != strings.TrimSpace(s):
-			return bad(at, "%s begins or ends with blanks, which are cut off every field: want "+
-				"%s", quote(s), quote(strings.TrimSpace(s)))
+		}
+		if err := plain(at, s, "field"); err != nil {
+			return err
 		}
 		if first, ok := seen[s]; ok {
 			return bad(at, "%s is also in %s: want each spelling once", quote(s), first)
@@ -383,14 +353,19 @@ func spellings(path string, list []string, seen map[string]string, empty bool) e
 }
 
 func name(path, s string) error {
-	switch {
-	case s == "":
+	if s == "" {
 		return bad(path, "empty, want the name of a column")
-	case !utf8.ValidString(s):
+	}
+	return plain(path, s, "name")
+}
+
+// plain refuses text that is not UTF-8, or has blanks around it, which are cut off.
+func plain(path, s, kind string) error {
+	if !utf8.ValidString(s) {
 		return bad(path, "%s is not UTF-8, want text that is", quote(s))
-	case s != strings.TrimSpace(s):
-		return bad(path, "%s begins or ends with blanks, which are cut off every name: want "+
-			"%s", quote(s), quote(strings.TrimSpace(s)))
+	}
+	if cut := strings.TrimSpace(s); s != cut {
+		return bad(path, "%s begins or ends with blanks, which are cut off every %s: want %s", quote(s), kind, quote(cut))
 	}
 	return nil
 }

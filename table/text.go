@@ -12,12 +12,12 @@ import (
 
 const bom = "\ufeff"
 
-// maxLine bytes are the most that one record may take: a quote that is never
-// closed must not read a whole file into memory.
+// maxLine bytes are the most that one record may take, so that a quote that is never closed does
+// not read a whole file into memory.
 const maxLine = 64 << 20
 
-// text reads the fields of [RFC4180], also of gzip, behind a byte order mark, with CRLF,
-// empty lines and blanks around fields. It allocates nothing per record.
+// text reads fields by RFC 4180, also from gzip, behind a byte order mark, with CRLF, empty lines
+// and blanks around fields. It allocates nothing per record.
 type text struct {
 	in             *bufio.Reader
 	comma, comment byte
@@ -35,22 +35,31 @@ type text struct {
 // newText looks at the beginning of r.
 func newText(r io.Reader, comma, comment byte) (*text, error) {
 	if r == nil {
-		return nil, fmt.Errorf("%w: the reader is nil", ErrTable)
+		return nil, wrong("the reader is nil")
 	}
 	in := bufio.NewReaderSize(r, 1<<16)
 	if magic, _ := in.Peek(2); string(magic) == "\x1f\x8b" {
 		z, err := gzip.NewReader(in)
 		if err != nil {
-			return nil, fmt.Errorf("%w: gzip: %w", ErrTable, err)
+			return nil, wrong("gzip: %w", err)
 		}
 		in = bufio.NewReaderSize(z, 1<<16)
 	}
 	if mark, _ := in.Peek(3); string(mark) == bom {
 		in.Discard(3)
 	} else if len(mark) >= 2 && (string(mark[:2]) == "\xff\xfe" || string(mark[:2]) == "\xfe\xff") {
-		return nil, fmt.Errorf("%w: the file is UTF-16, want UTF-8", ErrTable)
+		return nil, wrong("the file is UTF-16, want UTF-8")
 	}
 	return &text{in: in, comma: comma, comment: comment}, nil
+}
+
+// header is next for the first record, which has to be there.
+func (t *text) header(want string) ([][]byte, error) {
+	fields, err := t.next()
+	if errors.Is(err, io.EOF) {
+		return nil, wrong("the file is empty, want %s", want)
+	}
+	return fields, err
 }
 
 // read returns the next line without its end, valid until the next call.
@@ -60,7 +69,7 @@ func (t *text) read() ([]byte, error) {
 		t.long = append(t.long[:0], line...)
 		for errors.Is(err, bufio.ErrBufferFull) {
 			if len(t.long) > maxLine {
-				return nil, fmt.Errorf("%w: line %d: longer than %d MB, want lines that end", ErrTable, t.ahead+1, maxLine>>20)
+				return nil, wrong("line %d: longer than %d MB, want lines that end", t.ahead+1, maxLine>>20)
 			}
 			line, err = t.in.ReadSlice('\n')
 			t.long = append(t.long, line...)
@@ -68,7 +77,7 @@ func (t *text) read() ([]byte, error) {
 		line = t.long
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: line %d: %w", ErrTable, t.ahead+1, err)
+		return nil, wrong("line %d: %w", t.ahead+1, err)
 	}
 	if len(line) == 0 {
 		return nil, io.EOF
@@ -78,8 +87,8 @@ func (t *text) read() ([]byte, error) {
 	return bytes.TrimSuffix(line, []byte{'\r'}), nil
 }
 
-// next returns the fields of the next record without blanks around them, valid
-// until the next call, or io.EOF. It skips empty lines and comments, or returns no field for them.
+// next returns the fields of the next record without blanks around them, valid until the next call,
+// or io.EOF. It skips empty lines and comments, or returns no field for them.
 func (t *text) next() ([][]byte, error) {
 	line, err := t.read()
 	for err == nil && !t.every && t.blank(line) {
@@ -160,7 +169,7 @@ func (t *text) quoted(line []byte) ([][]byte, error) {
 	return t.field, nil
 }
 
-// inQuotes adds a field to plain and returns what follows its closing quote.
+// inQuotes adds a field to plain and returns the text behind its closing quote.
 func (t *text) inQuotes(line []byte) ([]byte, error) {
 	for {
 		end := bytes.IndexByte(line, '"')
@@ -194,8 +203,7 @@ func (t *text) inQuotes(line []byte) ([]byte, error) {
 	}
 }
 
-// broken describes quotes that are not those of [RFC4180].
+// broken is the error of quotes that RFC 4180 does not allow.
 func (t *text) broken(what string) error {
-	return fmt.Errorf("%w: line %d, column %d: %s; write \"\" for a quote inside "+
-		"quotes", ErrTable, t.line, len(t.end)+1, what)
+	return wrong("line %d, column %d: %s; write \"\" for a quote inside quotes", t.line, len(t.end)+1, what)
 }

@@ -111,7 +111,8 @@ func TestTextComment(t *testing.T) {
 
 // FuzzText: what encoding/csv reads is read alike, up to blanks around fields.
 func FuzzText(f *testing.F) {
-	for _, s := range []string{"", "a,b\n1,2\n", "\"a\"\"\n\",b\r\n", " \"a\",b\r", "a\rb\n", "\"a\" ,b", "\"\n", "a\"b", ",\"", "\xff\xfe",
+	for _, s := range []string{"", "a,b\n1,2\n", "\"a\"\"\n\",b\r\n", " \"a\",b\r", "a\rb\n", "\"a\" ,b", "\"\n", "a\"b",
+		",\"", "\xff\xfe",
 		bom, "\"\r\n\",\n"} {
 		f.Add(s)
 	}

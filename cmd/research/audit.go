@@ -50,7 +50,8 @@ const all = "all"
 func newAudit() (*auditFlags, *sweep.Flags) {
 	c := &auditFlags{seed: 1}
 	f := sweep.NewFlags("audit", auditHelp)
-	f.ListVar(&c.mechanisms, "mechanism", []string{all}, append([]string{all}, audit.Names()...), "mechanisms `LIST` to measure, or all")
+	f.ListVar(&c.mechanisms, "mechanism", []string{all}, append([]string{all}, audit.Names()...),
+		"mechanisms `LIST` to measure, or all")
 	f.ChoiceVar(&c.tier, "tier", "quick", audit.Tiers, "quick (20 seconds), ci (5 minutes) or long (an hour)")
 	f.SeedVar(func(seed uint64) { c.seed = seed }, "`N` instead of 1, or of a new one in the long tier")
 	f.StringVar(&c.json, "json", "", "write the findings to `FILE`")
@@ -160,8 +161,8 @@ func (c *auditFlags) files(results []audit.Result) error {
 		}
 	}
 	if c.png != "" && !slices.ContainsFunc(results, func(r audit.Result) bool { return r.Layer == audit.Exact }) {
-		return sweep.Usagef("flag -png = %s: none of the cases has a privacy profile, choose a mechanism with an exact layer, for example lop",
-			c.png)
+		return sweep.Usagef("flag -png = %s: none of the cases has a privacy profile, choose a mechanism "+
+			"with an exact layer, for example lop", c.png)
 	}
 	return nil
 }
@@ -185,7 +186,8 @@ func judge(results []audit.Result) error {
 	}
 	switch {
 	case len(violated) > 0:
-		return fmt.Errorf("%w: %d of %d claims are violated: %s", dp.ErrCondition, len(violated), len(results), strings.Join(violated, ", "))
+		return fmt.Errorf("%w: %d of %d claims are violated: %s", dp.ErrCondition, len(violated), len(results),
+			strings.Join(violated, ", "))
 	case len(blind) > 0:
 		return fmt.Errorf("%w: %s", errBlind, strings.Join(blind, ", "))
 	}
@@ -205,7 +207,8 @@ func (c *auditFlags) controls() ([]audit.Control, error) {
 		}
 		names = append(names, s.Name)
 	}
-	return nil, sweep.Usagef("flag -sabotage = %s: want one of %s, or all of them: all", c.sabotage, strings.Join(names, ", "))
+	return nil, sweep.Usagef("flag -sabotage = %s: want one of %s, or all of them: all", c.sabotage,
+		strings.Join(names, ", "))
 }
 
 // control runs the selected sabotages and reports them like cases, each under its own name.

@@ -14,7 +14,7 @@ import (
 	"github.com/privopt/privopt/cmd/internal/audit"
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/dptest"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // table writes one line a case.
@@ -27,8 +27,8 @@ func table(out io.Writer, results []audit.Result) error {
 			fmt.Fprintf(w, "%s\t%s\t\t\t\t\t%.2f\tnot measured\n", r.Full(), r.Layer, r.Seconds)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.2f\t%s\n", r.Full(), r.Layer, claim(r.Claim), measured(&r), power(r.Power), r.Runs, r.Seconds,
-			r.Verdict())
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.2f\t%s\n", r.Full(), r.Layer, claim(r.Claim), measured(&r),
+			power(r.Power), r.Runs, r.Seconds, r.Verdict())
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -132,7 +132,7 @@ type line struct {
 	Lower     *float64      `json:"lower_epsilon"`
 	Power     *float64      `json:"power"`
 	Releases  int           `json:"releases"`
-	Tests     []dptest.Test `json:"tests"`
+	Tests     []audit.Test  `json:"tests"`
 	Profile   []audit.Point `json:"profile"`
 	Verdict   audit.Verdict `json:"verdict"`
 	Reason    string        `json:"reason,omitempty"`
@@ -150,8 +150,8 @@ func number(x float64) *float64 {
 // writeJSON writes the findings; a case that could not be measured is left out.
 func (c *auditFlags) writeJSON(results []audit.Result, seconds float64) error {
 	rep := report{
-		SchemaVersion: schemaVersion, Tier: c.tier, Seed: c.seed, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		FalseReject: dptest.FalseReject, Seconds: seconds, Cases: []line{},
+		SchemaVersion: schemaVersion, Tier: c.tier, Seed: c.seed, Go: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, FalseReject: testkit.FalseReject, Seconds: seconds, Cases: []line{},
 	}
 	for _, r := range results {
 		if r.Err != nil {

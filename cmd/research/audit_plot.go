@@ -79,7 +79,8 @@ func writePNG(path string, results []audit.Result) error {
 	}
 	title := plot.New().Title.TextStyle
 	title.Font = sans(14)
-	page.FillText(title, vg.Point{X: page.Max.X / 2, Y: page.Max.Y - 22}, "Privacy profiles δ(ε): claimed (dashed) and measured (solid)")
+	page.FillText(title, vg.Point{X: page.Max.X / 2, Y: page.Max.Y - 22},
+		"Privacy profiles δ(ε): claimed (dashed) and measured (solid)")
 	var b bytes.Buffer
 	if _, err := (vgimg.PngCanvas{Canvas: c}).WriteTo(&b); err != nil {
 		return err

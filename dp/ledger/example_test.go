@@ -28,7 +28,8 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(folder)
-	l, err := ledger.Create(filepath.Join(folder, "people.ledger"), ledger.Terms{Total: dp.Budget{Epsilon: 1, Delta: 1e-6}})
+	l, err := ledger.Create(filepath.Join(folder, "people.ledger"),
+		ledger.Terms{Total: dp.Budget{Epsilon: 1, Delta: 1e-6}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -127,7 +127,8 @@ func TestRewritten(t *testing.T) {
 	}
 
 	c := costs(0.1, 0).c
-	removed, err := open(all[0], all[1], all[2], edit(all[5], `"entry":3`, `"entry":2`), edit(all[6], `"committed":3`, `"committed":2`))
+	removed, err := open(all[0], all[1], all[2], edit(all[5], `"entry":3`, `"entry":2`),
+		edit(all[6], `"committed":3`, `"committed":2`))
 	require.NoError(t, err)
 	require.NoError(t, removed.VerifyFile(first.Hash, c, []byte("one")))
 	require.ErrorIs(t, removed.VerifyFile(last.Hash, c, []byte("three")), ErrBehind)
@@ -136,7 +137,8 @@ func TestRewritten(t *testing.T) {
 	require.ErrorIs(t, cheaper.VerifyFile(last.Hash, c, []byte("three")), ErrBehind)
 	// The file of entry 1 is edited and signed again: the models behind it tell, that of the entry
 	// itself does not.
-	signed, err := open(all[0], all[1], edit(all[2], fileDigest([]byte("one")), fileDigest([]byte("ONE"))), all[3], all[4], all[5], all[6])
+	signed, err := open(all[0], all[1], edit(all[2], fileDigest([]byte("one")), fileDigest([]byte("ONE"))), all[3], all[4],
+		all[5], all[6])
 	require.NoError(t, err)
 	require.NoError(t, signed.VerifyFile(first.Hash, c, []byte("ONE")))
 	require.ErrorIs(t, signed.VerifyFile(second.Hash, c, []byte("two")), ErrBehind)

@@ -2,13 +2,9 @@ package ledger
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"math/big"
 	"strconv"
-	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/privopt/privopt/dp"
 )
@@ -68,7 +64,7 @@ func (s spent) admits(t Terms, e Entry) error {
 	if sum.eps.Cmp(decimal(t.Total.Epsilon)) <= 0 && sum.delta.Cmp(share) <= 0 {
 		return nil
 	}
-	best, _ := sum.renyi(t)
+	best := sum.renyi(t)
 	if best <= t.Total.Epsilon {
 		return nil
 	}
@@ -78,33 +74,29 @@ func (s spent) admits(t Terms, e Entry) error {
 	}
 	shared, _ := share.Float64()
 	left := s.budget()
-	return fmt.Errorf("%w: %v of the plan and %v spent add up to %v%s, want at most ε = %g and δ = %g, declared; plan with a smaller "+
-		"budget, at most ε = %.6g",
-		ErrOverspent, dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}, left, sum.budget(), renyi, t.Total.Epsilon, shared,
-		max(0, t.Total.Epsilon-left.Epsilon))
+	return fmt.Errorf("%w: %v of the plan and %v spent add up to %v%s, want at most ε = %g and δ = %g, declared; plan "+
+		"with a smaller budget, at most ε = %.6g", ErrOverspent, dp.Budget{Epsilon: e.Epsilon,
+		Delta: e.Delta}, left, sum.budget(), renyi, t.Total.Epsilon, shared, max(0, t.Total.Epsilon-left.Epsilon))
 }
 
-// failureShare of the δ of every Rényi filter pays for failures, whether there are any or not. If
-// the split of δ between failures and the curve depended on the plans, outputs could choose between
-// runs that spend δ on one of the two, and all these runs together would cost almost 2δ.
+// failureShare of the δ of every Rényi filter pays for failures, whether there are any or not: a
+// split that depended on the plans could cost almost 2δ (docs/theory/composition.md#ledger.order).
 const failureShare = 0x1p-10
 
-// renyi returns the least ε that a Rényi filter of the terms gives, +Inf without one, and
-// its order.
-func (s spent) renyi(t Terms) (eps, order float64) {
+// renyi returns the least ε that a Rényi filter of the terms gives, +Inf without one.
+func (s spent) renyi(t Terms) float64 {
 	// One rounding of the quotient and one of the product that undoes it.
 	delta := t.Total.Delta / float64(1+len(t.Orders)) * (1 - 0x1p-51)
-	eps = math.Inf(1)
+	eps := math.Inf(1)
 	if s.failure > 0 && (1+math.Exp(t.Total.Epsilon))*s.failure*(1+0x1p-40) > failureShare*delta {
-		return eps, 0
+		return eps
 	}
 	delta *= 1 - failureShare
 	for i, alpha := range t.Orders {
-		if e, _ := dp.RDP(func(float64) float64 { return s.rdp[i] }).Epsilon(delta, alpha); e < eps {
-			eps, order = e, alpha
-		}
+		e, _ := dp.RDP(func(float64) float64 { return s.rdp[i] }).Epsilon(delta, alpha)
+		eps = min(eps, e)
 	}
-	return eps, order
+	return eps
 }
 
 // budget returns Σ εᵢ and Σ δᵢ, rounded up.
@@ -140,42 +132,4 @@ func curve(orders []float64, r dp.RDP, b dp.Budget) []float64 {
 		values[i] = v
 	}
 	return values
-}
-
-// Show writes the terms, the entries and the remaining budget as a table for a person.
-func (l *Ledger) Show(w io.Writer) error {
-	if l == nil || w == nil {
-		return fmt.Errorf("%w: the ledger or the writer is nil, want both", ErrTerms)
-	}
-	s := l.read()
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: total %v, %v neighbors\n", l.Path(), s.terms.Total, s.terms.Relation)
-	tab := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tab, "entry\ttime (UTC)\tε\tδ\ttheorem\n")
-	for _, e := range s.entries {
-		fmt.Fprintf(tab, "%d\t%s\t%g\t%g\t%s\n", e.Number, e.Time.UTC().Format(time.DateTime), e.Epsilon, e.Delta, e.Theorem)
-	}
-	tab.Flush()
-	sum := s.spent.budget()
-	fmt.Fprintf(&b, "spent by basic composition: %v\n", sum)
-	if len(s.terms.Orders) > 0 && len(s.entries) > 0 {
-		eps, order := s.spent.renyi(s.terms)
-		fmt.Fprintf(&b, "spent by the best Rényi filter: ε = %.6g at order %g\n", eps, order)
-	}
-	if s.terms.Orders != nil {
-		fmt.Fprintf(&b, "each of the %d filters has δ = %.6g\n", 1+len(s.terms.Orders), s.terms.Total.Delta/float64(1+len(s.terms.Orders)))
-	}
-	fmt.Fprintf(&b, "head: %s\n", s.head())
-	var all dp.Certificate
-	for _, e := range s.entries {
-		all = all.With(e.Assumptions...)
-	}
-	if len(s.terms.Orders) > 0 && len(s.entries) > 0 { // Rényi curves are computed in float64
-		all = all.With(dp.CalibrationArithmetic)
-	}
-	for _, a := range all.Assumptions {
-		fmt.Fprintf(&b, "assumes: %s\n", a)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }

@@ -79,12 +79,6 @@ func TestSpend(t *testing.T) {
 	require.Equal(t, l.Entries(), again.Entries())
 	require.NoError(t, again.Verify(before, l.Head(), l.Entries()[4].Hash))
 	require.ErrorIs(t, again.Verify(strings.Repeat("0", 64)), ErrBehind)
-
-	var text bytes.Buffer
-	require.NoError(t, again.Show(&text))
-	require.Contains(t, text.String(), "total (ε = 1, δ = 1e-06), replace neighbors")
-	require.Contains(t, text.String(), "spent by basic composition: (ε = 1, δ = 1e-06)")
-	require.Contains(t, text.String(), l.Head())
 }
 
 func TestSpendRefuses(t *testing.T) {
@@ -176,7 +170,7 @@ func TestRenyiFilterPaysForFailures(t *testing.T) {
 	most := func(of func(v float64) spent) float64 {
 		lo, hi := 0.0, 1.0
 		for range 100 {
-			if eps, _ := of((lo + hi) / 2).renyi(terms); eps <= total.Epsilon {
+			if of((lo+hi)/2).renyi(terms) <= total.Epsilon {
 				lo = (lo + hi) / 2
 			} else {
 				hi = (lo + hi) / 2
@@ -241,9 +235,6 @@ func TestRenyiFilter(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Greater(t, l.Spent().Epsilon, 1.9)
-	var text bytes.Buffer
-	require.NoError(t, l.Show(&text))
-	require.Contains(t, text.String(), "at order 30")
 }
 
 // Every edit of every byte is refused, so are lines that are removed, repeated
@@ -283,7 +274,8 @@ func TestEdits(t *testing.T) {
 		}
 		return out
 	}
-	for _, k := range [][]int{{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2, 2, 3}, {0, 2, 1, 3}, {0, 1, 2, 3, 3}, {0, 0, 1, 2, 3},
+	for _, k := range [][]int{{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2, 2, 3}, {0, 2, 1, 3}, {0, 1, 2, 3, 3},
+		{0, 0, 1, 2, 3},
 		{0, 4, 1, 2, 3}, {0, 1, 4, 2, 3}, {0, 1, 2, 3, 4, 4}} {
 		refused(join(k...))
 	}

@@ -11,9 +11,8 @@ import (
 	"github.com/privopt/privopt/internal/prefix"
 )
 
-// lock waits until ctx is done for the lock of the file that path leads to, through links, and
-// opens that file. The lock is one of the file, whatever its name. path may have become the name of
-// another file since the lock was asked for: then that one is locked.
+// lock waits for the lock of the file that path leads to, until ctx is done, and opens that file. If
+// path has become the name of another file meanwhile, it locks that one.
 func lock(ctx context.Context, path string) (f *os.File, unlock func() error, err error) {
 	for {
 		if ctx.Err() != nil {

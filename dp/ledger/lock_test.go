@@ -99,7 +99,8 @@ func named(t *testing.T, total float64) (path string, names []string) {
 	if os.Symlink(path, soft) != nil || os.Link(path, hard) != nil || os.Symlink(filepath.Dir(path), folder) != nil {
 		t.Skip("this file system has no links")
 	}
-	return path, []string{soft, hard, filepath.Join(folder, filepath.Base(path)), filepath.Dir(path) + "/./" + filepath.Base(path)}
+	return path, []string{soft, hard, filepath.Join(folder, filepath.Base(path)),
+		filepath.Dir(path) + "/./" + filepath.Base(path)}
 }
 
 // Two processes that know a ledger by different names never spend its total twice.

@@ -1,17 +1,11 @@
-// Package enclose proves inequalities between real numbers: it computes intervals of
-// big.Float numbers that certainly hold the exact values, because every operation is
-// rounded outward and every series is cut off with a bound on its remainder.
+// Package enclose proves inequalities between real numbers. It computes intervals of big.Float
+// numbers that certainly contain the exact values, because every operation is rounded outward and
+// every series is cut off with a bound on its remainder.
 //
-// The constants of a plan come from searches in float64, which need no proof: what
-// makes a plan private is one last inequality at the numbers that were found, and that
-// is what Proves is asked about. It says yes only if the inequality is true. No means
-// nothing.
-//
-// # Notation
-//
-//	φ, Φ       density and distribution function of the standard normal law
-//	R(x)       the Mills ratio (1 − Φ(x))/φ(x)
-//	δ_G(ε; s)  Φ(s/2 − ε/s) − e^ε Φ(−s/2 − ε/s)
+// The constants of a plan come from searches in float64, which need no proof: a plan is private
+// because of one last inequality at the numbers that were found. Proves returns true only if an
+// inequality is true; false does not mean that the inequality is false. Letters and proofs:
+// docs/theory/README.md and docs/theory/enclosures.md.
 //
 // # References
 //
@@ -31,15 +25,15 @@ import (
 
 // Steps that an audit may replace.
 var (
-	// Remainder is the bound on what a series leaves out.
+	// Remainder is the bound on the omitted terms of a series.
 	Remainder = fault.NewStep[*big.Float]("remainder of an enclosed series")
-	// Depth is the number of a convergent of the Mills ratio: even ones lie above.
+	// Depth is the number of a convergent of the Mills ratio; even ones are above the ratio.
 	Depth = fault.NewStep[int]("convergent of an enclosed Mills ratio")
-	// Sides are the upper end of what has to be less and the lower end of what has to be more.
+	// Sides are the two sides of an inequality.
 	Sides = fault.NewStep[[2]Interval]("sides of an enclosed inequality")
 )
 
-// An Interval holds a real number: Lo ≤ x ≤ Hi. Nothing changes the numbers of one.
+// An Interval contains a real number x: Lo ≤ x ≤ Hi. Lo and Hi are never changed.
 type Interval struct{ Lo, Hi *big.Float }
 
 // An Arithmetic computes with intervals of a fixed precision.
@@ -48,18 +42,18 @@ type Arithmetic struct {
 	fault *fault.Set
 }
 
-// leastPrec holds every float64, with digits to spare.
+// leastPrec is more than the precision of a float64.
 const leastPrec = 64
 
-// New returns the arithmetic of a precision in bits, at least 64. f is nil but in audits.
+// New returns the arithmetic of a precision in bits, at least 64. f is nil except in audits.
 func New(prec uint, f *fault.Set) Arithmetic { return Arithmetic{max(prec, leastPrec), f} }
 
 // An Inequality says that one number is at most another.
 type Inequality func(c Arithmetic) (less, more Interval)
 
-// Proves reports whether all inequalities are certainly true, with as much precision as
-// they ask for, up to 512 bits. A false one, one that is too close to call, and one that
-// leaves the range of the arithmetic are not proved.
+// Proves reports whether all inequalities are certainly true. It doubles the precision as needed,
+// up to 512 bits. An inequality that is false, undecided at 512 bits or outside the range of the
+// arithmetic is not proved.
 func Proves(f *fault.Set, list ...Inequality) bool {
 	for _, claim := range list {
 		if !proves(f, claim) {
@@ -101,7 +95,7 @@ func (c Arithmetic) up() *big.Float {
 	return new(big.Float).SetPrec(c.prec).SetMode(big.ToPositiveInf)
 }
 
-// Of returns x. NaN is outside of every domain.
+// Of returns x. NaN is outside every domain.
 func (c Arithmetic) Of(x float64) Interval {
 	if math.IsNaN(x) {
 		panic(big.ErrNaN{})
@@ -147,7 +141,8 @@ func (c Arithmetic) Quo(x, y Interval) Interval {
 	return Interval{c.down().Quo(x.Lo, lo), c.up().Quo(x.Hi, hi)}
 }
 
-// Sqrt returns √x for x ≥ 0. Roots are checked by their squares, which are exact.
+// Sqrt returns √x for x ≥ 0. Roots are corrected until their squares, which are exact, are on the
+// right side.
 func (c Arithmetic) Sqrt(x Interval) Interval {
 	ulp := func(r *big.Float) *big.Float { return new(big.Float).SetPrec(c.prec).SetMantExp(r, -int(c.prec)+1) }
 	square := func(r *big.Float) *big.Float { return new(big.Float).SetPrec(2*c.prec+2).Mul(r, r) }
@@ -170,7 +165,7 @@ func (c Arithmetic) Hypot(x, y Interval) Interval {
 // Square returns x².
 func (c Arithmetic) Square(x Interval) Interval {
 	z := c.Mul(x, x)
-	if z.Lo.Sign() < 0 { // x holds 0
+	if z.Lo.Sign() < 0 { // x contains 0
 		z.Lo = new(big.Float)
 	}
 	return z

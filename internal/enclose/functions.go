@@ -7,29 +7,25 @@ import (
 	"github.com/privopt/privopt/internal/fault"
 )
 
-// extra is the number of bits above the precision of a result that series are summed
-// with: they lose fewer by cancellation and by squaring.
+// extra is the number of additional bits with which series are summed. Cancellation and squaring
+// lose fewer.
 const extra = 32
 
 // Exp returns eˣ.
 func (c Arithmetic) Exp(x Interval) Interval { return Interval{c.exp(x.Lo, false), c.exp(x.Hi, true)} }
 
-// farthest argument of an exponential: eˣ ≥ 2ˣ beyond.
+// farthest is the largest argument of an exponential that is computed; beyond it eˣ ≥ 2^farthest.
 const farthest = 1 << 24
 
-// exp bounds eˣ from one side. For x ≥ 0 let y = x/2ᵏ ≤ 1/16,
+// exp bounds eˣ from one side, for x < 0 by the inverse of the other side. For x ≥ 0 and y = x/2ᵏ ≤
+// 1/16
 //
 //	Σ_{n<N} yⁿ/n! ≤ e^y ≤ Σ_{n<N} yⁿ/n! + 2y^N/N!
 //
-// as the terms left out fall by more than a half from one to the next; all terms are
-// positive and rounded to the side that is asked for, and so are the k squares. For
-// x < 0 it is the inverse of the other side.
+// where all terms and the k squares that follow are positive and rounded to the wanted side.
 func (c Arithmetic) exp(x *big.Float, up bool) *big.Float {
 	wide := Arithmetic{c.prec + extra, c.fault}
-	side, end := wide.down, c.down
-	if up {
-		side, end = wide.up, c.up
-	}
+	side, end := wide.side(up), c.side(up)
 	switch {
 	case x.Sign() < 0:
 		return end().Quo(side().SetInt64(1), wide.exp(new(big.Float).Neg(x), !up))
@@ -45,7 +41,7 @@ func (c Arithmetic) exp(x *big.Float, up bool) *big.Float {
 	sum, term := side().SetInt64(1), side().SetInt64(1)
 	for n := int64(1); ; n++ {
 		term = side().Quo(side().Mul(term, y), side().SetInt64(n))
-		if term.MantExp(nil) < -int(c.prec)-k { // squares double the error k times
+		if term.MantExp(nil) < -int(c.prec)-k { // k squares double the error k times
 			break
 		}
 		sum.Add(sum, term)
@@ -67,11 +63,11 @@ func (c Arithmetic) Log(x Interval) Interval {
 	return Interval{c.log(x.Lo).Lo, c.log(x.Hi).Hi}
 }
 
-// log encloses log x = y + log(1+z) for any y near it, z = xe^{−y} − 1, by
+// log encloses log x = y + log(1+z), z = xe^{−y} − 1, for any y near log x, by
 //
 //	z − z² ≤ log(1+z) ≤ z,   |z| ≤ ½
 //
-// first for the y of float64, then for the y that this gives.
+// first for the y of float64, then for the result.
 func (c Arithmetic) log(x *big.Float) Interval {
 	m := new(big.Float)
 	e := x.MantExp(m)
@@ -81,7 +77,7 @@ func (c Arithmetic) log(x *big.Float) Interval {
 	for try := 0; ; try++ {
 		z := c.Sub(c.Mul(point, c.Exp(c.Sub(c.Of(0), y))), one)
 		if z.Lo.Cmp(big.NewFloat(-0.5)) < 0 || z.Hi.Cmp(big.NewFloat(0.5)) > 0 {
-			panic(big.ErrNaN{}) // not near at all
+			panic(big.ErrNaN{}) // y is not near log x
 		}
 		square := c.Square(z)
 		v := c.Add(y, Interval{c.Sub(z, square).Lo, z.Hi})
@@ -103,7 +99,7 @@ func (c Arithmetic) outward(x Interval) Interval {
 	return Interval{c.down().Set(x.Lo), c.up().Set(x.Hi)}
 }
 
-// π lies between these numbers: its first hundred digits, and one more in the last.
+// piLo ≤ π ≤ piHi: the first 99 decimals, rounded down and up.
 var piLo, piHi = digits(big.ToNegativeInf, "7"), digits(big.ToPositiveInf, "8")
 
 func digits(mode big.RoundingMode, last string) *big.Float {
@@ -115,7 +111,7 @@ func digits(mode big.RoundingMode, last string) *big.Float {
 	return v
 }
 
-// Pi returns π, to 98 digits at most.
+// Pi returns π, to 98 decimals at most.
 func (c Arithmetic) Pi() Interval { return c.outward(Interval{piLo, piHi}) }
 
 // Density returns φ(x).
@@ -129,19 +125,18 @@ func (c Arithmetic) Mills(x Interval) Interval {
 	return Interval{c.mills(x.Hi, false), c.mills(x.Lo, true)}
 }
 
-// fraction is where the continued fraction takes over from the series, as fast there.
+// fraction is the argument from which the continued fraction is used instead of the series. Both
+// are equally fast there.
 const fraction = 3
 
-// mills bounds R(x) from one side: by a convergent of
+// mills bounds R(x) from one side: for x ≥ 3 by a convergent of
 //
 //	R(x) = 1/(x + 1/(x + 2/(x + 3/(x + ⋯))))     [AS64, 26.2.14]
 //
-// for x ≥ 3, or else by the series
+// of which numbers 0, 2, 4, … are above R and 1, 3, 5, … below [LW08, Theorem 3.5], else by the
+// series
 //
 //	R(x) = √(π/2) e^{x²/2} − Σ_{n≥0} x^{2n+1}/(1·3⋯(2n+1))     [AS64, 26.2.11].
-//
-// All elements of the fraction are positive, so that convergents 0, 2, 4, … lie above R
-// and 1, 3, 5, … below [LW08, Theorem 3.5]: whatever the depth, the bound is right.
 func (c Arithmetic) mills(x *big.Float, up bool) *big.Float {
 	f, _ := x.Float64()
 	switch {
@@ -153,7 +148,7 @@ func (c Arithmetic) mills(x *big.Float, up bool) *big.Float {
 		f = 0x1p200
 	}
 	n := 0
-	for left := 1.0; left > math.Ldexp(1, 6-int(c.prec)); n++ { // about what convergent n is off by, more than rounding
+	for left := 1.0; left > math.Ldexp(1, 6-int(c.prec)); n++ { // about the error of convergent n
 		root := math.Sqrt(f*f + 4*float64(n+1))
 		left *= 4 * float64(n+1) / ((root + f) * (root + f))
 	}
@@ -161,8 +156,8 @@ func (c Arithmetic) mills(x *big.Float, up bool) *big.Float {
 		n++
 	}
 	n = fault.At(c.fault, Depth, n)
-	// The last addition is rounded to the other side than its inverse, the one before
-	// it to the other side again, and so on.
+	// The last addition is rounded to the side opposite to that of its inverse, the one before to the
+	// side opposite to that, and so on.
 	t := x
 	for k := n; k >= 1; k-- {
 		side := c.side(up == (k%2 == 0))
@@ -180,12 +175,12 @@ func (c Arithmetic) side(up bool) func() *big.Float {
 	return c.down
 }
 
-// millsSeries is mills by the series, |x| ≤ 3. From where x² ≤ n + 1 on the terms fall by half at
-// least, so that those left out are no more than the last one.
+// millsSeries is mills by the series, |x| ≤ 3. From x² ≤ n + 1 on each term is at most half of the
+// one before, so that the omitted terms are at most twice the first of them.
 func (c Arithmetic) millsSeries(x *big.Float, up bool) *big.Float {
 	wide := Arithmetic{c.prec + extra, c.fault}
 	size := new(big.Float).Abs(x)
-	// Σ is to be below where x > 0 and R above, or x < 0 and R below.
+	// Σ has to be below if x > 0 and R is to be above, or if x < 0 and R is to be below.
 	below := up == (x.Sign() > 0)
 	side := wide.side(!below)
 	sum, term := side(), side().Set(size)
@@ -214,9 +209,9 @@ func (c Arithmetic) millsSeries(x *big.Float, up bool) *big.Float {
 // NormalTail returns Φ(−x) = φ(x)R(x) for x ≥ −3.
 func (c Arithmetic) NormalTail(x Interval) Interval { return c.Mul(c.Density(x), c.Mills(x)) }
 
-// GaussianDelta returns δ_G(ε; s) for s ≥ 0: it decreases with ε and increases with s. At the least
-// precision the lower end of a proper interval is 0, for speed: it shows only that a claim is false, and
-// the next precision does as well.
+// GaussianDelta returns δ_G(ε; s) for s ≥ 0, which decreases with ε and increases with s. At the
+// least precision the lower end of a proper interval is 0, for speed: lower ends only show that a
+// claim is false, and the next precision does as well.
 func (c Arithmetic) GaussianDelta(eps, s Interval) Interval {
 	if eps.Lo.Cmp(eps.Hi) == 0 && s.Lo.Cmp(s.Hi) == 0 {
 		return c.gaussian(eps, s)
@@ -228,9 +223,9 @@ func (c Arithmetic) GaussianDelta(eps, s Interval) Interval {
 	return v
 }
 
-// gaussian encloses δ_G at one point. With a = ε/s − s/2 and b = ε/s + s/2 the two terms of
-// the definition are φ(a)R(a) and φ(a)R(b) [BW18, Theorem 8]; where a is negative,
-// 1 − φ(a)R(a) is φ(a)R(−a). Below zero δ_G(ε) = 1 − e^ε + e^ε δ_G(−ε).
+// gaussian encloses δ_G at one point. With a = ε/s − s/2 and b = ε/s + s/2 it is φ(a)R(a) −
+// φ(a)R(b) [BW18, Theorem 8]; for negative a, φ(a)R(a) = 1 − φ(a)R(−a). For ε < 0, δ_G(ε) = 1 − e^ε
+// + e^ε δ_G(−ε).
 func (c Arithmetic) gaussian(eps, s Interval) Interval {
 	zero, one := c.Of(0), c.Of(1)
 	var v Interval

@@ -1,29 +1,17 @@
-// Package fault replaces one step of a mechanism by a broken one, so that an
-// audit can show that it would see the mistake.
+// Package fault replaces one step of a mechanism by a broken one, so that an audit can show that it
+// would see the mistake.
 //
-// A negative control is the production path with one step replaced: not a copy
-// of the mechanism and not a changed label. Fit asks for the faults of its
-// context once and names each step that a control may replace beside the value
-// that the formula has there:
+// A negative control is the production path with one step replaced. Fit asks for the faults of its
+// context once and names each step that a control may replace beside its value:
 //
 //	f := fault.From(ctx)
 //	nu = fault.At(f, OutputNoise, nu)   // round(ν/g)
 //
-// In production From returns nil and At its last argument, at the cost of one
-// comparison. Only the packages of this module can import fault, and of those
-// only cmd/internal/audit and tests call With: a test of this package reads every
-// file of the module to see that it stays so. Hence no caller of the public
-// API can reach a broken step.
+// In production From returns nil and At its last argument, at the cost of one comparison. Only
+// cmd/internal/audit and tests call With, as a test of this package checks in every file of the
+// module. Hence no caller of the public API can reach a broken step.
 //
-// # Joining
-//
-// A mechanism declares its steps beside its formulas, or here if several have them in
-// common, names each in its Fit with one call of At, and adds the control that
-// replaces it to its file in cmd/internal/audit.
-//
-// # References
-//
-// None: this package is plumbing.
+// A mechanism declares its steps beside its formulas, or here if several have them in common.
 package fault
 
 import (
@@ -33,19 +21,13 @@ import (
 	"sync"
 )
 
-// Step names a value of type T on the production path.
-type Step[T any] struct {
-	name string
-}
+// Step names a value of type T on the production path. Two steps of one name are the same.
+type Step[T any] string
 
-// NewStep returns a step of a fit. Two steps of one name are the same.
-func NewStep[T any](name string) Step[T] { return Step[T]{name} }
+// NewStep returns a step of a fit.
+func NewStep[T any](name string) Step[T] { return Step[T](name) }
 
-// String returns the name of the step.
-func (s Step[T]) String() string { return s.name }
-
-// Set holds the steps that a context replaces. The nil Set, which is all that
-// production sees, replaces none.
+// Set holds the steps that a context replaces. The nil Set of production replaces none.
 type Set struct {
 	replace map[string]any // func(T) T for a Step[T]
 
@@ -55,55 +37,51 @@ type Set struct {
 
 type key struct{}
 
-// From returns the faults that ctx carries: nil unless a control put some
-// there. It panics if ctx is nil.
+// From returns the faults of ctx: nil unless a control put some there. It panics if ctx is nil.
 func From(ctx context.Context) *Set {
 	f, _ := ctx.Value(key{}).(*Set)
 	return f
 }
 
-// At returns v, or what f makes of it at the step.
+// At returns v, or f's replacement of it at the step.
 func At[T any](f *Set, s Step[T], v T) T {
 	if f == nil {
 		return v
 	}
-	replace, ok := f.replace[s.name].(func(T) T)
+	replace, ok := f.replace[string(s)].(func(T) T)
 	if !ok {
 		return v
 	}
 	f.mu.Lock()
-	f.reached[s.name] = true
+	f.reached[string(s)] = true
 	f.mu.Unlock()
 	return replace(v)
 }
 
-// With returns a context in which replace(v) stands in the place of every value
-// v of the step, besides the faults that ctx carries: v is what those make of it.
-// replace is called by concurrent fits. Only audits and tests may call it.
+// With returns a context in which replace(v) takes the place of every value v of the step, after
+// the faults of ctx. Concurrent fits call replace. Only audits and tests may call With.
 func With[T any](ctx context.Context, s Step[T], replace func(v T) T) context.Context {
 	f := &Set{replace: map[string]any{}, mu: new(sync.Mutex), reached: map[string]bool{}}
 	if old := From(ctx); old != nil {
 		maps.Copy(f.replace, old.replace)
-		f.mu, f.reached = old.mu, old.reached // what an inner context reaches, the outer one did
+		f.mu, f.reached = old.mu, old.reached // a step that an inner context reaches counts for the outer one
 	}
-	if first, ok := f.replace[s.name].(func(T) T); ok {
-		f.replace[s.name] = func(v T) T { return replace(first(v)) }
+	if first, ok := f.replace[string(s)].(func(T) T); ok {
+		f.replace[string(s)] = func(v T) T { return replace(first(v)) }
 	} else {
-		f.replace[s.name] = replace
+		f.replace[string(s)] = replace
 	}
 	return context.WithValue(ctx, key{}, f)
 }
 
-// Missed returns the names of the steps that f replaces and no mechanism
-// reached, in order: a control that misses one tests nothing. A context made
-// from that of f counts for f.
-func (f *Set) Missed() []string {
+// Missed returns the names of the steps that f replaces and no mechanism reached, in order: a
+// control that misses one tests nothing. Contexts made from that of f count for f.
+func (f *Set) Missed() (missed []string) {
 	if f == nil {
 		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var missed []string
 	for name := range f.replace {
 		if !f.reached[name] {
 			missed = append(missed, name)
@@ -112,3 +90,37 @@ func (f *Set) Missed() []string {
 	slices.Sort(missed)
 	return missed
 }
+
+// Names of steps whose values are the parameters of a plan, of types that packages here cannot
+// import.
+const (
+	QuadraticParams  = "quadratic parameters"
+	StochasticParams = "parameters of stochastic gradients"
+	DiscreteParams   = "parameters over a finite set"
+	SampParams       = "parameters of OPSamp"
+)
+
+// Steps that several packages have in common. Integers are in units of a grid.
+var (
+	// DiscreteNoise perturbs the objective over a finite set.
+	DiscreteNoise = NewStep[[]int64]("noise over a finite set")
+	// GridVector is the rounded sum of the gradients of a batch, or the rounded end of a phase.
+	GridVector = NewStep[[]int64]("grid-vector")
+	// GridNoise is the noise that is added to a GridVector.
+	GridNoise = NewStep[[]int64]("grid-noise")
+	// Batch lists the records of a batch of stochastic gradients, or of a permutation, in order.
+	Batch = NewStep[[]int]("batch")
+	// Counts are the counts of a histogram, times a public power of two.
+	Counts = NewStep[[]int64]("counts")
+	// Moments is a sum of rounded symmetric matrices.
+	Moments = NewStep[[]int64]("moments")
+
+	// Stage is the first stage of the solver of a covered release that runs, counted from 0: the
+	// methods of package splitting, refinement, proved descent.
+	Stage = NewStep[int]("stage")
+	// Iterations is the limit on the steps of one solve; 0 means the default.
+	Iterations = NewStep[int]("iterations")
+	// Certified reports whether the point is proved to lie within R of the minimizer, so that it may
+	// be released.
+	Certified = NewStep[bool]("certified")
+)

@@ -36,9 +36,10 @@ func TestWith(t *testing.T) {
 	require.Empty(t, f.Missed())
 	require.Equal(t, 5.0, At(f, ridge, 5), "not replaced")
 	require.Empty(t, From(ctx).Missed(), "reached through the inner context")
-	require.Equal(t, []string{"scale"}, From(With(context.Background(), scale, func(s float64) float64 { return s })).Missed())
-	require.Equal(t, "scale", scale.String())
-	require.Equal(t, 3.0, At(From(With(ctx, scale, func(s float64) float64 { return s + 1 })), scale, 4), "after the first")
+	require.Equal(t, []string{"scale"},
+		From(With(context.Background(), scale, func(s float64) float64 { return s })).Missed())
+	require.Equal(t, 3.0, At(From(With(ctx, scale, func(s float64) float64 { return s + 1 })), scale, 4),
+		"after the first")
 	var none context.Context
 	require.Panics(t, func() { From(none) }, "a bug in the call")
 
@@ -99,7 +100,8 @@ func TestOnlyAuditSetsFaults(t *testing.T) {
 		}
 		rel, err := filepath.Rel(root, path)
 		require.NoError(t, err)
-		if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") || filepath.ToSlash(filepath.Dir(rel)) == "cmd/internal/audit" {
+		if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") ||
+			filepath.ToSlash(filepath.Dir(rel)) == "cmd/internal/audit" {
 			return nil
 		}
 		file, err := parser.ParseFile(fset, path, nil, 0)

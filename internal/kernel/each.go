@@ -6,17 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// Parts is work in parts that can be done in any order and at one time.
+// Parts is work whose parts may be done in any order and concurrently.
 type Parts interface{ Part(i int) }
 
-// Each does parts 0, …, parts−1.
+// Each calls p.Part(0), …, p.Part(parts−1) and returns when all have returned. Parts run on the
+// calling goroutine and on at most threads−1 others, where threads ≤ 0 means GOMAXPROCS. Once it
+// has run, it does not allocate.
 //
-// It runs on the calling goroutine and at most threads−1 others, GOMAXPROCS−1
-// if threads ≤ 0, which take parts in order until none is left; the call returns when all
-// parts are done, and no goroutine outlives it by more than the time it takes to
-// see that. A panic of Part is raised again in the caller, and a runtime.Goexit
-// of Part in another goroutine than the caller's is a panic; after either no
-// more parts are begun. Once it has run it does not allocate.
+// A panic of a part is raised again in the caller. A runtime.Goexit of a part on another goroutine
+// becomes a panic in the caller. After either no further parts are begun.
 func Each(parts, threads int, p Parts) {
 	if parts <= 1 {
 		if parts == 1 {
@@ -35,7 +33,7 @@ func Each(parts, threads int, p Parts) {
 	helped := false
 	for range min(threads, parts) - 1 {
 		if late.Load() >= int64(threads) {
-			break // no processor is free to run them
+			break // no processor is free to run another
 		}
 		late.Add(1)
 		t.holders.Add(1)
@@ -53,18 +51,18 @@ func Each(parts, threads int, p Parts) {
 	}
 }
 
-// nothing takes the place of the goroutine started last, which its own processor
-// is expected to run next: from there another takes it only after 40 µs, half of
-// a pass over 3 MB, and from behind it after 2.
+// nothing is started last because the scheduler runs the goroutine that was started last on the
+// same processor, next. Other processors steal that goroutine only after 40 µs, half of a pass over
+// 3 MB, but take the ones queued behind it after 2 µs.
 func nothing() {}
 
-// team is the state that the goroutines of one Each share.
+// team is the state shared by the goroutines of one call of Each.
 type team struct {
 	work    Parts
 	parts   int64
-	next    atomic.Int64 // the part to take next
-	done    atomic.Int64 // parts computed
-	holders atomic.Int64 // goroutines that may still look at this
+	next    atomic.Int64 // the next part to begin
+	done    atomic.Int64 // parts that are done
+	holders atomic.Int64 // goroutines that may still use the team
 	help    func()
 
 	failure  atomic.Pointer[failure]
@@ -73,12 +71,12 @@ type team struct {
 
 const badExit = "kernel: a part ended its goroutine"
 
-// failure is what a Part panicked with.
+// failure holds the value that a part panicked with.
 type failure struct{ value any }
 
 var teams sync.Pool
 
-// late counts goroutines that were asked for and have not started.
+// late counts the goroutines of all calls that were requested and have not started.
 var late atomic.Int64
 
 func newTeam() *team {
@@ -99,16 +97,16 @@ func (t *team) start(parts int, p Parts) {
 	t.failure.Store(nil)
 }
 
-// finish works until all parts are done, also where one ends this goroutine.
+// finish returns when all parts are done, also if a part ends this goroutine by runtime.Goexit.
 func (t *team) finish() {
 	defer func() {
-		t.take() // nothing is left but after runtime.Goexit
+		t.take() // parts are left after runtime.Goexit only
 		<-t.finished
 	}()
 	t.take()
 }
 
-// take does parts until none is left.
+// take runs parts until none is left.
 func (t *team) take() {
 	for {
 		i := t.next.Add(1) - 1
@@ -124,7 +122,7 @@ func (t *team) compute(i int) {
 	defer func() {
 		if !complete {
 			v := recover()
-			if v == nil { // runtime.Goexit: nobody must wait for this part
+			if v == nil { // runtime.Goexit
 				v = badExit
 			}
 			t.failure.CompareAndSwap(nil, &failure{v})
@@ -139,8 +137,8 @@ func (t *team) compute(i int) {
 	complete = true
 }
 
-// release gives t back when its last holder lets go of it: a goroutine may
-// start after all parts are done.
+// release puts t back into the pool once its last holder has released it. That may be after Each
+// has returned, because a goroutine may start after all parts are done.
 func (t *team) release() {
 	if t.holders.Add(-1) == 0 {
 		t.work = nil

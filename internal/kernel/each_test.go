@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // marks counts how often each part was done.
@@ -81,8 +83,7 @@ func TestEachThreads(t *testing.T) {
 	require.LessOrEqual(t, runtime.NumGoroutine(), before)
 }
 
-// A panic of a part reaches the caller, whichever goroutine it was in, and
-// leaves nothing behind.
+// A panic of a part reaches the caller, whichever goroutine it was in, and leaves nothing behind.
 func TestEachPanics(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	s := newMarks(20)
@@ -135,7 +136,7 @@ func TestEachEndsWithItsGoroutines(t *testing.T) {
 // Goroutines and their teams are reused, and nothing is allocated, but for the
 // few times that the collector took a team away.
 func TestEachDoesNotAllocate(t *testing.T) {
-	if raceEnabled {
+	if testkit.Race {
 		t.Skip("the race detector makes sync.Pool forget, so that sums allocate")
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))

@@ -2,9 +2,9 @@
 
 package kernel
 
-// haveRows tells whether this processor and its operating system run the
-// kernels in assembly, which need AVX2 and FMA; gonum's use SSE2 and take twice
-// their time. haveWide adds AVX-512.
+// haveRows reports that the processor and the operating system support AVX2 and FMA, so that the
+// kernels in assembly run. gonum's kernels use SSE2 and take twice the time. haveWide reports
+// AVX-512.
 var haveRows, haveWide = detect()
 
 //go:noescape
@@ -37,7 +37,7 @@ func detect() (rows, wide bool) {
 	if _, _, c, _ := cpuid(1, 0); c&(fma|osxsave|avx) != fma|osxsave|avx {
 		return false, false
 	}
-	const ymm, zmm = 0x06, 0xe0 // the state that the system saves
+	const ymm, zmm = 0x06, 0xe0 // registers that the system saves
 	state := xgetbv()
 	const avx2, avx512f = 1 << 5, 1 << 16
 	_, b, _, _ := cpuid(7, 0)
@@ -65,7 +65,7 @@ func addMulVec(dst, a, w []float64) {
 	}
 }
 
-// addGram computes h in tiles of 4×8 or 8×8, the last of which reach into the padding.
+// addGram updates h in tiles of 4×8 or 8×8 numbers; the last tiles reach into the padding.
 func addGram(h, w, a []float64, d int) {
 	stride, step, tile := GramStride(d), 4, addTile4
 	if haveWide {

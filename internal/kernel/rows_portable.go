@@ -2,7 +2,7 @@
 
 package kernel
 
-// The kernels below are never called.
+// haveRows is false, so that none of the functions below is ever called.
 var haveRows, haveWide = false, false
 
 func mulVec(_, _, _ []float64)                  { panic(badBuild) }

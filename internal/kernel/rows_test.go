@@ -3,22 +3,20 @@ package kernel
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
-	blasgonum "gonum.org/v1/gonum/blas/gonum"
+	"gonum.org/v1/gonum/floats"
 )
 
 // Both builds compute the formulas, to the rounding of the sums, and touch
 // nothing beyond their arguments.
 func TestRowsByDefinition(t *testing.T) { eachKernel(t, rowsByDefinition) }
 
-// eachKernel runs f with the kernels of this build and processor, and with
-// gonum's.
+// eachKernel runs f with the kernels of this build and processor, and with gonum's.
 func eachKernel(t *testing.T, f func(t *testing.T)) {
 	t.Run("own", f)
 	defer func(r, w bool) { haveRows, haveWide = r, w }(haveRows, haveWide)
@@ -56,7 +54,6 @@ func rowsByDefinition(t *testing.T) {
 						want, size = want+p, size+math.Abs(p)
 					}
 					require.InDelta(t, want, in(u)[i], 2*float64(d)*0x1p-53*size, "m=%d d=%d", m, d)
-					require.InDelta(t, want, Dot(in(a)[i*d:(i+1)*d], in(x)), 2*float64(d)*0x1p-53*size)
 				}
 				require.True(t, math.IsNaN(u[3]) && math.IsNaN(u[4+m]))
 			}
@@ -82,45 +79,34 @@ func rowsByDefinition(t *testing.T) {
 	}
 }
 
-// The Gram matrix, by definition and under a user's BLAS.
+// AddGram computes its formula.
 func TestAddGram(t *testing.T) { eachKernel(t, addGramByDefinition) }
 
 func addGramByDefinition(t *testing.T) {
-	defer blas64.Use(blas64.Implementation())
 	rnd := rand.New(rand.NewPCG(4, 2))
-	for _, user := range []bool{false, true} {
-		calls := 0
-		if user {
-			blas64.Use(counting{calls: &calls})
-		}
-		for _, m := range []int{0, 1, 5, 64} {
-			for _, d := range []int{1, 2, 3, 4, 5, 7, 8, 9, 12, 23, 40} {
-				stride := GramStride(d)
-				a, h, w := make([]float64, m*stride), make([]float64, d*stride), make([]float64, m)
-				for i := range m {
-					for j := range d {
-						a[i*stride+j] = rnd.NormFloat64()
+	for _, m := range []int{0, 1, 5, 64} {
+		for _, d := range []int{1, 2, 3, 4, 5, 7, 8, 9, 12, 23, 40} {
+			stride := GramStride(d)
+			a, h, w := make([]float64, m*stride), make([]float64, d*stride), make([]float64, m)
+			for i := range m {
+				for j := range d {
+					a[i*stride+j] = rnd.NormFloat64()
+				}
+				w[i] = rnd.ExpFloat64()
+			}
+			for i := range h {
+				h[i] = rnd.NormFloat64()
+			}
+			before := append([]float64(nil), h...)
+			AddGram(h, w, slices.Clone(a), d)
+			for i := range d {
+				for j := i; j < d; j++ {
+					want, size := before[i*stride+j], math.Abs(before[i*stride+j])
+					for k := range m {
+						p := w[k] * a[k*stride+i] * a[k*stride+j]
+						want, size = want+p, size+math.Abs(p)
 					}
-					w[i] = rnd.ExpFloat64()
-				}
-				for i := range h {
-					h[i] = rnd.NormFloat64()
-				}
-				before := append([]float64(nil), h...)
-				calls = 0
-				AddGram(h, w, slices.Clone(a), d)
-				if user && m > 0 {
-					require.Equal(t, 1, calls)
-				}
-				for i := range d {
-					for j := i; j < d; j++ {
-						want, size := before[i*stride+j], math.Abs(before[i*stride+j])
-						for k := range m {
-							p := w[k] * a[k*stride+i] * a[k*stride+j]
-							want, size = want+p, size+math.Abs(p)
-						}
-						require.InDelta(t, want, h[i*stride+j], 2*float64(m+4)*0x1p-53*size, "m=%d d=%d", m, d)
-					}
+					require.InDelta(t, want, h[i*stride+j], 2*float64(m+4)*0x1p-53*size, "m=%d d=%d", m, d)
 				}
 			}
 		}
@@ -158,61 +144,10 @@ func TestRowsLengths(t *testing.T) {
 	for _, f := range []func(){
 		func() { MulVec(v[:2], v, v[:2], false) },
 		func() { AddMulVec(v[:2], v, v[:2]) },
-		func() { Dot(v[:2], v[:3]) },
 		func() { AddScaled(v[:2], 1, v[:3]) },
 	} {
 		require.PanicsWithValue(t, badLen, f)
 	}
-}
-
-// counting counts the calls that a user's BLAS gets.
-type counting struct {
-	blasgonum.Implementation
-	calls *int
-}
-
-func (c counting) Ddot(n int, x []float64, incX int, y []float64, incY int) float64 {
-	*c.calls++
-	return c.Implementation.Ddot(n, x, incX, y, incY)
-}
-
-func (c counting) Daxpy(n int, alpha float64, x []float64, incX int, y []float64, incY int) {
-	*c.calls++
-	c.Implementation.Daxpy(n, alpha, x, incX, y, incY)
-}
-
-func (c counting) Dgemv(
-	tA blas.Transpose, m, n int, alpha float64, a []float64, lda int, x []float64, incX int, beta float64, y []float64, incY int,
-) {
-	*c.calls++
-	c.Implementation.Dgemv(tA, m, n, alpha, a, lda, x, incX, beta, y, incY)
-}
-
-func (c counting) Dsyrk(
-	ul blas.Uplo, tA blas.Transpose, n, k int, alpha float64, a []float64, lda int, beta float64, h []float64, ldc int,
-) {
-	*c.calls++
-	c.Implementation.Dsyrk(ul, tA, n, k, alpha, a, lda, beta, h, ldc)
-}
-
-// A BLAS registered by blas64.Use does the work, also where the build has
-// kernels of its own.
-func TestRowsUseTheRegisteredBLAS(t *testing.T) {
-	defer blas64.Use(blas64.Implementation())
-	calls := 0
-	blas64.Use(counting{calls: &calls})
-	a, x, w, u, y := make([]float64, 6), []float64{1, 2, 3}, []float64{4, 5}, make([]float64, 2), make([]float64, 3)
-	for i, f := range []func(){
-		func() { MulVec(u, a, x, false) },
-		func() { AddMulVec(y, a, w) },
-		func() { Dot(x, y) },
-		func() { AddScaled(y, 2, x) },
-	} {
-		f()
-		require.Equal(t, i+1, calls)
-	}
-	MulVec(u, a, x, true) // row by row
-	require.Equal(t, 6, calls)
 }
 
 // g = X'(Xw − y), every block of rows read twice from the first-level cache.
@@ -251,9 +186,115 @@ func BenchmarkGradPass(b *testing.B) {
 				clear(g)
 				for i := range n {
 					a := x[i*d : (i+1)*d]
-					AddScaled(g, Dot(a, w)-y[i], a)
+					AddScaled(g, floats.Dot(a, w)-y[i], a)
 				}
 			}
 		})
 	}
+}
+
+// Products in twice the precision keep their bounds where plain sums lose all digits, have the same
+// bits in assembly and without, and touch nothing beyond their arguments.
+func TestRowsInTwiceThePrecision(t *testing.T) {
+	defer func(r bool) { haveRows = r }(haveRows)
+	own := haveRows
+	rnd := rand.New(rand.NewPCG(1, 2))
+	draw := func(n int) []float64 { // with NaN behind them
+		s := make([]float64, n+4)
+		for i := range s {
+			if s[i] = math.NaN(); i < n {
+				s[i] = rnd.NormFloat64() * math.Pow(10, float64(rnd.IntN(17)-8))
+			}
+		}
+		return s[:n]
+	}
+	behind := func(s []float64) float64 { return s[:len(s)+1][len(s)] }
+	number := func(v ...float64) *big.Float {
+		sum := new(big.Float).SetPrec(2000)
+		for _, v := range v {
+			sum.Add(sum, big.NewFloat(v))
+		}
+		return sum
+	}
+	product := func(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(2000).Mul(a, b) }
+	const u2 = 0x1p-106
+	for _, m := range []int{1, 2, 3, 4, 5, 8, 11, 32} {
+		for _, d := range []int{1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 31} {
+			a, x, w, wl := draw(m*d), draw(d), draw(m), draw(m)
+			hi, lo := draw(d), draw(d)
+			for i := range w {
+				wl[i] = w[i] * 0x1p-53 * (2*rnd.Float64() - 1)
+				plain := 0.0 // make the sum nearly 0
+				for j := range d - 1 {
+					plain += a[i*d+j] * x[j]
+				}
+				a[i*d+d-1] = -plain / x[d-1]
+			}
+			for j := range hi {
+				hi[j], lo[j] = -w[0]*a[j], 0
+			}
+			var got [2][4][]float64
+			for k, rows := range []bool{own, false} {
+				haveRows = rows
+				u, ul, h, l := draw(m), draw(m), append(draw(0), hi...), append(draw(0), lo...)
+				MulVec2(u, ul, a, x)
+				require.True(t, math.IsNaN(behind(u)) && math.IsNaN(behind(ul)))
+				h, l = append(h, math.NaN())[:d], append(l, math.NaN())[:d]
+				AddMulVec2(h, l, a, w, wl)
+				require.True(t, math.IsNaN(behind(h)) && math.IsNaN(behind(l)))
+				got[k] = [4][]float64{u, ul, h, l}
+			}
+			require.Equal(t, got[1], got[0], "m=%d d=%d", m, d)
+			u, ul, h, l := got[0][0], got[0][1], got[0][2], got[0][3]
+			within := func(want *big.Float, hi, lo, size float64) {
+				require.Equal(t, hi, hi+lo, "normalized")
+				off, _ := want.Sub(want, number(hi, lo)).Float64()
+				require.LessOrEqual(t, math.Abs(off), size, "m=%d d=%d", m, d)
+			}
+			for i := range u {
+				want, size := number(), 0.0
+				for j := range x {
+					want.Add(want, product(number(a[i*d+j]), number(x[j])))
+					size += math.Abs(a[i*d+j] * x[j])
+				}
+				within(want, u[i], ul[i], float64((d+4)*(d+4))*u2*size)
+			}
+			for j := range h {
+				want, size := number(hi[j], lo[j]), 0.0
+				for i := range w {
+					want.Add(want, product(number(a[i*d+j]), number(w[i], wl[i])))
+					size += math.Abs(a[i*d+j] * w[i])
+				}
+				within(want, h[j], l[j], (float64((m+2)*(m+2)+3*(m+2))*size+6*math.Abs(hi[j]))*u2)
+			}
+		}
+	}
+	haveRows = own
+	require.Panics(t, func() { MulVec2(make([]float64, 2), make([]float64, 1), make([]float64, 2), make([]float64, 1)) })
+	require.Panics(t, func() {
+		AddMulVec2(make([]float64, 1), make([]float64, 1), make([]float64, 3), make([]float64, 2), make([]float64, 2))
+	})
+	AddMulVec2(nil, nil, nil, nil, nil)
+}
+
+func BenchmarkRows2(b *testing.B) {
+	const m, d = 32, 12
+	rnd := rand.New(rand.NewPCG(1, 2))
+	a, x, w, wl := make([]float64, m*d), make([]float64, d), make([]float64, m), make([]float64, m)
+	for _, s := range [][]float64{a, x, w} {
+		for i := range s {
+			s[i] = rnd.NormFloat64()
+		}
+	}
+	hi, lo := make([]float64, d), make([]float64, d)
+	b.Run("mul", func(b *testing.B) {
+		for b.Loop() {
+			MulVec2(w, wl, a, x)
+		}
+	})
+	b.Run("add", func(b *testing.B) {
+		for b.Loop() {
+			AddMulVec2(hi, lo, a, w, wl)
+		}
+	})
 }

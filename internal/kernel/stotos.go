@@ -4,15 +4,11 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/blas"
-	blasgonum "gonum.org/v1/gonum/blas/gonum"
 )
 
-// sse calls the assembly kernels of gonum on plain slices.
-var sse blasgonum.Implementation
-
-// ShrinkDot stores θ = soft(x, τ), coordinatewise sgn(x)·max(|x|−τ, 0), in theta
-// and returns ⟨a,θ⟩. theta and a have the length of x, τ ≥ 0. A NaN stays NaN. θ is rounded once
-// per coordinate; the sum is that of gonum's Ddot.
+// ShrinkDot stores θ = soft(x, τ), which is sgn(xⱼ)·max(|xⱼ|−τ, 0) in coordinate j, in theta and
+// returns ⟨a,θ⟩. theta and a have the length of x, and τ ≥ 0. A NaN stays NaN. θ is rounded once
+// per coordinate; the sum has the bits of gonum's Ddot.
 func ShrinkDot(theta, x, a []float64, tau float64) float64 {
 	theta, a = theta[:len(x)], a[:len(x)]
 	limit := math.Float64bits(tau)
@@ -26,17 +22,17 @@ func ShrinkDot(theta, x, a []float64, tau float64) float64 {
 	return sse.Ddot(len(x), a, 1, theta, 1)
 }
 
-// Relax does the second half of a step of three-operator splitting with a box,
+// Relax is the second half of a step of three-operator splitting with a box:
 //
 //	z = clip(αθ − x − ca − ωq, lo, hi),   x ← x + λ(z − θ)
 //
-// on slices of the length of x, lo ≤ hi. A NaN stays NaN.
+// All slices have the length of x, and lo ≤ hi. A NaN stays NaN.
 func Relax(x, theta, a, q []float64, alpha, c, omega, lo, hi, lambda float64) {
 	theta, a, q = theta[:len(x)], a[:len(x)], q[:len(x)]
 	if lo == -hi {
 		limit := math.Float64bits(hi)
 		i := 0
-		for ; i < len(x)-1; i += 2 { // two at a time keep the processor busier
+		for ; i < len(x)-1; i += 2 { // two at a time: they do not wait for each other
 			v, w := x[i], x[i+1]
 			t, u := theta[i], theta[i+1]
 			y := alpha*t - v - c*a[i] - omega*q[i]
@@ -64,9 +60,8 @@ func Relax(x, theta, a, q []float64, alpha, c, omega, lo, hi, lambda float64) {
 	}
 }
 
-// Symv stores Qx in dst for a symmetric Q of which both triangles are stored,
-// row-major, without gaps. dst must not be x. The product is gonum's Gemv, which is three to four
-// times faster than its Symv.
+// Symv stores Qx in dst. Both triangles of the symmetric Q are stored, row-major without gaps. dst
+// must not overlap x. The product is gonum's Dgemv, three to four times as fast as its Dsymv.
 func Symv(dst, q, x []float64) {
 	n := len(x)
 	sse.Dgemv(blas.NoTrans, n, n, 1, q[:n*n], max(n, 1), x, 1, 0, dst[:n], 1)
@@ -74,12 +69,11 @@ func Symv(dst, q, x []float64) {
 
 const signBit = 1 << 63
 
-// The functions below are free of branches: sampling noise makes them
-// unpredictable, which costs five times as much. The compiler turns an if
-// around an integer into a conditional move, and magnitudes of floats are
-// ordered as integers.
-
-// soften returns soft(v, τ) = v − clip(v, −τ, τ), limit the bits of τ.
+// soften returns soft(v, τ) = v − clip(v, −τ, τ), where limit is the bits of τ.
+//
+// soften and limited compile to code without branches, which would be unpredictable on noisy data
+// and take five times as long: the compiler turns an assignment of an integer under an if into a
+// conditional move, and magnitudes of floats have the order of their bits as integers.
 func soften(v float64, limit uint64) float64 {
 	b := math.Float64bits(v)
 	m := b &^ signBit
@@ -89,7 +83,7 @@ func soften(v float64, limit uint64) float64 {
 	return v - math.Float64frombits(m|b&signBit)
 }
 
-// limited returns clip(z, −hi, hi), limit the bits of hi; NaN stays NaN.
+// limited returns clip(z, −hi, hi), where limit is the bits of hi. A NaN stays NaN.
 func limited(z, hi float64, limit uint64) float64 {
 	b := math.Float64bits(z)
 	m := b &^ signBit

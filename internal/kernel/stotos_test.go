@@ -51,7 +51,8 @@ func TestStepByDefinition(t *testing.T) {
 				for i, v := range x {
 					z := alpha*theta[i] - v - c*a[i] - omega*q[i]
 					z = math.Min(math.Max(z, box[0]), box[1])
-					require.InDelta(t, v+lambda*(z-theta[i]), y[i], 1e-14, "n=%d i=%d box=%v", n, i, box) // terms of size ≤ 20, three roundings
+					// terms of size ≤ 20, three roundings
+					require.InDelta(t, v+lambda*(z-theta[i]), y[i], 1e-14, "n=%d i=%d box=%v", n, i, box)
 				}
 			}
 		}

@@ -8,39 +8,37 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// A Chi bounds the privacy loss of the exact minimizer of the linearly
-// perturbed objective: it is dominated by
+// A Chi bounds the privacy loss of the exact minimizer, with gradient and curvature apart: the loss
+// is dominated by
 //
 //	c + s²/2 + s·χ_q                                        [RKW23, extended]
 //
-// χ_q the norm of a standard normal vector in ℝ^q.
+// Proof: docs/theory/linear.md#lop.curve/2.
 type Chi struct {
 	C, S float64
 	Q    int // dimension of the subspace that holds the change of the gradient
 
-	// Paired: two scalar derivatives change at once (Replace, one fixed
-	// direction per record). Then q = 2 and the formula with q = 1 holds as
-	// well at every ε where r₀ ≥ PairedR0.
+	// Paired says that two scalar derivatives change (Replace, losses of ⟨a,θ⟩). Then q = 2, and
+	// the formula with q = 1 holds as well at every ε where r₀ ≥ pairedR0.
 	Paired bool
-	// Monotone: the loss is dominated by c + max(0, s²/2 + sN), N standard normal.
+	// Monotone says that the loss is dominated by c + max(0, s²/2 + sN), N standard normal.
 	Monotone bool
 }
 
-// PairedR0 is where the q = 1 formula begins to hold for two scalar derivatives:
-// docs/theory/linear.md#lop.curve/2.
-const PairedR0 = 1.65
+// pairedR0 is the least r₀ at which the formula with q = 1 is proved for two scalar derivatives.
+const pairedR0 = 1.65
 
-// r0 = (ε − c − s²/2)/s is how many standard deviations the tail starts at.
+// r0 returns r₀ = (ε − c − s²/2)/s, the point of χ_q from which the loss exceeds ε.
 func (k Chi) r0(eps float64) float64 { return (eps-k.C)/k.S - k.S/2 }
 
-// LogDelta returns log δ at ε: the tightest bound proved at this ε. With Paired, as a
-// function of ε, it need not be convex in e^ε.
+// LogDelta returns log δ(ε), the tightest bound proved at this ε. With Paired it need not be convex
+// in e^ε.
 func (k Chi) LogDelta(eps float64) float64 {
 	e1 := eps - k.C
 	switch {
 	case k.Monotone:
-		return LogMonotone(e1, k.S)
-	case k.Paired && k.r0(eps) >= PairedR0:
+		return logMonotone(e1, k.S)
+	case k.Paired && k.r0(eps) >= pairedR0:
 		return LogChi(e1, k.S, 1)
 	}
 	return LogChi(e1, k.S, k.Q)
@@ -50,8 +48,8 @@ func (k Chi) LogDelta(eps float64) float64 {
 //
 //	c + s²/2 + log E exp((α−1)s·χ_q) / (α−1),    q = 1:  log(2Φ(t)) + t²/2, t = (α−1)s
 //
-// For two scalar derivatives the formula with q = 1 holds at every order: the
-// exponential is convex and (|N₁|+|N₂|)/2 averages two copies of |N|.
+// For two scalar derivatives the formula with q = 1 holds at every order, because the exponential
+// is convex and (|N₁|+|N₂|)/2 averages two copies of |N|.
 func (k Chi) RDP(alpha float64) float64 {
 	q := k.Q
 	if k.Paired {
@@ -59,17 +57,17 @@ func (k Chi) RDP(alpha float64) float64 {
 	}
 	base := k.C + k.S*k.S/2
 	if t := (alpha - 1) * k.S; t < 1e-6 {
-		// E χ_q = √2 Γ((q+1)/2)/Γ(q/2), and log E e^{tχ} ≤ t E χ + t²/2 because the
-		// norm is 1-Lipschitz: the quotient below would lose the digits of t.
+		// The quotient below would lose the digits of t. E χ_q = √2 Γ((q+1)/2)/Γ(q/2), and
+		// log E e^{tχ} ≤ t E χ + t²/2 because the norm is 1-Lipschitz.
 		mean := math.Sqrt2 * math.Exp(lgamma(float64(q+1)/2)-lgamma(float64(q)/2))
 		return base + k.S*(mean+t/2)
 	}
-	return base + LogMGF((alpha-1)*k.S, q)/(alpha-1)
+	return base + logMGF((alpha-1)*k.S, q)/(alpha-1)
 }
 
-// LogMonotone returns log E[(1 − e^{e₁ − max(0, s²/2+sN)})₊]: the analytic
+// logMonotone returns log E[(1 − e^{e₁ − max(0, s²/2+sN)})₊]: the analytic
 // Gaussian at e₁ ≥ 0 and 1 − e^{e₁}(1 − δ_G(0,s)) below.
-func LogMonotone(e1, s float64) float64 {
+func logMonotone(e1, s float64) float64 {
 	if e1 >= 0 {
 		return dp.GaussianLogDelta(e1, s)
 	}
@@ -86,7 +84,7 @@ func LogMonotone(e1, s float64) float64 {
 func LogChi(e1, s float64, q int) float64 {
 	r0 := e1/s - s/2
 	if r0 < 0 {
-		return num.Log(-math.Expm1(s*r0 + LogMGF(-s, q)))
+		return num.Log(-math.Expm1(s*r0 + logMGF(-s, q)))
 	}
 	switch q {
 	case 1:
@@ -102,17 +100,17 @@ func LogChi(e1, s float64, q int) float64 {
 }
 
 const (
-	// nothing is a log δ that no budget and no float64 δ reaches: below it a
-	// bound is as good as the integral, which has no scale to be resolved on.
+	// nothing is a log δ below that of every budget and every float64 δ. Below it a bound is as good
+	// as the integral, for which there is no suitable width of panels.
 	nothing = -1e5
-	// farthest r₀ has a finite square; a smaller r₀ only raises δ.
+	// farthest is the largest r₀ that is used. Its square is finite; a smaller r₀ only raises δ.
 	farthest = 1e100
 )
 
-// logChiTail returns log ∫_{r₀}^∞ s e^{−s(x−r₀)} T(x) dx, T(x) = P(χ_q > x), by
-// Gauss–Legendre panels over each of which the integrand falls by less than
-// e¹⁵; the 16-point rule then has a relative error below 1e-14. The remainder
-// is bounded by the last hazard rate, which only grows, and added.
+// logChiTail returns log ∫_{r₀}^∞ s e^{−s(x−r₀)} T(x) dx, T(x) = P(χ_q > x), by Gauss–Legendre
+// panels. Over each panel the integrand falls by less than e¹⁵, so that the 16-point rule has a
+// relative error below 1e-14. A bound on the remainder from the last hazard rate, which only grows,
+// is added.
 func logChiTail(r0, s float64, q int) float64 {
 	nu := float64(q)
 	logT := func(x float64) float64 { return num.Chi2LogSF(x*x, nu) }
@@ -150,9 +148,9 @@ func logChiTail(r0, s float64, q int) float64 {
 	return top + num.Log(sum)
 }
 
-// LogMGF returns log E e^{tχ_q} for real t, by quadrature around the mode of
-// the log-concave integrand x^{q−1} e^{tx−x²/2} where no closed form is known.
-func LogMGF(t float64, q int) float64 {
+// logMGF returns log E e^{tχ_q} for real t, in closed form or by quadrature around the mode of the
+// log-concave integrand x^{q−1} e^{tx−x²/2}.
+func logMGF(t float64, q int) float64 {
 	switch {
 	case t == 0:
 		return 0
@@ -160,36 +158,49 @@ func LogMGF(t float64, q int) float64 {
 		return math.Ln2 + num.LogPhi(t) + t*t/2
 	case q == 2 && t < 0: // 1 + t R(−t)
 		return math.Log1p(t * num.Mills(-t))
-	case t > 1e6: // no scale to resolve: χ_q is 1-Lipschitz, E χ_q ≤ √q
+	case t > 1e6: // a bound, as the norm is 1-Lipschitz and E χ_q ≤ √q
 		return t*t/2 + t*math.Sqrt(float64(q))
 	}
 	n := float64(q - 1)
 	mode := mgfMode(t, n)
-	logf := func(x float64) float64 { return n*num.Log(x) + t*x - x*x/2 }
-	top := logf(mode)
 	h := 2 / math.Sqrt(1+n/(mode*mode)) // two standard deviations of the peak
-	panel := panelOf(logf, top)
-	var sum float64
-	for lo := mode; logf(lo)-top > -45; lo += h {
-		sum += panel(lo, lo+h)
-	}
-	for hi := mode; hi > 0 && logf(hi)-top > -45; hi -= h {
-		sum += panel(math.Max(0, hi-h), hi)
-	}
+	top, sum, _ := integral(func(x float64) float64 { return n*num.Log(x) + t*x - x*x/2 }, mode,
+		func(float64) float64 { return h })
 	// E e^{tχ} = 2^{1−q/2}/Γ(q/2) ∫ x^{q−1} e^{tx−x²/2} dx
 	return (1-float64(q)/2)*math.Ln2 - lgamma(float64(q)/2) + top + num.Log(sum)
 }
 
-// panelOf returns ∫ e^{logf−top} over an interval, by the 16-point rule.
-func panelOf(logf func(x float64) float64, top float64) func(lo, hi float64) float64 {
+// integral returns ∫₀^∞ e^{logf} as sum·e^{top}, for a log-concave function with a peak, by panels
+// of the 16-point rule up to where the integrand is e⁻⁴⁵ of its peak. width gives the widths of
+// panels by the ends that are closer to the peak. ok is false if there are more than mostPanels.
+func integral(logf func(x float64) float64, peak float64, width func(x float64) float64) (top, sum float64, ok bool) {
+	const mostPanels = 1000 // usually there are less than a hundred
 	nodes, weights := num.GaussLegendre(16)
-	return func(lo, hi float64) (sum float64) {
+	top = logf(peak)
+	panel := func(lo, hi float64) {
+		part := 0.0
 		for i, z := range nodes {
 			x := lo + (hi-lo)*(z+1)/2
-			sum += weights[i] * (hi - lo) / 2 * math.Exp(logf(x)-top)
+			part += weights[i] * (hi - lo) / 2 * math.Exp(logf(x)-top)
 		}
-		return sum
+		sum += part
 	}
+	panels := 0
+	for x := peak; panels < mostPanels; panels++ {
+		h := width(x)
+		panel(x, x+h)
+		if x += h; logf(x)-top < -45 {
+			break
+		}
+	}
+	for x := peak; x > 0 && panels < mostPanels; panels++ {
+		h := math.Min(x, width(x))
+		panel(x-h, x)
+		if x -= h; x > 0 && logf(x)-top < -45 {
+			break
+		}
+	}
+	return top, sum, panels < mostPanels
 }
 
 // mgfMode returns the mode (t + √(t²+4n))/2 of xⁿ e^{tx−x²/2}, n > 0, without
@@ -202,13 +213,12 @@ func mgfMode(t, n float64) float64 {
 	return 2 * n / (root - t)
 }
 
-// LogJoint returns log δ(ε) of the pair (exact minimizer + Gaussian output
-// noise) in one step, o = 2R/σ_out,
+// LogJoint returns log δ(ε) of the minimizer and its Gaussian output noise of shift o = 2R/σ_out in
+// one step, at every real ε,
 //
 //	δ(ε) = E δ_G(ε − c − s²/2 − sχ_q; o)
 //
-// a privacy profile at every ε. The output noise hides all points within R of
-// the minimizer; its argument ε − (loss) may have any sign.
+// Proof: docs/theory/linear.md#lop.joint/2.
 func (k Chi) LogJoint(eps, o float64) float64 {
 	nu := float64(k.Q)
 	r0 := math.Min(k.r0(eps), farthest)
@@ -217,12 +227,12 @@ func (k Chi) LogJoint(eps, o float64) float64 {
 			return bound
 		}
 	}
-	// log integrand at x, f_χ(x) δ_G(s(r₀−x); o)
+	// The logarithm of the integrand, f_χ(x) δ_G(s(r₀−x); o).
 	logf := func(x float64) float64 {
 		return math.Ln2 + num.Log(x) + num.Chi2LogPDF(x*x, nu) + dp.GaussianLogDelta(k.S*(r0-x), o)
 	}
-	// δ_G(y; o) changes on the scale o of y, hence o/s of x; far from r₀ only
-	// the density of χ_q does, on the scale 1.
+	// δ_G(y; o) changes on the scale o of y, hence o/s of x. Far from r₀ only the density of χ_q
+	// changes, on the scale 1.
 	w := math.Min(0.25, o/k.S)
 	far := math.Max(r0, math.Sqrt(nu)) + 12
 	if r0 > 0 {
@@ -230,42 +240,21 @@ func (k Chi) LogJoint(eps, o float64) float64 {
 		// y/o + o/2, which increases with y ≤ s r₀. R is convex and 1/R(b) − b ≥ 1/(b+2): h ≤ (b+2)/o.
 		far = math.Min(far, math.Sqrt(nu)+k.S/o*(k.S*r0/o+o/2+2))
 	}
-	peak := peakOf(logf, far)
-	top := logf(peak)
-	panel := panelOf(logf, top)
-	// Width of a panel at x: two scales of δ_G up to r₀, where it falls like a
-	// Gaussian tail, and growing beyond, where 1 − e^y takes over.
+	// The width of a panel at x: two scales of δ_G up to r₀, where δ_G falls like a Gaussian tail, and
+	// a growing width beyond, where δ_G is close to 1 − e^y.
 	width := func(x float64) float64 {
 		if x < r0 {
 			return math.Min(0.5, 2*w)
 		}
 		return math.Min(0.5, math.Max(w, (x-r0)/4))
 	}
-	var sum float64
-	panels := 0
-	for x := peak; panels < mostPanels; panels++ {
-		h := width(x)
-		sum += panel(x, x+h)
-		if x += h; logf(x)-top < -45 {
-			break
-		}
-	}
-	for x := peak; x > 0 && panels < mostPanels; panels++ {
-		h := math.Min(x, width(x))
-		sum += panel(x-h, x)
-		if x -= h; x > 0 && logf(x)-top < -45 {
-			break
-		}
-	}
-	if log := top + num.Log(sum); panels < mostPanels && !math.IsNaN(log) && !math.IsInf(log, 0) {
+	top, sum, ok := integral(logf, peakOf(logf, far), width)
+	if log := top + num.Log(sum); ok && !math.IsNaN(log) && !math.IsInf(log, 0) {
 		return math.Min(0, log)
 	}
-	// No scale to be resolved on: in two steps, δ_curve(ε−12o) + δ_G(12o; o).
+	// The quadrature failed; in two steps, δ_curve(ε−12o) + δ_G(12o; o).
 	return math.Min(0, num.LogSumExp(k.LogDelta(eps-12*o), dp.GaussianLogDelta(12*o, o)))
 }
-
-// mostPanels of an integral; an ordinary one takes less than a hundred.
-const mostPanels = 1000
 
 // peakOf returns a point near the maximizer of a log-concave function on [0, hi],
 // by ternary search.
@@ -282,24 +271,22 @@ func peakOf(logf func(x float64) float64, hi float64) float64 {
 	return (lo + hi) / 2
 }
 
-// LeastNoise returns the least u = 1/s = σ/G, rounded up, at which the curve
-// with c = ε − e₁ is at most δ; e₁ > 0 and 0 < δ < 1.
-//
-// For two scalar derivatives it takes the least noise at which either formula
-// holds: q = 1 with r₀ ≥ PairedR0, or q = 2.
+// LeastNoise returns the least u = 1/s = σ/G, rounded up, at which the curve with c = ε − e₁ is at
+// most δ; e₁ > 0 and 0 < δ < 1. For two scalar derivatives it is the least for either formula: q =
+// 1 with r₀ ≥ pairedR0, or q = 2.
 func (k Chi) LeastNoise(e1, delta float64) float64 {
 	at := func(logCurve func(e1, s float64) float64, q int) float64 {
-		return Least(func(s float64) float64 { return logCurve(e1, s) }, num.Log(delta), enough(e1, delta, q))
+		return least(func(s float64) float64 { return logCurve(e1, s) }, num.Log(delta), enough(e1, delta, q), 1e-12)
 	}
 	chi := func(q int) float64 {
 		return at(func(e1, s float64) float64 { return LogChi(e1, s, q) }, q)
 	}
 	switch {
 	case k.Monotone:
-		return at(LogMonotone, 1)
+		return at(logMonotone, 1)
 	case k.Paired:
-		// r₀ = e₁u − 1/(2u) ≥ PairedR0 from here on
-		floor := (PairedR0 + math.Sqrt(PairedR0*PairedR0+2*e1)) / (2 * e1) * (1 + 1e-12)
+		// r₀ = e₁u − 1/(2u) ≥ pairedR0 for u ≥ floor.
+		floor := (pairedR0 + math.Sqrt(pairedR0*pairedR0+2*e1)) / (2 * e1) * (1 + 1e-12)
 		u := chi(1)
 		if u >= floor {
 			return u
@@ -309,21 +296,16 @@ func (k Chi) LeastNoise(e1, delta float64) float64 {
 	return chi(k.Q)
 }
 
-// enough returns u = 1/s that is enough at e₁: χ_q ≤ √q + √(2 ln(1/δ)) = r but
-// with probability δ, and s²/2 + s r = e₁.
+// enough returns a u = 1/s that is enough at e₁: s²/2 + s r = e₁ for r = √q + √(2 ln(1/δ)), which
+// χ_q exceeds with probability at most δ.
 func enough(e1, delta float64, q int) float64 {
 	r := math.Sqrt(float64(q)) + math.Sqrt(-2*num.Log(delta))
 	return (r + math.Sqrt(r*r+2*e1)) / (2 * e1)
 }
 
-// Least returns the least u with logDelta(1/u) ≤ target < 0, rounded up
-// by at most 1e-9, from a u that is enough or nearly so. logDelta does not
-// decrease with s. √(−2 log δ) is nearly linear in u.
-func Least(logDelta func(s float64) float64, target, enough float64) float64 {
-	return least(logDelta, target, enough, 1e-12)
-}
-
-// least is Least with the relative tolerance of the search.
+// least returns the least u with logDelta(1/u) ≤ target < 0, rounded up by a relative tol at most,
+// from a u that is enough or nearly so. logDelta does not decrease with s; √(−2 log δ) is nearly
+// linear in u.
 func least(logDelta func(s float64) float64, target, enough, tol float64) float64 {
 	goal := math.Sqrt(-2 * target)
 	return num.LeastRoot(func(u float64) float64 {
@@ -336,18 +318,14 @@ func lgamma(x float64) float64 {
 	return v
 }
 
-// chiStick encloses an upper bound on E δ_G(s(r₀ − χ_q); o), s r₀ = e₁ − s²/2 ≥ 0, that is exact for o = 0.
-// Let X be standard normal, g(x) = δ_G(s(r₀−x); o), k = g′, and let
+// chiStick encloses an upper bound on E δ_G(s(r₀ − χ_q); o), s r₀ = e₁ − s²/2 ≥ 0, that is exact
+// for o = 0, by recursions for U_n = E Xⁿg(X), g(x) = δ_G(s(r₀−x); o), V_n with g′ in the place of
+// g, and moments of Y ~ N(m/(1+v), v/(1+v)) with v = o²/s², m = r₀ − o²/(2s):
 //
-//	U_n = E Xⁿg(X),  V_n = E Xⁿk(X),  W_n = E Xⁿ(k′ + sk)(X) = s φ_{1+v}(m) E Yⁿ
+//	U_n = (n−1)U_{n−2} + V_{n−1},   V_n = (n−1)V_{n−2} − sV_{n−1} + s φ_{1+v}(m) E Y^{n−1}
 //
-// with v = o²/s², m = r₀ − o²/(2s), φ_{1+v} the density of N(0, 1+v), Y ~ N(m/(1+v), v/(1+v)). E Xh(X) = E h′(X) gives
-//
-//	U_n = (n−1)U_{n−2} + V_{n−1},   V_n = (n−1)V_{n−2} − sV_{n−1} + W_{n−1}
-//	U₀ = δ_G(e₁; S),   V₀ = s e^{e₁}Φ(−e₁/S − S/2),   S² = s²+o²
-//
-// The density of χ_q is x^{q−1}e^{−x²/2}/(2^{q/2−1}Γ(q/2)), so that √(2π)U_{q−1} over the same constant differs from the
-// mean by the part x < 0 of U, in which g ≤ δ_G(s r₀; o): by that at most, which is added.
+// The bound is √(2π)U_{q−1}/(2^{q/2−1}Γ(q/2)) + δ_G(s r₀; o). Proof:
+// docs/theory/stick.md#linear.stick.
 func chiStick(c enclose.Arithmetic, e1, s, o enclose.Interval, q int) enclose.Interval {
 	of := func(n int) enclose.Interval { return c.Of(float64(n)) }
 	two, half := of(2), c.Quo(c.Square(s), of(2))

@@ -67,7 +67,7 @@ func TestCurvesAgainstHighPrecision(t *testing.T) {
 		require.InDelta(t, float64(c.Log), LogChi(c.E1, c.S, c.Q), tol(c.Log), "%+v", c)
 	}
 	for _, c := range ref.MGF {
-		require.InDelta(t, float64(c.Log), LogMGF(c.T, c.Q), tol(c.Log), "%+v", c)
+		require.InDelta(t, float64(c.Log), logMGF(c.T, c.Q), tol(c.Log), "%+v", c)
 	}
 	for _, c := range ref.Joint {
 		k := Chi{C: 0.1, S: c.S, Q: c.Q}
@@ -143,7 +143,7 @@ func TestCurveGolden(t *testing.T) {
 		relative(t, v.General, math.Exp(LogChi(v.Eps-v.C, v.S, 1)), tol, v)
 		relative(t, v.Rayleigh, math.Exp(LogChi(v.Eps-v.C, v.S, 2)), tol, v)
 		if v.Monotone != nil {
-			relative(t, *v.Monotone, math.Exp(LogMonotone(v.Eps-v.C, v.S)), tol, v)
+			relative(t, *v.Monotone, math.Exp(logMonotone(v.Eps-v.C, v.S)), tol, v)
 		}
 	}
 	require.NotEmpty(t, g.Chi.Values)
@@ -205,8 +205,8 @@ func TestPairedRuleIsTakenAtEveryEpsilon(t *testing.T) {
 	paired, one, two = least(0.03)
 	require.True(t, one < paired && paired < two, "%v %v %v", one, paired, two)
 	at1 := Chi{S: 1 / paired, Q: 2, Paired: true}
-	require.InDelta(t, PairedR0, at1.r0(1), 1e-10)
-	require.GreaterOrEqual(t, at1.r0(1), PairedR0)
+	require.InDelta(t, pairedR0, at1.r0(1), 1e-10)
+	require.GreaterOrEqual(t, at1.r0(1), pairedR0)
 }
 
 // Every curve is a privacy profile: in [0, 1], not increasing in ε, convex in
@@ -322,11 +322,11 @@ func TestRenyiCurveInSixtyDigits(t *testing.T) {
 func TestMonotoneCurve(t *testing.T) {
 	for _, s := range []float64{0.1, 1, 3} {
 		for _, e1 := range []float64{-4, -0.3, -1e-3} {
-			require.InEpsilon(t, 1-math.Exp(e1)*(1-dp.GaussianDelta(0, s)), math.Exp(LogMonotone(e1, s)), 1e-12)
+			require.InEpsilon(t, 1-math.Exp(e1)*(1-dp.GaussianDelta(0, s)), math.Exp(logMonotone(e1, s)), 1e-12)
 		}
 		k := Chi{C: 0.4, S: s, Q: 1, Monotone: true}
 		for _, eps := range []float64{-1, 0.1, 0.5, 3} {
-			require.Equal(t, LogMonotone(eps-0.4, s), k.LogDelta(eps))
+			require.Equal(t, logMonotone(eps-0.4, s), k.LogDelta(eps))
 		}
 	}
 }
@@ -343,7 +343,7 @@ func TestLeastTakesFewSteps(t *testing.T) {
 					u := 1 / s / root
 					return target * (u*u + 0.3*u) / 1.3
 				}
-				got := Least(f, target, root*enough)
+				got := least(f, target, root*enough, 1e-12)
 				require.InEpsilon(t, root, got, 1e-9)
 				require.LessOrEqual(t, f(1/got), target)
 			}
@@ -393,31 +393,31 @@ func TestFarTail(t *testing.T) {
 // t = 1e6 it is t²/2 + t√q, which is more.
 func TestMGFEnds(t *testing.T) {
 	for q := 1; q <= 5; q++ {
-		require.Zero(t, LogMGF(0, q))
+		require.Zero(t, logMGF(0, q))
 	}
 	for _, x := range []float64{50, 1e3, 9.5e5, 1e6} {
-		require.InEpsilon(t, x*x/2+math.Log(2*(1+x*x)), LogMGF(x, 3), 1e-13)
-		require.InEpsilon(t, x*x/2+math.Log(math.Sqrt(2*math.Pi)*x), LogMGF(x, 2), 1e-13)
+		require.InEpsilon(t, x*x/2+math.Log(2*(1+x*x)), logMGF(x, 3), 1e-13)
+		require.InEpsilon(t, x*x/2+math.Log(math.Sqrt(2*math.Pi)*x), logMGF(x, 2), 1e-13)
 	}
 	for _, x := range []float64{1.0001e6, 3e7} {
-		require.Equal(t, x*x/2+x*math.Sqrt(3), LogMGF(x, 3))
-		require.Greater(t, LogMGF(x, 3), x*x/2+math.Log(2*(1+x*x)))
+		require.Equal(t, x*x/2+x*math.Sqrt(3), logMGF(x, 3))
+		require.Greater(t, logMGF(x, 3), x*x/2+math.Log(2*(1+x*x)))
 	}
 	// Next to order 1 the Rényi curve takes 1 for the variance of χ₃, 3 − 8/π.
 	mean := 2 * math.Sqrt(2/math.Pi)
 	require.InEpsilon(t, 0.5+mean+0.97e-6/2, Chi{S: 1, Q: 3}.RDP(1+0.97e-6), 1e-9)
 	require.InEpsilon(t, 0.5+mean+1.03e-6*(3-8/math.Pi)/2, Chi{S: 1, Q: 3}.RDP(1+1.03e-6), 2e-9)
-	require.InEpsilon(t, 2*(1+1)*0.8413447460685429*math.Exp(0.5)+math.Sqrt(2/math.Pi), math.Exp(LogMGF(1, 3)), 1e-13)
+	require.InEpsilon(t, 2*(1+1)*0.8413447460685429*math.Exp(0.5)+math.Sqrt(2/math.Pi), math.Exp(logMGF(1, 3)), 1e-13)
 }
 
 // TestLeastWithoutEnough: where no noise is enough the answer is infinite, and
 // where every noise is, next to nothing.
 func TestLeastWithoutEnough(t *testing.T) {
 	always := func(l float64) func(float64) float64 { return func(float64) float64 { return l } }
-	require.Equal(t, math.Inf(1), Least(always(0), -1, 1))
-	require.Equal(t, math.Inf(1), Least(always(math.NaN()), -1, 1))
-	require.Equal(t, math.Inf(1), Least(always(-0.99), -1, 1e300))
-	require.LessOrEqual(t, Least(always(-1.01), -1, 1), 1e-323)
+	require.Equal(t, math.Inf(1), least(always(0), -1, 1, 1e-12))
+	require.Equal(t, math.Inf(1), least(always(math.NaN()), -1, 1, 1e-12))
+	require.Equal(t, math.Inf(1), least(always(-0.99), -1, 1e300, 1e-12))
+	require.LessOrEqual(t, least(always(-1.01), -1, 1, 1e-12), 1e-323)
 }
 
 // TestMGFMode: the derivative of n log x + tx − x²/2 vanishes at the mode to a few
@@ -449,7 +449,8 @@ func TestJointWithoutScale(t *testing.T) {
 		for _, o := range []float64{1e-300, 1e-30, 1e-17, 1e-12, 1e-6, 1e-3} {
 			for _, eps := range []float64{k.C + 1e-12, 1, 3} {
 				joint, bare := k.LogJoint(eps, o), k.LogDelta(eps)
-				require.True(t, joint <= 0 && joint >= bare-1e-8*max(1, -bare) || joint < nothing, "%v ≥ %v of %+v, o = %v, ε = %v", joint, bare, k, o,
+				require.True(t, joint <= 0 && joint >= bare-1e-8*max(1, -bare) || joint < nothing,
+					"%v ≥ %v of %+v, o = %v, ε = %v", joint, bare, k, o,
 					eps)
 			}
 		}
@@ -519,7 +520,7 @@ func TestChiIsProved(t *testing.T) {
 			for _, o := range []float64{0, 0.0085} {
 				u := chi.LeastNoise(1-chi.C, 1e-5)
 				if o > 0 {
-					u = Least(func(s float64) float64 { chi.S = s; return chi.LogJoint(1, o) }, math.Log(1e-5), u)
+					u = least(func(s float64) float64 { chi.S = s; return chi.LogJoint(1, o) }, math.Log(1e-5), u, 1e-12)
 				}
 				q := claim{ridge: ridge, sigma: k.g * u * SafeScale, eps: 1, delta: 1e-5, o: o}
 				require.True(t, k.provesChi(q), "rank %d, %v, o = %v", rank, rel, o)

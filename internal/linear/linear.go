@@ -1,46 +1,23 @@
-// Package linear is the privacy of a linear perturbation: what the exact
-// minimizer over C of
+// Package linear has the mathematics of linear perturbation: a bound on the privacy loss of the
+// exact minimizer over C of
 //
 //	J(θ) = Σᵢ ℓ(θ;aᵢ,bᵢ) + r(θ) + (Δ/2)‖θ‖² + ⟨b,θ⟩
 //
-// tells about one record, and the least noise b that keeps it in a budget.
-// Mechanisms differ in the bound on their risk that they minimize over Δ, and
-// call New, then Best or At.
+// and the least noise b for a budget. Call New, then Best for the automatic Δ, At for the noise,
+// Joint to include output noise, and Prove to prove the result by intervals. A Sequence composes
+// several minimizers.
 //
-// # Theorems
+// Package lop lists the theorems, which docs/theory/linear.md and docs/theory/renyi.md prove; At
+// takes the least noise of all that apply. Letters are those of docs/theory/README.md, and
 //
-// Package lop lists them. At takes the least noise of all that apply; New and At
-// check what they need. The envelope theorems are about
-//
-//	lop.envelope/1          max(sup_p δ_G(ε−κ(p), pL/σ), δ_add(ε))
-//	lop.envelope-replace/1  the least over e₁ of lop.envelope/1 taken twice,
-//	                        through the data set with or without both records
-//	lop.envelope-pure/1     aL = min_p (ε−κ(p))/p, Replace (ε−κ(p))/(1+p)
-//	lop.renyi/1             the first two with a removal that counts curvature in second
-//	                        order, for losses without an envelope where β/μ is large
-//
-// Adding costs no curvature: δ_add(ε) = δ_G(ε, L/σ) where the sign of φ′ is fixed
-// and 2δ_G(ε, L/σ) else. Losses of ⟨a,θ⟩ have one scalar derivative; with an envelope
-// (loss.Envelope) κ(p) is small where p is large, so that curvature costs nothing
-// from Δ ≈ 1/ε on, 2/ε under Replace. Proofs: docs/theory/linear.md.
-//
-// # Notation
-//
-//	d        Problem.Dim
-//	L, β, ρ  loss.Constants.Lipschitz, Smoothness, Rank
-//	G        2L under Replace, L under AddRemove
-//	Δ        the ridge, weight of (Δ/2)‖θ‖²
-//	μ_r, μ   Problem.Modulus, modulus of strong convexity of r; Δ + μ_r
-//	b        the perturbation, N(0, σ²I) or of density ∝ exp(−a‖b‖)
-//	σ, a     Noise.Sigma, Noise.Rate
-//	c        Noise.C = ρ log1p(β/μ), the most that curvature costs
-//	s, u     G/σ, its inverse
-//	χ_q, N   norm of a standard normal vector of ℝ^q; a standard normal
-//	e₁, r₀   ε − c; (ε − c − s²/2)/s
-//	p, h, κ  norm of a record's gradient in units of L; the largest curvature of a
-//	         record at p; log1p(h/μ) ≤ c
-//	o        2R/σ_out of a Gaussian output noise that hides 2R
-//	δ_G(ε,s) the analytic Gaussian, dp.GaussianDelta
+//	c      Noise.C = ρ log1p(β/μ), the most that curvature costs
+//	s, u   G/σ or L/σ, its inverse
+//	q      dimension of the change of the gradient
+//	e₁     ε − c, or the ε of the first step of a leg
+//	r₀     (e₁ − s²/2)/s
+//	p      norm of a record's gradient in units of L
+//	h      the largest curvature of a record at p; κ = log1p(h/μ)
+//	o      2R/σ_out of a Gaussian output noise that hides 2R
 //
 // # References
 //
@@ -64,7 +41,6 @@ import (
 )
 
 // ErrProblem reports a field of Problem or Bound, or a ridge, outside its range.
-// Mechanisms wrap it in an error of their own. Test with errors.Is.
 var ErrProblem = errors.New("invalid mechanism")
 
 // Calibration chooses the constants of the noise.
@@ -73,8 +49,8 @@ type Calibration int
 const (
 	// Sharp takes the tightest bound that is proved.
 	Sharp Calibration = iota
-	// Kifer takes the published constants of [KST12], with G = 2L under
-	// Replace where the paper prints L: no proof covers the printed ones.
+	// Kifer takes the published constants of [KST12], with G = 2L under Replace instead of the L in
+	// the paper, for which there is no proof.
 	Kifer
 	// CMS11 takes the published constants of [CMS11], for a pure budget.
 	CMS11
@@ -96,13 +72,12 @@ const (
 	TheoremCMS11           = "lop.cms11/2"
 )
 
-// A Problem is all that the noise depends on: public quantities, never a record.
+// A Problem has everything that the noise depends on: public quantities, never a record.
 type Problem struct {
 	// Dim is d ≥ 1, the number of parameters.
 	Dim int
-	// Constants of one record's loss. They must hold on ℝᵈ; for the structures
-	// LSQ and GLM on the constraint set is enough, because φ can be continued
-	// linearly beyond it without changing the constrained minimizer.
+	// Constants of one record's loss on ℝᵈ, or for the structures LSQ and GLM on C:
+	// docs/theory/linear.md#linear.extend.
 	Constants loss.Constants
 	// Modulus is μ_r ≥ 0, the modulus of strong convexity of the regularizer.
 	Modulus float64
@@ -112,19 +87,18 @@ type Problem struct {
 	Budget dp.Budget
 	// Calibration is Sharp, Kifer or CMS11.
 	Calibration Calibration
-	// Envelope returns an upper bound on the curvature of a record whose gradient
-	// has a norm between lo and hi, see loss.Envelope; nil means the Smoothness. Only
-	// a loss of ⟨a,θ⟩ has one.
+	// Envelope returns an upper bound on the curvature of a record whose gradient has a norm
+	// between lo and hi, see loss.Envelope; nil means the Smoothness. Only for losses of ⟨a,θ⟩.
 	Envelope func(lo, hi float64) float64
-	// Classes, if positive, says that the loss is loss.Multinomial with as many
-	// classes, whose gradients are differences from the simplex.
+	// Classes is the number of classes of loss.Multinomial, 0 for other losses.
 	Classes int
-	// Monotone says that the loss declares that the sign of φ′ is fixed for each
-	// record (loss.Monotone). Only a loss of ⟨a,θ⟩ may.
+	// Monotone says that the sign of φ′ is fixed for each record (loss.Constants.Monotone). Only for losses
+	// of ⟨a,θ⟩.
 	Monotone bool
 }
 
-// check refuses constants that no noise could be scaled by; erm.Public.Complete checked Dim and Relation.
+// check refuses constants for which no noise is enough. erm.Public.Complete has checked Dim and
+// Relation.
 func (p Problem) check() error {
 	k := p.Constants
 	switch {
@@ -148,7 +122,8 @@ func (p Problem) check() error {
 	case loss.LSQ, loss.GLM:
 	case loss.FixedRange, loss.General:
 		if k.Rank < 1 {
-			return fmt.Errorf("%w: the loss declares Rank = %d (unknown), want at least 1; Dim = %d always holds", dp.ErrCondition, k.Rank, p.Dim)
+			return fmt.Errorf("%w: the loss declares Rank = %d (unknown), want at least 1; Dim = %d always holds",
+				dp.ErrCondition, k.Rank, p.Dim)
 		}
 	default:
 		return fmt.Errorf("%w: the loss declares %v, want LSQ, GLM, FixedRange or General", dp.ErrCondition, k.Structure)
@@ -156,8 +131,8 @@ func (p Problem) check() error {
 	return nil
 }
 
-// Safety margins, all far below the 1e-6 that constants may exceed their exact
-// values by, and far above the rounding errors they cover.
+// Safety margins, far above the rounding errors that they cover and far below 1e-6, the most by
+// which constants may exceed their exact values.
 const (
 	// SafeScale multiplies noise scales: closed forms and quadratures of log δ
 	// are correct to 1e-12, which moves s by less than that.
@@ -168,18 +143,17 @@ const (
 	safeDelta = 1 + 1e-9
 )
 
-// A Calibrator knows all that is fixed before Δ is chosen.
+// A Calibrator has everything that does not depend on Δ.
 type Calibrator struct {
 	p     Problem
-	g     float64 // G, the most that a neighbor changes the sum of gradients
+	g     float64 // G
 	rank  float64 // ρ of the determinant, ≤ d
-	fixed int     // dimension of the subspace that holds one record's gradient: ρ if it does not move with θ, d always
-	chi   Chi     // all but c and s
+	fixed int     // dimension of the subspace that holds one record's gradient: ρ if it does not move with θ, else d
+	chi   Chi     // without c and s
 }
 
-// New checks everything that does not depend on Δ. The error wraps ErrProblem,
-// dp.ErrBudget, or dp.ErrCondition for a loss that the
-// calibration does not cover; it names no package.
+// New checks everything that does not depend on Δ. The error wraps ErrProblem, dp.ErrBudget, or
+// dp.ErrCondition for a loss that the calibration does not cover. It names no package.
 func New(p Problem) (*Calibrator, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -206,9 +180,11 @@ func New(p Problem) (*Calibrator, error) {
 	pure := p.Budget.Delta == 0
 	switch {
 	case p.Calibration == CMS11 && !pure:
-		return nil, fmt.Errorf("%w: Calibration CMS11 is pure, want Budget.Delta = 0, got %v", dp.ErrCondition, p.Budget.Delta)
+		return nil, fmt.Errorf("%w: Calibration CMS11 is pure, want Budget.Delta = 0, got %v", dp.ErrCondition,
+			p.Budget.Delta)
 	case p.Calibration == CMS11 && rho > 1:
-		return nil, fmt.Errorf("%w: Calibration CMS11 holds for Rank 1, the loss declares %v; use Sharp", dp.ErrCondition, rho)
+		return nil, fmt.Errorf("%w: Calibration CMS11 holds for Rank 1, the loss declares %v; use Sharp", dp.ErrCondition,
+			rho)
 	case p.Calibration == Kifer && !pure && k.chi.Q > 2:
 		return nil, fmt.Errorf("%w: Calibration Kifer holds where the gradient changes in at most 2 dimensions, here %d; "+
 			"use Sharp", dp.ErrCondition, k.chi.Q)
@@ -216,7 +192,8 @@ func New(p Problem) (*Calibrator, error) {
 		return nil, fmt.Errorf("%w: Classes = %d needs the constants of loss.Multinomial with at least 2 classes, got "+
 			"structure %v of rank %d", dp.ErrCondition, p.Classes, p.Constants.Structure, p.Constants.Rank)
 	case (p.Monotone || p.Envelope != nil) && k.fixed != 1:
-		return nil, fmt.Errorf("%w: Monotone and Envelope need a loss of ⟨a,θ⟩, got structure %v", dp.ErrCondition, p.Constants.Structure)
+		return nil, fmt.Errorf("%w: Monotone and Envelope need a loss of ⟨a,θ⟩, got structure %v", dp.ErrCondition,
+			p.Constants.Structure)
 	}
 	return k, nil
 }
@@ -245,16 +222,16 @@ func (b Noise) Square() float64 {
 	return d * b.Sigma * b.Sigma
 }
 
-// At returns the noise at the ridge Δ. The error wraps ErrProblem for a Δ that
-// is no finite number ≥ 0, and dp.ErrCondition, with the least Δ that would do,
-// where no noise is enough.
+// At returns the noise at the ridge Δ. The error wraps ErrProblem for a Δ that is no finite number
+// ≥ 0, or, where no noise is enough, dp.ErrCondition with the least Δ that would do.
 func (k *Calibrator) At(ridge float64) (Noise, error) {
 	if !(ridge >= 0) || math.IsInf(ridge, 1) {
 		return Noise{}, fmt.Errorf("%w: Ridge = %v, want a finite number ≥ 0", ErrProblem, ridge)
 	}
 	mu, eps := ridge+k.p.Modulus, k.p.Budget.Epsilon
 	if k.p.Calibration == Kifer && !(mu*(1+1e-14) >= k.leastModulus(1)) {
-		return Noise{}, fmt.Errorf("%w: Ridge = %v, Calibration Kifer at ε = %v needs Ridge ≥ 2ρβ/ε − μ_r = %v", dp.ErrCondition,
+		return Noise{}, fmt.Errorf("%w: Ridge = %v, Calibration Kifer at ε = %v needs Ridge ≥ 2ρβ/ε − μ_r = %v",
+			dp.ErrCondition,
 			ridge, eps, k.LeastRidge(1))
 	}
 	if c := k.curvature(mu); !(c < eps) {
@@ -267,10 +244,9 @@ func (k *Calibrator) At(ridge float64) (Noise, error) {
 	return b, nil
 }
 
-// curvature returns c for modulus μ = Δ + μ_r, the bound on the logarithm of
-// the ratio of determinants:
+// curvature returns c for modulus μ, a bound on the logarithm of the ratio of determinants:
 //
-//	ρ log1p(β/μ)       one-sided: det(H₀+A) ≤ det(H₀)(1+β/μ)^ρ, det ≥ det(H₀)
+//	ρ log1p(β/μ)       docs/theory/linear.md#linear.det
 //	2 log1p(β/μ)       [CMS11]
 func (k *Calibrator) curvature(mu float64) float64 {
 	rho := k.rank
@@ -284,8 +260,8 @@ func (k *Calibrator) curvature(mu float64) float64 {
 	return c
 }
 
-// leastModulus returns the least Δ + μ_r for which c ≤ share·ε; the inverse of
-// curvature. Kifer's theorem fixes it at 2ρβ/ε, which gives c ≤ ε/2.
+// leastModulus returns the least μ for which c ≤ share·ε, the inverse of curvature. Kifer's theorem
+// fixes it at 2ρβ/ε, which gives c ≤ ε/2.
 func (k *Calibrator) leastModulus(share float64) float64 {
 	eps, beta := k.p.Budget.Epsilon, k.p.Constants.Smoothness
 	switch k.p.Calibration {
@@ -301,113 +277,131 @@ func (k *Calibrator) leastModulus(share float64) float64 {
 	return least
 }
 
-// LeastRidge returns the least Δ ≥ 0 at which c ≤ share·ε, or that the published
-// constants of Kifer need.
+// LeastRidge returns the least Δ ≥ 0 at which c ≤ share·ε, or which the published constants of
+// Kifer need.
 func (k *Calibrator) LeastRidge(share float64) float64 {
 	return max(0, k.leastModulus(share)-k.p.Modulus)
 }
 
-// noise returns the noise b for modulus μ = Δ + μ_r; c < ε is the caller's.
+// noise returns the noise b for modulus μ:
 //
 //	pure   a = (ε − c)/G,  Kifer a = ε/(2G)
 //	Kifer  σ = G √(8 ln(2/δ) + 4ε)/ε            [KST12], G = 2L under Replace
 //	Sharp  σ = G/s, the largest s with curve(ε; s, c) ≤ δ
 //
-// Sharp takes the smallest of this noise, that of gradient and curvature counted
-// together, and that of removal by Rényi divergence, where a record has one scalar derivative. From a guess it is not certified
-// and good for a search only.
+// or less by a better bound. With a guess the noise is not certified, for the search for Δ only.
 func (k *Calibrator) noise(mu float64, from *guess) Noise {
-	eps, delta := k.p.Budget.Epsilon, k.p.Budget.Delta
+	eps, delta, l := k.p.Budget.Epsilon, k.p.Budget.Delta, k.p.Constants.Lipschitz
 	b := Noise{C: k.curvature(mu), dim: k.p.Dim}
-	replace := k.p.Relation == dp.Replace
-	tied := k.tied(mu)
-	if k.p.Calibration != Sharp {
-		tied = nil
-	}
-	if delta == 0 {
+	replace, t := k.p.Relation == dp.Replace, k.scalar(mu)
+	switch {
+	case delta == 0:
 		b.Rate, b.Theorem = (eps-b.C)/k.g/SafeScale, TheoremPure
 		switch {
 		case k.p.Calibration == Kifer:
 			b.Rate, b.Theorem = eps/(2*k.g)/SafeScale, TheoremKiferPure
 		case k.p.Calibration == CMS11:
 			b.Theorem = TheoremCMS11
-		case tied != nil:
-			if rate := tied.rate(eps, replace, from == nil) / k.p.Constants.Lipschitz / SafeScale; rate > b.Rate {
+		case t != nil:
+			if rate := t.rate(eps, replace, from == nil) / l / SafeScale; rate > b.Rate {
 				b.Rate, b.Theorem = rate, TheoremEnvelopePure
 			}
 		}
 		return b
-	}
-	if k.p.Calibration == Kifer {
+	case k.p.Calibration == Kifer:
 		b.Sigma, b.Theorem = k.g*math.Sqrt(8*(math.Ln2-num.Log(delta))+4*eps)/eps*SafeScale, TheoremKifer
-	} else {
-		b.Sigma, b.Theorem = k.g*k.chi.LeastNoise(eps-b.C, delta)*SafeScale, TheoremCurve
-		if k.chi.Monotone {
-			b.Theorem = TheoremMonotone
-		}
+		return k.with(b, mu)
 	}
-	if tied != nil {
-		l := k.p.Constants.Lipschitz
-		var sigma float64
-		theorem := TheoremEnvelope
-		if replace {
-			theorem = TheoremEnvelopeReplace
-		}
-		if from == nil {
-			u, renyi := tied.leastNoise(eps, 0, num.Log(delta), b.Sigma/l, replace)
-			if sigma = l * u; renyi {
-				theorem = TheoremRenyi
-			}
-		} else {
-			if from.u == 0 {
-				from.u = b.Sigma / l
-			}
-			sigma = l * tied.searchNoise(eps, 0, num.Log(delta), b.Sigma/l, from, replace, 1e-8)
-		}
-		if sigma < b.Sigma {
-			b.Sigma, b.Theorem = sigma, theorem
-		}
+	b.Sigma, b.Theorem = k.g*k.chi.LeastNoise(eps-b.C, delta)*SafeScale, TheoremCurve
+	if k.chi.Monotone {
+		b.Theorem = TheoremMonotone
 	}
-	if m := k.simplex(mu); m != nil && from == nil { // too slow for a search over Δ
-		x := k.p.Constants.Lipschitz / math.Sqrt2
-		if sigma := x * m.leastNoise(eps, num.Log(delta), b.Sigma/x, replace); sigma < b.Sigma {
-			b.Sigma, b.Theorem = sigma, TheoremSimplex
-		}
+	if from == nil {
+		return k.better(b, mu, k.p.Budget, 0, b.Sigma)
 	}
-	if m := k.spectrum(mu); m != nil && from == nil {
-		if sigma := k.g * m.leastNoise(eps, num.Log(delta), 0); sigma < b.Sigma*(1-1e-6) {
-			b.Sigma, b.Theorem = sigma, TheoremRenyi
+	if t != nil {
+		if from.u == 0 {
+			from.u = b.Sigma / l
 		}
+		b.Sigma = min(b.Sigma, l*t.searchNoise(eps, 0, num.Log(delta), b.Sigma/l, from, replace, 1e-8))
 	}
-	b.S = k.g / b.Sigma
-	b.Curve = k.curve(mu, b.Sigma)
+	return k.with(b, mu)
+}
+
+// with returns b with the S and the Curve of its Sigma.
+func (k *Calibrator) with(b Noise, mu float64) Noise {
+	chi := k.chi
+	chi.C, chi.S = k.curvature(mu), k.g/b.Sigma
+	b.S = chi.S
+	b.Curve = Curve{
+		chi: chi, scalar: k.scalar(mu), simplex: k.simplex(mu), spectrum: k.spectrum(mu),
+		s: k.p.Constants.Lipschitz / b.Sigma, replace: k.p.Relation == dp.Replace,
+	}
 	return b
 }
 
-// tied returns the curve of gradient and curvature together, nil where a record has
-// more than one scalar derivative.
-func (k *Calibrator) tied(mu float64) *tied {
+// better returns b with the least σ of the bounds other than Chi, at a budget and for output noise
+// of shift o. For losses of ⟨a,θ⟩ it searches below most.
+func (k *Calibrator) better(b Noise, mu float64, budget dp.Budget, o, most float64) Noise {
+	eps, target, l, replace := budget.Epsilon, num.Log(budget.Delta), k.p.Constants.Lipschitz, k.p.Relation == dp.Replace
+	try := func(sigma, below float64, theorem string) {
+		if sigma < below {
+			b.Sigma, b.Theorem = sigma, theorem
+		}
+	}
+	if t := k.scalar(mu); t != nil {
+		theorem := TheoremEnvelope
+		u, byRenyi := t.leastNoise(eps, o, target, most/l, replace)
+		switch {
+		case byRenyi:
+			theorem = TheoremRenyi
+		case o > 0:
+			theorem = TheoremJoint
+		case replace:
+			theorem = TheoremEnvelopeReplace
+		}
+		try(l*u, b.Sigma, theorem)
+	}
+	if m := k.simplex(mu); m != nil && o == 0 {
+		x := l / math.Sqrt2
+		try(x*m.leastNoise(eps, target, b.Sigma/x, replace), b.Sigma, TheoremSimplex)
+	}
+	if m := k.spectrum(mu); m != nil {
+		try(k.g*m.leastNoise(eps, target, o), b.Sigma*(1-1e-6), TheoremRenyi)
+	}
+	return k.with(b, mu)
+}
+
+// Joint returns the noise b, or a smaller one with which the minimizer and its output noise of
+// shift o cost at most the whole budget in one step. b must be Gaussian and Sharp.
+func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) Noise {
+	target, most := num.Log(whole.Delta), b.Sigma
+	joint := func(s float64) float64 {
+		chi := k.chi
+		chi.C, chi.S = b.C, s
+		return chi.LogJoint(whole.Epsilon, o)
+	}
+	if joint(k.g/b.Sigma) <= target { // else b is the smaller one, and the search may not end
+		if sigma := k.g * SafeScale * least(joint, target, b.Sigma/k.g, 1e-12); sigma < b.Sigma {
+			b.Sigma, b.Theorem = sigma, TheoremJoint
+		}
+	}
+	return k.better(b, b.Ridge+k.p.Modulus, whole, o, most)
+}
+
+// scalar returns the bounds for losses of ⟨a,θ⟩, nil for others.
+func (k *Calibrator) scalar(mu float64) *scalar {
 	if k.fixed != 1 {
 		return nil
 	}
 	q := k.p.Constants
-	return newTied(q.Lipschitz, mu, q.Smoothness, k.p.Envelope, k.p.Monotone)
+	return newScalar(q.Lipschitz, mu, q.Smoothness, k.p.Envelope, k.p.Monotone)
 }
 
-// simplex returns the curve of the multinomial logistic loss, nil for others. Its L is √2 X.
+// simplex returns the bounds for the multinomial logistic loss, nil for others. Its L is √2 X.
 func (k *Calibrator) simplex(mu float64) *simplex {
 	if k.p.Classes == 0 || k.p.Calibration != Sharp {
 		return nil
 	}
 	return newSimplex(k.p.Classes, 2*mu/(k.p.Constants.Lipschitz*k.p.Constants.Lipschitz))
-}
-
-// curve returns the curve of the minimizer at noise σ.
-func (k *Calibrator) curve(mu, sigma float64) Curve {
-	chi := k.chi
-	chi.C, chi.S = k.curvature(mu), k.g/sigma
-	return Curve{
-		chi: chi, tied: k.tied(mu), simplex: k.simplex(mu), spectrum: k.spectrum(mu),
-		s: k.p.Constants.Lipschitz / sigma, replace: k.p.Relation == dp.Replace,
-	}
 }

@@ -9,18 +9,12 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// A claim says that one noise b is enough: the exact minimizer, with Gaussian output noise
-// of shift o at most, is within δ at ε. Searches find the noise in float64; the claim is
-// proved by intervals (package enclose), once for each plan, about the numbers that are used:
-//
-//	σ, a, Δ, S′, σ_out, ε, δ   float64 numbers, exactly those of the draws and the certificate
-//	L, β, h(p)                 rounded up by package loss, from + − × ÷ √
-//	μ, L/σ, c = ρ log1p(β/μ)   intervals
-//	κ(p) on a cell of p        rounded up by enclose.Log1pAbove
-//	ε − E(p)                   at ends of chords δ_G(E(p); √(s²p²+o²)) ≤ δ is proved; rounded
-//	                           down between them
-//
-// so that nothing rests on the error of a logarithm, an exponential or a quadrature.
+// A claim says that one noise b is enough: the exact minimizer, with Gaussian output noise of shift
+// o at most, costs at most δ at ε. Searches find the noise in float64. Then intervals (package
+// enclose) prove the claim, once for each plan, about the numbers that are used: σ, a, Δ, S′,
+// σ_out, ε, δ and the constants of the loss are float64 numbers, everything else is enclosed. So
+// nothing rests on the error of a logarithm, an exponential or a quadrature:
+// docs/theory/enclosures.md#enclosures.plan.
 type claim struct {
 	ridge       float64
 	sigma, rate float64 // of b: Gaussian, or pure with δ = 0
@@ -28,20 +22,17 @@ type claim struct {
 	o           float64
 }
 
-// A bound is a theorem that proves claims. One is enough for a plan.
-type bound func(q claim) bool
-
-// enclosed is a real number that intervals hold.
+// enclosed is a real number, as a function that encloses it at any precision.
 type enclosed func(c enclose.Arithmetic) enclose.Interval
 
-// bounds returns the theorems about k that intervals are known for.
-func (k *Calibrator) bounds() (list []bound) {
+// provers returns functions that try to prove a claim. One that succeeds is enough.
+func (k *Calibrator) provers() (list []func(claim) bool) {
 	pure := k.p.Budget.Delta == 0
 	if pure {
 		list = append(list, k.provesPure)
 	}
 	if k.fixed == 1 {
-		list = append(list, k.provesTied)
+		list = append(list, k.provesScalar)
 	}
 	if !pure && k.fixed == 1 && k.p.Envelope == nil {
 		list = append(list, k.provesRenyi)
@@ -52,28 +43,27 @@ func (k *Calibrator) bounds() (list []bound) {
 	return list
 }
 
-// Prove returns b and whether it is certainly within the budget, with output noise of
-// shift o. Where what a search found falls short by a hair, it is raised by a relative 1e-6 at
-// most.
+// Prove returns b and whether it certainly meets the budget with output noise of shift o. If the
+// noise that a search found falls just short, Prove raises it by a relative 1e-6 at most.
 func (k *Calibrator) Prove(b Noise, budget dp.Budget, o float64) (Noise, bool) {
 	const most = 1e-6
-	bounds := k.bounds()
+	provers := k.provers()
 	q := claim{ridge: b.Ridge, eps: budget.Epsilon, delta: budget.Delta, o: o}
 	for up := 0.0; up < most; up = max(1e-12, 4*up) {
 		q.sigma, q.rate = b.Sigma*(1+up), b.Rate/(1+up)
-		for _, proves := range bounds {
+		for _, proves := range provers {
 			if !proves(q) {
 				continue
 			}
 			if b.Rate = q.rate; up > 0 && b.Sigma > 0 {
-				b.Sigma, b.S = q.sigma, k.g/q.sigma
-				b.Curve = k.curve(b.Ridge+k.p.Modulus, q.sigma)
+				b.Sigma = q.sigma
+				b = k.with(b, b.Ridge+k.p.Modulus)
 			}
 			return b, true
 		}
-		if up == 0 { // only bounds that do with the most
+		if up == 0 { // drop those that fail with the most noise
 			q.sigma, q.rate = b.Sigma*(1+most), b.Rate/(1+most)
-			bounds = slices.DeleteFunc(bounds, func(proves bound) bool { return !proves(q) })
+			provers = slices.DeleteFunc(provers, func(proves func(claim) bool) bool { return !proves(q) })
 		}
 	}
 	return b, false
@@ -84,8 +74,8 @@ func (k *Calibrator) modulus(c enclose.Arithmetic, q claim) enclose.Interval {
 	return c.Add(c.Of(q.ridge), c.Of(k.p.Modulus))
 }
 
-// cost returns what curvature costs at most, ρ log1p(β/μ), or where that is less
-// (K−1) log1p(L²/(2Kμ)): log det(I + (diag π − ππ′)X²/μ) of type simplex at its peak, π = 1/K.
+// cost returns c = ρ log1p(β/μ), or if that is less (K−1) log1p(L²/(2Kμ)), the largest c(q) of type
+// simplex, at π = 1/K.
 func (k *Calibrator) cost(c enclose.Arithmetic, q claim) enclose.Interval {
 	mu := k.modulus(c, q)
 	times := func(n int, x enclose.Interval) enclose.Interval { return c.Mul(c.Of(float64(n)), c.Log1p(x)) }
@@ -96,18 +86,18 @@ func (k *Calibrator) cost(c enclose.Arithmetic, q claim) enclose.Interval {
 	return v
 }
 
-// provesPure: c + aG ≤ ε.
+// provesPure proves c + aG ≤ ε.
 func (k *Calibrator) provesPure(q claim) bool {
 	return q.delta == 0 && q.rate > 0 && enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
 		return c.Add(k.cost(c, q), c.Mul(c.Of(q.rate), c.Of(k.g))), c.Of(q.eps)
 	})
 }
 
-// mostStick is the largest q of chiStick: products of as many float64 numbers are far from the least and the largest
-// exponent of big.Float, ±2³¹, where rounding would not be outward.
+// mostStick is the largest q of chiStick: products of q float64 numbers are far from the least and
+// the largest exponent of big.Float, ±2³¹, beyond which rounding would not be outward.
 const mostStick = 1 << 20
 
-// provesChi: Chi.LogDelta ≤ log δ, or with output noise Chi.LogJoint.
+// provesChi proves Chi.LogDelta ≤ log δ, or with output noise Chi.LogJoint ≤ log δ.
 func (k *Calibrator) provesChi(q claim) bool {
 	return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
 		e1, s, o := c.Sub(c.Of(q.eps), k.cost(c, q)), c.Quo(c.Of(k.g), c.Of(q.sigma)), c.Of(q.o)
@@ -116,7 +106,7 @@ func (k *Calibrator) provesChi(q claim) bool {
 		if k.chi.Monotone && q.o == 0 && e1.Lo.Sign() >= 0 {
 			v = c.Least(v, c.GaussianDelta(e1, s))
 		}
-		if q.o == 0 && (k.chi.Q == 1 || k.chi.Paired && r0.Lo.Cmp(c.Of(PairedR0).Hi) >= 0) {
+		if q.o == 0 && (k.chi.Q == 1 || k.chi.Paired && r0.Lo.Cmp(c.Of(pairedR0).Hi) >= 0) {
 			v = c.Least(v, folded(c, e1, s))
 		}
 		switch {
@@ -129,8 +119,8 @@ func (k *Calibrator) provesChi(q claim) bool {
 	})
 }
 
-// folded returns a bound on E(1 − e^{ε − s²/2 − s|N|})₊: 2δ_G(ε, s), or where the loss is
-// never below ε
+// folded encloses a bound on E(1 − e^{ε − s²/2 − s|N|})₊: 2δ_G(ε, s), or, if the loss is never
+// below ε,
 //
 //	1 − e^ε E e^{−s²/2−s|N|} = 1 − 2e^ε Φ(−s)
 func folded(c enclose.Arithmetic, eps, s enclose.Interval) enclose.Interval {
@@ -141,9 +131,9 @@ func folded(c enclose.Arithmetic, eps, s enclose.Interval) enclose.Interval {
 	return v
 }
 
-// provesTied proves a claim by gradient and curvature together.
-func (k *Calibrator) provesTied(q claim) bool {
-	t := k.tied(math.Nextafter(q.ridge+k.p.Modulus, 0)).rigorous()
+// provesScalar proves a claim by the bounds of type scalar.
+func (k *Calibrator) provesScalar(q claim) bool {
+	t := k.scalar(math.Nextafter(q.ridge+k.p.Modulus, 0)).rigorous()
 	replace := k.p.Relation == dp.Replace
 	switch {
 	case q.delta == 0:
@@ -151,36 +141,32 @@ func (k *Calibrator) provesTied(q claim) bool {
 	case !replace:
 		eps := func(c enclose.Arithmetic) enclose.Interval { return c.Of(q.eps) }
 		return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
-			return t.adding(c, eps, q.o, q), c.Of(q.delta)
+			return t.adding(c, c.Of(q.eps), q.o, q), c.Of(q.delta)
 		}) && t.provesRemoval(eps, q.eps, q.o, q.delta, q)
 	}
 	_, g := t.logReplace(q.eps, t.l/q.sigma, q.o, nil)
 	return t.provesLeg(g, q)
 }
 
-// provesLeg proves that the two steps of a leg are enough.
-func (k *tied) provesLeg(g leg, q claim) bool {
-	if !(g.e1 >= 0 && g.e1 <= q.eps) {
+// provesLeg proves that the two steps of a leg cost at most δ.
+func (k *scalar) provesLeg(g leg, q claim) bool {
+	if !g.within(q.eps) {
 		return false
 	}
-	e1 := func(c enclose.Arithmetic) enclose.Interval { return c.Of(g.e1) }
-	rest := func(c enclose.Arithmetic) enclose.Interval { return c.Sub(c.Of(q.eps), c.Of(g.e1)) }
-	half := q.o / 2
-	// What adding leaves of δ for removing.
-	if g.removeFirst {
-		left := enclose.Below(func(c enclose.Arithmetic) enclose.Interval {
-			return c.Sub(c.Of(q.delta), c.Mul(c.Exp(e1(c)), k.adding(c, rest, half, q)))
-		})
-		return k.provesRemoval(e1, g.e1, half, left, q)
-	}
-	left := enclose.Below(func(c enclose.Arithmetic) enclose.Interval {
-		return c.Quo(c.Sub(c.Of(q.delta), k.adding(c, e1, half, q)), c.Exp(e1(c)))
+	near, _, _, _ := g.parts(q.eps)
+	left := enclose.Below(func(c enclose.Arithmetic) enclose.Interval { // the share of δ for removing
+		_, ea := g.epsilons(c, q.eps)
+		remove, add := g.factors(c)
+		return c.Quo(c.Sub(c.Of(q.delta), c.Mul(add, k.adding(c, ea, q.o/2, q))), remove)
 	})
-	return k.provesRemoval(rest, q.eps-g.e1, half, left, q)
+	return k.provesRemoval(func(c enclose.Arithmetic) enclose.Interval {
+		er, _ := g.epsilons(c, q.eps)
+		return er
+	}, near, q.o/2, left, q)
 }
 
-// rigorous returns k with a κ that is certainly no less than the real one; mu is.
-func (k *tied) rigorous() *tied {
+// rigorous returns k with a κ that is certainly an upper bound, if mu is a lower bound.
+func (k *scalar) rigorous() *scalar {
 	r := *k
 	r.exact = true
 	r.c = enclose.Log1pAbove(math.Nextafter(k.beta/k.mu, math.Inf(1)))
@@ -188,8 +174,8 @@ func (k *tied) rigorous() *tied {
 }
 
 // adding encloses the bound of logAdd at ε ≥ 0.
-func (k *tied) adding(c enclose.Arithmetic, eps enclosed, o float64, q claim) enclose.Interval {
-	e, s := eps(c), c.Quo(c.Of(k.l), c.Of(q.sigma))
+func (k *scalar) adding(c enclose.Arithmetic, e enclose.Interval, o float64, q claim) enclose.Interval {
+	s := c.Quo(c.Of(k.l), c.Of(q.sigma))
 	switch whole := c.Hypot(s, c.Of(o)); {
 	case k.monotone:
 		return c.Add(c.GaussianDelta(e, whole), c.Mul(c.NormalTail(c.Quo(s, c.Of(2))), c.GaussianDelta(e, c.Of(o))))
@@ -200,16 +186,16 @@ func (k *tied) adding(c enclose.Arithmetic, eps enclosed, o float64, q claim) en
 	}
 }
 
-// provesRemoval is removes with a proof of every value of ε − E: a float64 next to the one that
-// Newton's method finds, at which an interval shows that δ_G is at most δ.
-func (k *tied) provesRemoval(eps enclosed, near, o, delta float64, q claim) bool {
+// provesRemoval is removes with a proof of every value f of ε − E: Newton's method finds f, and an
+// interval shows that δ_G(ε − f; ·) is at most δ. near is a float64 near ε.
+func (k *scalar) provesRemoval(eps enclosed, near, o, delta float64, q claim) bool {
 	if !(delta > 0) {
 		return false
 	}
 	target := num.Log(delta) - 1e-10 // a tenth of the margin of removes
 	guess, failed := near, false
 	return k.below(func(p float64) float64 {
-		guess = epsilonWithin(math.Hypot(k.l/q.sigma*p, o), target, guess, 4e-12)
+		guess = epsilonAt(math.Hypot(k.l/q.sigma*p, o), target, guess, 4e-12)
 		f := near - guess - 0x1p-51*math.Abs(near) // rounded down, as guess may be tiny
 		failed = failed || !enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
 			s := c.Quo(c.Mul(c.Of(k.l), c.Of(p)), c.Of(q.sigma))
@@ -222,8 +208,9 @@ func (k *tied) provesRemoval(eps enclosed, near, o, delta float64, q claim) bool
 	}, patient)
 }
 
-// provesRate: κ(p) ≤ ε − aL(base + p), base = 1 for replacing, with a line that is rounded down.
-func (k *tied) provesRate(q claim, replace bool) bool {
+// provesRate proves κ(p) ≤ ε − aL(base + p), base = 1 for replacing, with the right side rounded
+// down.
+func (k *scalar) provesRate(q claim, replace bool) bool {
 	if !(q.rate > 0) { // no noise at all
 		return false
 	}

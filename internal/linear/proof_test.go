@@ -26,9 +26,7 @@ func provableBy(t *testing.T, l loss.Loss, rel dp.Relation, b dp.Budget, d int) 
 	if e, ok := l.(loss.Envelope); ok {
 		p.Envelope = func(lo, hi float64) float64 { return e.Envelope(bounds, lo, hi) }
 	}
-	if m, ok := l.(loss.Monotone); ok {
-		p.Monotone = m.Monotone()
-	}
+	p.Monotone = l.Constants(loss.Bounds{Row: 1, Label: 1}, 1).Monotone
 	k, err := New(p)
 	require.NoError(t, err)
 	return k
@@ -115,11 +113,11 @@ func TestRigorousKappa(t *testing.T) {
 		k := provableBy(t, l, dp.AddRemove, dp.Budget{Epsilon: 1, Delta: 1e-6}, 3)
 		for range 300 {
 			mu := math.Exp(12*rnd.Float64() - 6)
-			r, p := k.tied(mu).rigorous(), (1+math.Floor(1022*rnd.Float64()))/1024 // exact products
+			r, p := k.scalar(mu).rigorous(), (1+math.Floor(1022*rnd.Float64()))/1024 // exact products
 			real := testkit.Log(testkit.Add(one, testkit.Quo(testkit.New(1.7*1.7*h(p)*(1-1e-14)), testkit.New(mu))))
 			require.GreaterOrEqual(t, testkit.New(r.kappa(p, p)).Cmp(real), 0, "%s at %v", name, p)
 			require.GreaterOrEqual(t, r.kappa(max(p-0.1, 0), min(p+0.1, 1)), r.kappa(p, p))
-			require.LessOrEqual(t, r.kappa(p, p), k.tied(mu).kappa(p, p)*(1+1e-13))
+			require.LessOrEqual(t, r.kappa(p, p), k.scalar(mu).kappa(p, p)*(1+1e-13))
 		}
 	}
 }
@@ -130,7 +128,8 @@ func TestProveSequence(t *testing.T) {
 		for _, monotone := range []bool{true, false} {
 			b := dp.Budget{Epsilon: 1.3, Delta: 1e-7}
 			at := func(mu float64) Sequence {
-				return Sequence{Relation: rel, Monotone: monotone, C: []float64{0.1, 0.03}, S: []float64{0.3 * mu, 0.9 * mu}, T: 0.2 * mu}
+				return Sequence{Relation: rel, Monotone: monotone, C: []float64{0.1, 0.03}, S: []float64{0.3 * mu, 0.9 * mu},
+					T: 0.2 * mu}
 			}
 			mu, err := dp.Calibrate(func(mu float64) dp.Curve {
 				remove, add := at(mu).Profile()
@@ -152,7 +151,7 @@ func TestIntervalsDecide(t *testing.T) {
 	noise, err := k.At(1.1 * k.LeastRidge(0.5))
 	require.NoError(t, err)
 	q := claim{ridge: noise.Ridge, sigma: noise.Sigma, eps: b.Epsilon, delta: b.Delta}
-	r := k.tied(math.Nextafter(noise.Ridge, 0)).rigorous()
+	r := k.scalar(math.Nextafter(noise.Ridge, 0)).rigorous()
 	at := func(eps float64) enclosed {
 		return func(c enclose.Arithmetic) enclose.Interval { return c.Of(eps) }
 	}
@@ -162,17 +161,19 @@ func TestIntervalsDecide(t *testing.T) {
 	require.False(t, r.provesRemoval(at(math.NaN()), 1, 0, b.Delta, q))
 }
 
-// The enclosure of what adding costs holds the bound in float64, also where output noise is no trifle.
+// The enclosure of what adding costs holds the bound in float64, also where output noise is no
+// trifle.
 func TestProveAdding(t *testing.T) {
 	c := enclose.New(128, nil)
 	for name, l := range provable {
-		k := provableBy(t, l, dp.AddRemove, dp.Budget{Epsilon: 1, Delta: 1e-5}, 3).tied(1)
+		k := provableBy(t, l, dp.AddRemove, dp.Budget{Epsilon: 1, Delta: 1e-5}, 3).scalar(1)
 		for _, s := range []float64{0.1, 0.7, 3} {
 			for _, o := range []float64{0, 0.05, 1} {
 				for _, eps := range []float64{0, 0.02, 0.5, 2} {
-					v := k.adding(c, func(c enclose.Arithmetic) enclose.Interval { return c.Of(eps) }, o, claim{sigma: k.l / s})
+					v := k.adding(c, c.Of(eps), o, claim{sigma: k.l / s})
 					got, _ := v.Hi.Float64()
-					require.InEpsilon(t, math.Exp(k.logAdd(eps, s, o)), min(got, 1), 1e-9, "%s, s = %v, o = %v, ε = %v", name, s, o, eps)
+					require.InEpsilon(t, math.Exp(k.logAdd(eps, s, o)), min(got, 1), 1e-9, "%s, s = %v, o = %v, ε = %v", name, s, o,
+						eps)
 				}
 			}
 		}
@@ -187,7 +188,7 @@ func TestProveLeg(t *testing.T) {
 		k := provableBy(t, l, dp.Replace, b, 3)
 		noise, err := k.At(4 * k.LeastRidge(1))
 		require.NoError(t, err)
-		near := k.tied(noise.Ridge)
+		near := k.scalar(noise.Ridge)
 		s := near.l / noise.Sigma
 		for _, g := range []leg{{false, 0.4}, {true, 1.2}, {true, 0.7}, {false, 0.9}} {
 			for _, o := range []float64{0, 0.05} {

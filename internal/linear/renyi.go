@@ -8,25 +8,31 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// renyi returns log of a bound on δ(ε) of removing a record, at any real ε, for a loss
-// without an envelope; 0 for the others. With S² = s²+o² and c = log1p(β/μ) the Rényi
-// divergence of order α = κ+1 is at most αS²/2 + ψ₊/κ, where curvature counts in second
-// order, so that at every κ > 0
+// fromRenyi returns log of the bound on δ(ε) from a Rényi divergence αS²/2 + cost/κ of order α =
+// κ+1,
 //
-//	log δ ≤ κ(αS²/2 − ε) + ψ₊ + κ log(κ/α) − log α
+//	κ(αS²/2 − ε) + cost + κ log(κ/α) − log α
 //
-// Proof: docs/theory/renyi.md#lop.renyi/1.
-func (k *tied) renyi(eps, s, o float64) float64 {
+// raised by more than the rounding of two dozen operations. The cost, a difference of terms of size
+// κ·slack, is raised by a factor.
+func fromRenyi(eps, square, kappa, cost, factor, slack float64) float64 {
+	moment, odds, last := kappa*(kappa+1)*square/2, kappa*math.Log1p(1/kappa), math.Log1p(kappa)
+	size := moment + kappa*(math.Abs(eps)+slack) + cost + odds + last
+	return moment - kappa*eps + cost*factor - odds - last + 0x1p-48*size
+}
+
+// renyi returns log of a bound on δ(ε) of removing a record, at any real ε, for a loss without an
+// envelope; 0 for the others. The Rényi divergence of order α = κ+1 is at most αS²/2 + ψ₊/κ with
+// S² = s²+o² and c = log1p(β/μ), which counts curvature in second order:
+// docs/theory/renyi.md#lop.renyi/1.
+func (k *scalar) renyi(eps, s, o float64) float64 {
 	if k.envelope != nil {
 		return 0
 	}
 	square := s*s + o*o
 	kappa := order(eps, square, k.c)
-	moment, curvature := kappa*(kappa+1)*square/2, psiPlus(k.c, kappa)
-	odds, last := kappa*math.Log1p(1/kappa), math.Log1p(kappa)
-	size := moment + kappa*(math.Abs(eps)+k.c) + curvature + odds + last
-	log := moment - kappa*eps + curvature - odds - last + 0x1p-48*size // more than the rounding of two dozen operations
-	if !(log < 0) {                                                    // also NaN, where no order is of use
+	log := fromRenyi(eps, square, kappa, psiPlus(k.c, kappa), 1, k.c)
+	if !(log < 0) { // also NaN: no order is of use
 		return 0
 	}
 	return log
@@ -36,9 +42,9 @@ func (k *tied) renyi(eps, s, o float64) float64 {
 //
 //	(2κ+1)S²/2 − ε + c − t/(1+κt) + log(κ/α),   t = 1 − e^{−c}
 //
-// increases and is concave in κ, so that Newton's method goes up to the root from
-// any point to the left of it. There it is below 1.5 S² − ε + c + log κ up to κ = 1, and
-// below (2κ+1)S²/2 − ε + c.
+// increases and is concave in κ, so that Newton's method increases to the root from any point
+// below. Such a point follows from two bounds on the derivative: 1.5 S² − ε + c + log κ for κ ≤ 1,
+// and (2κ+1)S²/2 − ε + c.
 func order(eps, square, c float64) float64 {
 	t := -math.Expm1(-c)
 	kappa := max(math.Exp(min(0, eps-c-1.5*square))/2, min((eps-c)/square-0.5, 1e15))
@@ -67,8 +73,7 @@ func psiPlus(c, kappa float64) float64 {
 	return kappa*gap + logGap(kappa*t)
 }
 
-// psiMinus returns ψ₋ = −κ log(1+x) − log(1−κx) in the same way, +Inf from where κx is
-// next to 1.
+// psiMinus returns ψ₋ = −κ log(1+x) − log(1−κx) in the same way; +Inf if κx is almost 1 or more.
 func psiMinus(c, kappa float64) float64 {
 	x := math.Expm1(c)
 	if !(kappa*x <= 1-0x1p-20) {
@@ -93,39 +98,35 @@ func logGap(y float64) float64 {
 	return r * (y - 2*r*r*sum)
 }
 
-// renyiReplace returns log δ(ε) of replacing a record in two steps, with renyi for the one
-// that removes, and the best leg found; ε ≥ 0. Every leg is valid. It looks near a leg only,
-// unless that is nil.
-func (k *tied) renyiReplace(eps, s, o float64, near *leg) (log float64, best leg) {
-	legs, lo, hi, steps := []leg{{removeFirst: false}, {removeFirst: true}}, 0.0, eps, 8
+// renyiReplace returns log δ(ε) of replacing a record in two steps, of which renyi is the one that
+// removes, and the best leg found; ε ≥ 0. Every leg is valid. If near is not nil, the search is for
+// e₁ near that leg only.
+func (k *scalar) renyiReplace(eps, s, o float64, near *leg) (log float64, best leg) {
+	legs, lo, hi, steps := bothLegs, 0.0, eps, 8
 	if near != nil {
 		legs, lo, hi, steps = []leg{*near}, max(0, near.e1-eps/16), min(eps, near.e1+eps/16), 0
 	}
 	// No term changes by more than a factor of e over 1/κ.
 	tol := min(1e-6*eps, 1e-5/order(eps, s*s+o*o/4, k.c))
-	for _, g := range legs {
-		e1, v := num.Minimize(func(e1 float64) float64 {
-			er, ea, lr, la := leg{g.removeFirst, e1}.parts(eps)
-			return num.LogSumExp(lr+k.renyi(er, s, o/2), la+k.logAdd(ea, s, o/2))
-		}, lo, hi, steps, tol)
-		if v < log {
-			log, best = v, leg{g.removeFirst, e1}
-		}
+	best, log = bestLeg(legs, eps, lo, hi, steps, tol, func(eps float64) float64 { return k.renyi(eps, s, o/2) },
+		func(eps float64) float64 { return k.logAdd(eps, s, o/2) })
+	if !(log < 0) {
+		return 0, leg{}
 	}
 	return log, best
 }
 
 // mayGain reports whether renyi is less than e times the other bound on removal at the best
-// leg of that: else no leg of renyi is better.
-func (k *tied) mayGain(g leg, eps, s, o float64) bool {
+// leg of the other. If not, no leg is better with renyi.
+func (k *scalar) mayGain(g leg, eps, s, o float64) bool {
 	er, _, _, _ := g.parts(eps)
 	return k.envelope == nil && k.renyi(er, s, o/2) < k.at(er, s, o/2, 1, k.c)+1
 }
 
-// renyiNoise returns u = σ/L at which a record is within (ε, e^{target}) with output noise
-// o, by renyi for removing it; +Inf unless that is below most by more than a millionth: a
+// renyiNoise returns u = σ/L at which a record costs at most (ε, e^{target}) with output noise of
+// shift o, by renyi for removing it. It is +Inf unless u is below most by more than a millionth: a
 // smaller gain is not worth another theorem.
-func (k *tied) renyiNoise(eps, o, target, most float64, replace bool) float64 {
+func (k *scalar) renyiNoise(eps, o, target, most float64, replace bool) float64 {
 	if k.envelope != nil || !(most > 0 && most < math.MaxFloat64) {
 		return math.Inf(1)
 	}
@@ -144,26 +145,25 @@ func (k *tied) renyiNoise(eps, o, target, most float64, replace bool) float64 {
 	return least(log, target-1e-9, most, 1e-10) * SafeScale
 }
 
-// rdpRenyi returns the Rényi divergence of order α ≥ 1 of removing, adding and replacing
-// a record,
+// rdpRenyi returns the Rényi divergence of order α ≥ 1 of removing, adding and replacing a record,
 //
 //	sup_p [αs²p²/2 + ψ₊/κ],   sup_p [αs²p²/2 + ψ₋/κ],   2αs² + (ψ₊+ψ₋)/κ
 //
-// ψ at the largest curvature for p, in the last at that for all p. Next to α = 1 the values of a
-// larger order are taken.
-func (k *tied) rdpRenyi(alpha, s float64) (remove, add, replace float64) {
+// with ψ at the largest curvature for p, and in the last at the largest for any p. Near α = 1 the
+// values of a larger order are taken.
+func (k *scalar) rdpRenyi(alpha, s float64) (remove, add, replace float64) {
 	kappa := max(alpha-1, 1e-9)
 	plus := func(c float64) float64 { return psiPlus(c, kappa) / kappa }
 	minus := func(c float64) float64 { return psiMinus(c, kappa) / kappa }
-	remove, add = k.second(plus).rdpTied(kappa+1, s), math.Inf(1)
+	remove, add = k.second(plus).rdpRemoving(kappa+1, s), math.Inf(1)
 	if !math.IsInf(minus(k.c), 1) {
-		add = k.second(minus).rdpTied(kappa+1, s)
+		add = k.second(minus).rdpRemoving(kappa+1, s)
 	}
 	return remove, add, 2*(kappa+1)*s*s + plus(k.c) + minus(k.c)
 }
 
 // second returns k with psi(κ) in the place of κ, for an increasing psi.
-func (k *tied) second(psi func(c float64) float64) *tied {
+func (k *scalar) second(psi func(c float64) float64) *scalar {
 	h := *k
 	h.c, h.exact = psi(k.c)*SafeC, false
 	h.kappas = make([]float64, len(k.grid))
@@ -177,41 +177,167 @@ func (k *tied) second(psi func(c float64) float64) *tied {
 	return &h
 }
 
-// provesRenyi proves a claim by renyi, for removing or in a leg.
+// A spectrum bounds the eigenvalues of the Hessian of one record, of any rank: each is at most λμ,
+// and their sum at most kλμ. The Rényi divergence of the minimizer of order α = κ+1 < 1 + 1/λ is at
+// most
+//
+//	αs²/2 + Ψ₋/κ                     s = L/σ, adding and removing
+//	αs²/2 + (Ψ₊+Ψ₋)/κ                s = 2L/σ, replacing
+//	Ψ = ⌊k⌋ψ(λ) + ψ((k−⌊k⌋)λ)        Ψ₋ in the place of Ψ₊ where αλ² > 1
+//
+// whatever the dimension of the gradients: docs/theory/renyi.md#lop.renyi/1.
+type spectrum struct {
+	lambda  float64 // β/μ, rounded up
+	k       float64 // k ≥ 1, rounded up
+	replace bool
+}
+
+// spectrum returns the spectrum of a record at a modulus; nil for losses of ⟨a,θ⟩, for which there
+// are better bounds. The trace is at most β times the rank, and for the multinomial logistic loss
+// (1−1/K)X² = 2(1−1/K)β.
+func (k *Calibrator) spectrum(mu float64) *spectrum {
+	if k.fixed == 1 || k.p.Calibration != Sharp || k.p.Budget.Delta == 0 {
+		return nil
+	}
+	count := k.rank
+	if n := float64(k.p.Classes); n > 0 {
+		count = min(count, 2*(1-1/n)*SafeC)
+	}
+	return &spectrum{k.p.Constants.Smoothness / mu * SafeC, count, k.p.Relation == dp.Replace}
+}
+
+// cost returns the sum of Ψ, the cost of curvature; +Inf where α is too large.
+func (m *spectrum) cost(kappa float64) float64 {
+	whole := math.Floor(m.k)
+	sum := func(psi func(c, kappa float64) float64) float64 {
+		return whole*psi(math.Log1p(m.lambda), kappa) + psi(math.Log1p((m.k-whole)*m.lambda), kappa)
+	}
+	minus := sum(psiMinus)
+	switch {
+	case !m.replace:
+		return minus
+	case (kappa+1)*m.lambda*m.lambda > 1:
+		return 2 * minus
+	}
+	return minus + sum(psiPlus)
+}
+
+// order returns the κ at which f is least among those that λ admits; 0 if there are none.
+func (m *spectrum) order(f func(kappa float64) float64) float64 {
+	hi := min(math.Log((1-0x1p-20)/m.lambda), math.Log(1e6))
+	if !(hi > -3) {
+		return 0
+	}
+	x, _ := num.Minimize(func(x float64) float64 { return f(math.Exp(x)) }, -3, hi-1e-9, 24, 1e-5)
+	return math.Exp(x)
+}
+
+// at returns log δ(ε) at one κ. Its ψ₋ is right to 3e-13.
+func (m *spectrum) at(eps, s, o, kappa float64) float64 {
+	return fromRenyi(eps, s*s+o*o, kappa, m.cost(kappa), 1+1e-9, 0)
+}
+
+// logDelta returns log of the least bound on δ(ε) that it finds, at every real ε.
+func (m *spectrum) logDelta(eps, s, o float64) float64 {
+	kappa := m.order(func(kappa float64) float64 { return m.at(eps, s, o, kappa) })
+	if v := m.at(eps, s, o, kappa); kappa > 0 && v < 0 {
+		return v
+	}
+	return 0
+}
+
+// leastNoise returns u = σ/G for (ε, e^{target}) with output noise of shift o, G = L or 2L: at each
+// κ
+//
+//	s² = 2(κε + target + log α − κ log(κ/α) − Ψ)/(κα) − o²
+//
+// and +Inf where none is enough.
+func (m *spectrum) leastNoise(eps, target, o float64) float64 {
+	square := func(kappa float64) float64 {
+		return -2*m.at(eps, 0, o, kappa)/(kappa*(kappa+1)) + 2*target/(kappa*(kappa+1))
+	}
+	kappa := m.order(func(kappa float64) float64 { return -square(kappa) })
+	if v := square(kappa); kappa > 0 && v > 0 {
+		return 1 / math.Sqrt(v) * SafeScale
+	}
+	return math.Inf(1)
+}
+
+// rdp returns the Rényi divergence of order α.
+func (m *spectrum) rdp(alpha, s float64) float64 {
+	kappa := max(alpha-1, 1e-9)
+	return (kappa+1)*s*s/2 + m.cost(kappa)/kappa
+}
+
+// encloseRenyi is fromRenyi in intervals, for a sensitivity l: S² = (l/σ)² + o².
+func encloseRenyi(c enclose.Arithmetic, eps enclose.Interval, l, o, order float64, cost enclose.Interval,
+	q claim) enclose.Interval {
+	kappa, alpha := c.Of(order), c.Add(c.Of(1), c.Of(order))
+	square := c.Add(c.Square(c.Quo(c.Of(l), c.Of(q.sigma))), c.Square(c.Of(o)))
+	moment := c.Mul(kappa, c.Sub(c.Quo(c.Mul(alpha, square), c.Of(2)), eps))
+	odds := c.Sub(c.Mul(kappa, c.Log(c.Quo(kappa, alpha))), c.Log(alpha))
+	return c.Exp(c.Add(c.Add(moment, odds), cost))
+}
+
+// enclosedPsiPlus and enclosedPsiMinus are ψ₊ and ψ₋ in intervals, as functions of x.
+func enclosedPsiPlus(c enclose.Arithmetic, x enclose.Interval, order float64) enclose.Interval {
+	alpha := c.Add(c.Of(1), c.Of(order))
+	return c.Sub(c.Mul(alpha, c.Log1p(x)), c.Log1p(c.Mul(alpha, x)))
+}
+
+func enclosedPsiMinus(c enclose.Arithmetic, x enclose.Interval, order float64) enclose.Interval {
+	kappa := c.Of(order)
+	return c.Sub(c.Of(0), c.Add(c.Mul(kappa, c.Log1p(x)), c.Log(c.Sub(c.Of(1), c.Mul(kappa, x)))))
+}
+
+// provesRenyi proves a claim by renyi, for removing a record or in a leg. Every κ > 0 is valid.
 func (k *Calibrator) provesRenyi(q claim) bool {
-	t := k.tied(q.ridge + k.p.Modulus)
+	t := k.scalar(q.ridge + k.p.Modulus)
 	s := t.l / q.sigma
+	removing := func(c enclose.Arithmetic, eps enclose.Interval, order, o float64) enclose.Interval {
+		x := c.Quo(c.Of(k.p.Constants.Smoothness), k.modulus(c, q))
+		return encloseRenyi(c, eps, t.l, o, order, enclosedPsiPlus(c, x, order), q)
+	}
 	if k.p.Relation != dp.Replace {
+		kappa := order(q.eps, s*s+q.o*q.o, t.c)
 		return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
-			return c.Most(k.removing(c, t, c.Of(q.eps), order(q.eps, s*s+q.o*q.o, t.c), q.o, q),
-				t.adding(c, func(c enclose.Arithmetic) enclose.Interval { return c.Of(q.eps) }, q.o, q)), c.Of(q.delta)
+			return c.Most(removing(c, c.Of(q.eps), kappa, q.o), t.adding(c, c.Of(q.eps), q.o, q)), c.Of(q.delta)
 		})
 	}
 	_, g := t.renyiReplace(q.eps, s, q.o, nil)
-	if !(g.e1 >= 0 && g.e1 <= q.eps) {
+	if !g.within(q.eps) {
 		return false
 	}
 	er, _, _, _ := g.parts(q.eps)
-	kappa := order(er, s*s+q.o*q.o/4, t.c)
+	kappa, half := order(er, s*s+q.o*q.o/4, t.c), q.o/2
 	return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
-		e1, rest, half := c.Of(g.e1), c.Sub(c.Of(q.eps), c.Of(g.e1)), q.o/2
-		add := func(eps enclose.Interval) enclose.Interval {
-			return t.adding(c, func(enclose.Arithmetic) enclose.Interval { return eps }, half, q)
-		}
-		if g.removeFirst {
-			return c.Add(k.removing(c, t, e1, kappa, half, q), c.Mul(c.Exp(e1), add(rest))), c.Of(q.delta)
-		}
-		return c.Add(add(e1), c.Mul(c.Exp(e1), k.removing(c, t, rest, kappa, half, q))), c.Of(q.delta)
+		er, ea := g.epsilons(c, q.eps)
+		remove, add := g.factors(c)
+		return c.Add(c.Mul(remove, removing(c, er, kappa, half)), c.Mul(add, t.adding(c, ea, half, q))), c.Of(q.delta)
 	})
 }
 
-// removing encloses the bound of renyi for one κ > 0: all are valid.
-func (k *Calibrator) removing(c enclose.Arithmetic, t *tied, eps enclose.Interval, order, o float64, q claim) enclose.Interval {
-	one, kappa, x := c.Of(1), c.Of(order), c.Quo(c.Of(k.p.Constants.Smoothness), k.modulus(c, q))
-	alpha := c.Add(one, kappa)
-	square := c.Add(c.Square(c.Quo(c.Of(t.l), c.Of(q.sigma))), c.Square(c.Of(o)))
-	moment := c.Mul(kappa, c.Sub(c.Quo(c.Mul(alpha, square), c.Of(2)), eps))
-	plus := c.Sub(c.Mul(alpha, c.Log1p(x)), c.Log1p(c.Mul(alpha, x)))
-	odds := c.Sub(c.Mul(kappa, c.Log(c.Quo(kappa, alpha))), c.Log(alpha))
-	return c.Exp(c.Add(moment, c.Add(plus, odds)))
+// provesSpectrum proves a claim by one κ.
+func (k *Calibrator) provesSpectrum(q claim) bool {
+	m := k.spectrum(q.ridge + k.p.Modulus)
+	if m == nil {
+		return false
+	}
+	order := m.order(func(kappa float64) float64 { return m.at(q.eps, k.g/q.sigma, q.o, kappa) })
+	return order > 0 && enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+		lambda, whole, cost := c.Quo(c.Of(k.p.Constants.Smoothness), k.modulus(c, q)), math.Floor(m.k), c.Of(0)
+		convex := c.Mul(c.Add(c.Of(1), c.Of(order)), c.Square(lambda)).Hi.Cmp(c.Of(1).Lo) <= 0
+		for _, part := range []struct{ times, share float64 }{{whole, 1}, {1, m.k - whole}} {
+			x := c.Mul(lambda, c.Of(part.share))
+			psi := enclosedPsiMinus(c, x, order)
+			switch {
+			case m.replace && convex:
+				psi = c.Add(psi, enclosedPsiPlus(c, x, order))
+			case m.replace:
+				psi = c.Add(psi, psi)
+			}
+			cost = c.Add(cost, c.Mul(c.Of(part.times), psi))
+		}
+		return encloseRenyi(c, c.Of(q.eps), k.g, q.o, order, cost, q), c.Of(q.delta)
+	})
 }

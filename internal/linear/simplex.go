@@ -7,26 +7,26 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// simplex bounds what the exact minimizer tells for the multinomial logistic loss of K classes. With
-// s = X/σ, X the bound on ‖a‖, q = 1 − π_y and M = max_{j≠y} (N_j − N_y) over K independent normal
-// numbers,
+// simplex bounds the privacy loss of the exact minimizer for the multinomial logistic loss of K
+// classes. With s = X/σ, X the bound on ‖a‖, q = 1 − π_y and M = max_{j≠y} (N_j − N_y) over K
+// independent normal numbers,
 //
 //	removing   loss ≤ max_q [c(q) + sqM + s²q²]
 //	adding     loss ≤ max(0, sM + s²)
 //	c(q)       log det(I + (diag π − ππ′)X²/μ) at π_j = q/(K−1), j ≠ y
 //
-// Proof, and why the suprema stand inside the expectation: docs/theory/linear.md#lop.simplex/1.
+// Proof: docs/theory/linear.md#lop.simplex/1.
 type simplex struct {
 	k    int     // K ≥ 2
 	d    float64 // μ/X²
 	peak float64 // the q where c is largest
-	hull *tied   // certifies with κ = c
+	hull *scalar // certifies with κ = c
 }
 
 func newSimplex(classes int, d float64) *simplex {
 	m := &simplex{k: classes, d: d, peak: float64(classes-1) / float64(classes)}
 	top := m.curvature(m.peak)
-	m.hull = &tied{l: 1, mu: 1, c: top, envelope: func(lo, hi float64) float64 {
+	m.hull = &scalar{l: 1, mu: 1, c: top, envelope: func(lo, hi float64) float64 {
 		return math.Expm1(m.curvature(min(max(m.peak, lo), hi))) * SafeC
 	}}
 	return m
@@ -61,11 +61,11 @@ func (m *simplex) tail(x float64) float64 {
 	return min(1, sum*(hi-lo)/(2*panels)/math.Sqrt(2*math.Pi))
 }
 
-// reach returns the least M for which the bound on removing is above l > 0,
+// reach returns the least M for which the loss of removing may exceed l > 0,
 //
 //	min_q (l − c(q) − s²q²)/(sq)
 //
-// as a search finds it, or certified, rounded down.
+// as a search finds it, or rounded down and certified.
 func (m *simplex) reach(l, s float64, certified bool) float64 {
 	f := func(q float64) float64 { return (l - m.curvature(q) - s*s*q*q) / (s * q) }
 	_, x := num.Minimize(f, 1./32, 1, 31, 1e-6)
@@ -81,9 +81,9 @@ func (m *simplex) reach(l, s float64, certified bool) float64 {
 	return math.Inf(-1)
 }
 
-// delta returns E (1 − e^{ε−loss})₊ = ∫_ε^∞ e^{ε−l} P(M > x(l)) dl for ε ≥ 0, where the
-// loss is above l from M = x(l) on. x is concave, because the loss is a convex function of M:
-// chords lie below it, and what they give lies above.
+// delta returns E (1 − e^{ε−loss})₊ = ∫_ε^∞ e^{ε−l} P(M > x(l)) dl for ε ≥ 0, where the loss
+// exceeds l for M > x(l). As the loss is a convex function of M, x is concave: its chords are below
+// it, and the integral over chords is an upper bound.
 func (m *simplex) delta(eps, s float64, x func(l float64) float64) float64 {
 	const segments = 18
 	nodes, weights := num.GaussLegendre(5)
@@ -94,7 +94,7 @@ func (m *simplex) delta(eps, s float64, x func(l float64) float64) float64 {
 		l := eps + width*float64(i*i)/(segments*segments)
 		to := x(l)
 		rise := to - from
-		if math.IsInf(from, -1) { // nothing is proved before l: the tail is 1
+		if math.IsInf(from, -1) { // no bound on x is proved: the tail is 1
 			rise = 0
 		}
 		for j := range nodes {
@@ -106,10 +106,10 @@ func (m *simplex) delta(eps, s float64, x func(l float64) float64) float64 {
 	return total + math.Exp(eps-at)*m.tail(from)
 }
 
-// logRemove returns log δ of removing a record; below ε = 0 it is that of a loss ≥ 0.
+// logRemove returns log δ of removing a record. For ε < 0 it uses that the loss is ≥ 0.
 func (m *simplex) logRemove(eps, s float64, certified bool) float64 {
 	if eps < 0 {
-		return num.LogSumExp(num.Log1mExp(eps), eps+m.logRemove(0, s, certified))
+		return reflected(eps, m.logRemove(0, s, certified))
 	}
 	return min(0, num.Log(m.delta(max(eps, 1e-300), s, func(l float64) float64 { return m.reach(l, s, certified) })))
 }
@@ -117,30 +117,30 @@ func (m *simplex) logRemove(eps, s float64, certified bool) float64 {
 // logAdd returns log δ of adding a record.
 func (m *simplex) logAdd(eps, s float64) float64 {
 	if eps < 0 {
-		return num.LogSumExp(num.Log1mExp(eps), eps+m.logAdd(0, s))
+		return reflected(eps, m.logAdd(0, s))
 	}
 	return min(0, num.Log(m.delta(eps, s, func(l float64) float64 { return (l - s*s) / s })))
 }
 
-// logDelta returns log δ at ε ≥ 0 of adding and removing, or of replacing a record by
-// the legs of g.
+// logDelta returns log δ at ε ≥ 0 of adding and removing, or of replacing a record by the leg g.
 func (m *simplex) logDelta(eps, s float64, replace, certified bool, g leg) float64 {
 	if !replace {
 		return max(m.logRemove(eps, s, certified), m.logAdd(eps, s))
 	}
-	er, ea, lr, la := g.parts(eps)
-	return min(0, num.LogSumExp(lr+m.logRemove(er, s, certified), la+m.logAdd(ea, s)))
+	return min(0, g.log(eps, func(eps float64) float64 { return m.logRemove(eps, s, certified) },
+		func(eps float64) float64 { return m.logAdd(eps, s) }))
 }
 
-// bestLeg returns the leg with the least logDelta, to 0.02 ε in e₁, where it is flat.
+// bestLeg returns the leg with the least logDelta, which is flat in e₁, to 0.02 ε.
 func (m *simplex) bestLeg(eps, s float64) leg {
-	e1, _ := num.Minimize(func(e1 float64) float64 { return m.logDelta(eps, s, true, false, leg{false, e1}) }, 0, eps, 0, 0.02*eps)
+	e1, _ := num.Minimize(func(e1 float64) float64 { return m.logDelta(eps, s, true, false, leg{false, e1}) }, 0, eps, 0,
+		0.02*eps)
 	return leg{false, e1}
 }
 
-// leastNoise returns u = σ/X for (ε, δ), target = log δ, certified; +Inf where none is
-// found. The best leg hardly depends on the noise: it is sought at enough noise, and again
-// at what that leg needs.
+// leastNoise returns a certified u = σ/X for (ε, e^{target}); +Inf if it finds none. The best leg
+// hardly depends on the noise: it is searched for at enough noise, and again at the noise that the
+// leg needs.
 func (m *simplex) leastNoise(eps, target, enough float64, replace bool) float64 {
 	var g leg
 	search := func(from, tol float64) float64 {
@@ -160,7 +160,7 @@ func (m *simplex) leastNoise(eps, target, enough float64, replace bool) float64 
 	return math.Inf(1)
 }
 
-// logCurves returns log δ(ε) of removing and of adding a record, certified, or twice of
+// logCurves returns certified log δ(ε) of removing and of adding a record, or twice that of
 // replacing one. Output noise is a second step, δ(ε−e₂) + δ_G(e₂, o) with e₂ = 12 o.
 func (m *simplex) logCurves(s, o float64, replace bool) (remove, add func(eps float64) float64) {
 	then := func(log func(eps float64) float64) func(eps float64) float64 {
@@ -175,11 +175,14 @@ func (m *simplex) logCurves(s, o float64, replace bool) (remove, add func(eps fl
 		var both func(eps float64) float64
 		both = func(eps float64) float64 {
 			if eps < 0 {
-				return num.LogSumExp(num.Log1mExp(eps), eps+both(-eps))
+				return reflected(eps, both(-eps))
 			}
 			return m.logDelta(eps, s, true, true, m.bestLeg(eps, s))
 		}
 		return then(both), then(both)
 	}
-	return then(func(eps float64) float64 { return m.logRemove(eps, s, true) }), then(func(eps float64) float64 { return m.logAdd(eps, s) })
+	return then(func(eps float64) float64 {
+		return m.logRemove(eps, s,
+			true)
+	}), then(func(eps float64) float64 { return m.logAdd(eps, s) })
 }

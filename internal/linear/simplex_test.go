@@ -110,7 +110,8 @@ func TestSimplexReach(t *testing.T) {
 // features, and its profile meets the budget.
 func TestMultinomialCalibration(t *testing.T) {
 	for _, rel := range []dp.Relation{dp.AddRemove, dp.Replace} {
-		p := Problem{Dim: 12, Constants: loss.Multinomial{Classes: 3}.Constants(loss.Bounds{Row: 2, Label: 2}, 1), Modulus: 0.5, Relation: rel,
+		p := Problem{Dim: 12, Constants: loss.Multinomial{Classes: 3}.Constants(loss.Bounds{Row: 2, Label: 2}, 1),
+			Modulus: 0.5, Relation: rel,
 			Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}}
 		old := at(t, p, 15.5)
 		p.Classes = 3

@@ -27,7 +27,6 @@ func BenchmarkDraw(b *testing.B) {
 		{"normal", func() { noise.Normal(buf, 2, src) }},
 		{"normal-gonum", func() { sink = gonum.Rand() }},
 		{"exponential", func() { sink = noise.Exponential(src) }},
-		{"laplace", func() { sink = noise.Laplace(3, src) }},
 		{"grid", func() { noise.Grid(grid, 2, -20, src) }},
 		{"gap", func() { sink = float64(noise.Gap(100, src)) }},
 		{"chisquared/n=101", func() { sink = noise.ChiSquared(101, src) }},

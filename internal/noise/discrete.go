@@ -12,8 +12,7 @@ const (
 	maxTime = 1 << 40
 )
 
-// Below draws a uniform integer of 0, …, n-1: bits of the source until they are
-// below n. It panics if n = 0.
+// Below draws a uniform integer of 0, …, n-1. It panics if n = 0.
 func Below(n uint64, src rand.Source) uint64 {
 	if n == 0 {
 		panic(errInterval)
@@ -31,9 +30,8 @@ func Below(n uint64, src rand.Source) uint64 {
 //
 //	P(k) = (1 - e^{-1/t}) e^{-k/t},
 //
-// exactly: from a uniform source, integers and comparisons alone, so that no
-// rounding takes part [CKS20, Algorithm 2]. It panics unless 1 ≤ t ≤ 2⁴⁰. Draws are
-// below 2⁵⁰ but for an event of probability e⁻¹⁰⁰⁰.
+// exactly: it uses integers and comparisons alone, no rounding [CKS20, Algorithm 2]. It panics
+// unless 1 ≤ t ≤ 2⁴⁰. A draw is 2⁵⁰ or more with probability below e⁻¹⁰⁰⁰.
 func Geometric(t uint64, src rand.Source) uint64 {
 	checkTime(t)
 	u := Below(t, src)
@@ -50,8 +48,8 @@ func Geometric(t uint64, src rand.Source) uint64 {
 	return u + t*v
 }
 
-// DiscreteLaplace draws from the law on the integers with P(k) ∝ e^{-|k|/t},
-// exactly as Geometric does. It panics unless 1 ≤ t ≤ 2⁴⁰.
+// DiscreteLaplace draws from the law on the integers with P(k) ∝ e^{-|k|/t}, exactly. It panics
+// unless 1 ≤ t ≤ 2⁴⁰.
 func DiscreteLaplace(t uint64, src rand.Source) int64 {
 	checkTime(t)
 	for try := 1; ; try++ { // a try fails with probability at most (1 - 1/e)/2

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The exact samplers against their probabilities, in cells of more than five
-// expected draws.
+// The exact samplers against their probabilities, in cells of more than five expected draws.
 func TestDiscreteLaws(t *testing.T) {
 	const n = 200_000
 	src := Reproducible(11, "discrete")

@@ -9,14 +9,14 @@ import (
 //
 //	x = (offset + slope·U) 2^-unit,  U ∈ [bits, bits+1]·2⁻ⁿ.
 //
-// Its further bits are words that are drawn when they are needed.
+// Further bits are drawn when they are needed.
 type real struct {
 	offset, slope *big.Int
 	unit          uint
 	*expansion
 }
 
-// expansion is what is known of U. Two numbers that share U share it.
+// expansion holds the known bits of U. Two numbers that depend on the same U share it.
 type expansion struct {
 	bits *big.Int
 	n    uint
@@ -36,7 +36,7 @@ func shift(x *big.Int, e int) *big.Int {
 	return new(big.Int).Rsh(x, uint(-e))
 }
 
-// real returns the number that the word of a draw outside the tail stands for.
+// real returns the number that the word of a draw outside the tail begins.
 func (z *ziggurat) real(u uint64) *real {
 	return &real{new(big.Int), word(z.layer[u&(layers-1)].width), z.unit, &expansion{word(u >> (64 - fraction)), fraction}}
 }
@@ -51,6 +51,7 @@ func (x *real) affine(a, b uint64, unit uint) *real {
 // more appends one word to the bits of U.
 func (u *expansion) more(src rand.Source) { u.join(src.Uint64()) }
 
+// join appends the word v.
 func (u *expansion) join(v uint64) {
 	u.bits = lsh(u.bits, 64)
 	u.bits.Or(u.bits, word(v))
@@ -73,9 +74,9 @@ func (x *real) approx() float64 {
 	return f
 }
 
-// under decides whether the point with abscissa x and ordinate yᵢ + V(yᵢ₊₁ - yᵢ) lies
-// under e^{-t(x)}, or under e^{E-t(x)} if e is not nil, both of which decrease in U. V has the
-// word v. Where the corners of the rectangle of what is known of (x, V) lie on both sides, x
+// under decides whether the point with abscissa x and ordinate yᵢ + V(yᵢ₊₁ - yᵢ) lies under
+// e^{-t(x)}, or under e^{E-t(x)} if e is not nil. Both curves decrease in U. V begins with the word
+// v. The known bits confine (x, V) to a rectangle. If its corners lie on both sides of the curve, x
 // and then V get one more word.
 func (z *ziggurat) under(i int, x, e *real, v uint64, src rand.Source) bool {
 	ordinate := &expansion{word(v), 64}
@@ -92,9 +93,9 @@ func (z *ziggurat) under(i int, x, e *real, v uint64, src rand.Source) bool {
 	}
 }
 
-// below reports whether yᵢ + V(yᵢ₊₁ - yᵢ) < e^{-t(x)+E} at one corner of the rectangle.
-// Unless t = 0 the right side is transcendental, and enough digits decide; for t = 0
-// the two rational numbers are compared.
+// below reports whether yᵢ + V(yᵢ₊₁ - yᵢ) < e^{-t(x)+E} at one corner of the rectangle. Unless t =
+// 0 the right side is transcendental, and enough digits decide; for t = 0 two rational numbers are
+// compared.
 func (z *ziggurat) below(i int, x, e *real, v *expansion, end int64) bool {
 	t, scale := z.exponentAt(x, e, end)
 	corner := new(big.Int).Add(v.bits, big.NewInt(end))
@@ -146,10 +147,10 @@ func (z *ziggurat) ordinate(i int, k *big.Int, n, precision uint) (lo, hi *big.I
 	return lo, new(big.Int).Add(lo, big.NewInt(int64(i)+1)) // each quotient lost less than 1
 }
 
-// expInt returns f with f-1 < e^{-t 2^-scale} 2^precision < f+2, t > 0: the series
-// at s = t 2^-halvings < 2⁻⁸ to guard bits, squared halvings times. The series errs
-// by less than 2¹⁰ units of the last bit, each squaring doubles the error and adds 1, and then
-// halvings + 32 bits are cut off.
+// expInt returns f with f-1 < e^{-t 2^-scale} 2^precision < f+2, t > 0: the series at s = t
+// 2^-halvings < 2⁻⁸ to guard bits, squared halvings times. The error of the series is less than 2¹⁰
+// units of the last bit, each squaring doubles the error and adds 1, and the last halvings + 32
+// bits are cut off.
 func expInt(t *big.Int, scale, precision uint) *big.Int {
 	halvings := uint(max(0, t.BitLen()-int(scale))) + 8
 	guard := precision + halvings + 32
@@ -169,8 +170,8 @@ func expInt(t *big.Int, scale, precision uint) *big.Int {
 	return sum.Rsh(sum, guard-precision)
 }
 
-// float returns x rounded to 62 bits or more and then to float64: within
-// 2⁻⁵³(1+2⁻⁷) relative. It draws words until the bits suffice.
+// float returns x rounded to 62 bits or more and then to float64, within 2⁻⁵³(1+2⁻⁷) relative. It
+// draws words until the bits suffice.
 func (x *real) float(src rand.Source) float64 {
 	for try := 1; x.at(0).BitLen() < x.slope.BitLen()+62; try++ {
 		x.more(src)

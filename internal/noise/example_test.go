@@ -20,11 +20,3 @@ func ExampleGrid() {
 	fmt.Printf("%.4f\n", math.Ldexp(float64(sum), exponent))
 	// Output: 15.0391
 }
-
-// A stream depends on its seed and labels alone, so that an experiment can be repeated. Who
-// knows the seed knows the noise: it protects nobody.
-func ExampleReproducible() {
-	a, b := noise.Reproducible(1, "run", "7"), noise.Reproducible(1, "run", "7")
-	fmt.Println(noise.Uniform(a) == noise.Uniform(b))
-	// Output: true
-}

@@ -8,15 +8,13 @@ import (
 )
 
 const (
-	// limit is where integers saturate: 2⁶² + 2⁵². A sum of a draw and an integer
-	// up to 2⁵² that is then cut off at ±2⁶² is that of the unsaturated draw.
+	// limit is where integers saturate: far beyond the clamp of package draw.
 	limit = 1<<62 + 1<<52
 
 	errExponent = "noise: the exponent of a grid must lie between -1074 and 1074"
 )
 
-// step is a ratio ρ = s 2^{e-64} with s in [2⁶³, 2⁶⁴), or a ratio of which only
-// s ≤ ρ 2^{64-e} ≤ s + slack is known.
+// step is a ratio ρ with s ≤ ρ 2^{64-e} ≤ s + slack and s in [2⁶³, 2⁶⁴).
 type step struct {
 	s, slack uint64
 	e        int
@@ -34,28 +32,28 @@ func checkExponent(exponent int) {
 	}
 }
 
-// Grid fills dst with independent draws of round(σX/g), g = 2^exponent, X from N(0,1)
-// and round(x) = ⌊x+½⌋. The law is exact: from a uniform source, each integer has the
-// probability of its cell under the real Gaussian law. Integers saturate at ±(2⁶²+2⁵²).
-// A zero sigma gives zeros. It panics unless 0 ≤ sigma ≤ 2¹⁰⁰⁰ and |exponent| ≤ 1074.
+// Grid fills dst with independent draws of round(σX/g), g = 2^exponent, X from N(0,1) and
+// round(x) = ⌊x+½⌋. The law is exact: each integer has the probability of its cell under the real
+// Gaussian law. Integers saturate at ±(2⁶²+2⁵²). A zero sigma gives zeros. It panics unless
+// 0 ≤ sigma ≤ 2¹⁰⁰⁰ and |exponent| ≤ 1074.
 //
-// A draw takes one word. The word gives σ|x|/g up to a few units of 2^{e-61}, σ/g < 2^e; unless
-// a boundary of rounding lies among these, which has probability about 2^{e-53}, that is
-// the integer; else rational arithmetic decides, with more words where needed.
+// A draw takes one word, which gives σ|x|/g up to a few units of 2^{e-61}, σ/g < 2^e. If a boundary
+// of rounding lies that close, with probability about 2^{e-53}, rational arithmetic decides, with
+// more words where needed.
 func Grid(dst []int64, sigma float64, exponent int, src rand.Source) {
 	normals.grid(dst, sigma, exponent, src)
 }
 
-// LaplaceGrid fills dst with independent draws of round(X/g), X from the law with
-// density e^{-|x|/scale}/(2 scale); all else is as for Grid, panics included. X is an exponential draw with
-// a fair sign, and the law of |X| has no atom, so that rounding |X| is rounding X.
+// LaplaceGrid fills dst with independent draws of round(X/g), X from the law with density
+// e^{-|x|/scale}/(2 scale); the rest is as for Grid, panics included. X is an exponential draw with
+// a fair sign. The law of |X| has no atom, so that rounding |X| is rounding X.
 func LaplaceGrid(dst []int64, scale float64, exponent int, src rand.Source) {
 	exponentials.grid(dst, scale, exponent, src)
 }
 
-// Gap draws ⌊cE⌋, E from the law with density e⁻ˣ: P(Gap ≥ k) = e^{-k/c} exactly for
-// k = 0, 1, …, which is the law of the failures before a success of probability 1 - e^{-1/c}.
-// It saturates at 2⁶²+2⁵². A zero c gives 0. It panics unless 0 ≤ c ≤ 2¹⁰⁰⁰.
+// Gap draws ⌊cE⌋ exactly: P(Gap ≥ k) = e^{-k/c}, the law of the failures before a success of
+// probability 1 - e^{-1/c}. It saturates at 2⁶²+2⁵². A zero c gives 0. It panics unless 0 ≤ c ≤
+// 2¹⁰⁰⁰.
 func Gap(c float64, src rand.Source) int64 {
 	checkScale(c)
 	u, far := exponentials.draw(src)
@@ -98,9 +96,9 @@ func (z *ziggurat) integer(u uint64, far *real, rho step, half uint64, src rand.
 	return far.integer(word(rho.s), rho.e, half, src)
 }
 
-// fast returns ⌊ρx + half/2⌋ for the draw x of the word u if that and ρ decide it: h = ⌊m wᵢ 2⁻⁵⁵⌋ < 2⁶³
-// and q = ⌊h s 2⁻⁶⁴⌋ bracket x 2^unit in [h, h + ⌊wᵢ2⁻⁵⁵⌋ + 2) and ρx 2^{unit-e} in
-// [q, q + ⌊wᵢ2⁻⁵⁵⌋ + 3 + slack).
+// fast returns ⌊ρx + half/2⌋ for the draw x of the word u if u and ρ decide it: with h = ⌊m wᵢ
+// 2⁻⁵⁵⌋ < 2⁶³ and q = ⌊h s 2⁻⁶⁴⌋, x 2^unit lies in [h, h + ⌊wᵢ2⁻⁵⁵⌋ + 2) and ρx 2^{unit-e} in [q, q
+// + ⌊wᵢ2⁻⁵⁵⌋ + 3 + slack).
 func (z *ziggurat) fast(u uint64, rho step, half uint64) (k int64, ok bool) {
 	w := z.layer[u&(layers-1)].width
 	h, _ := bits.Mul64(u&^(1<<(64-fraction)-1), w)
@@ -114,8 +112,8 @@ func (z *ziggurat) fast(u uint64, rho step, half uint64) (k int64, ok bool) {
 	return int64(lo), lo == hi
 }
 
-// integer returns ⌊x s 2^{e-64} + half/2⌋, at most limit, and draws words until
-// what is known of x decides.
+// integer returns ⌊x s 2^{e-64} + half/2⌋, at most limit. It draws words until the known bits of x
+// decide.
 func (x *real) integer(s *big.Int, e int, half uint64, src rand.Source) int64 {
 	for try := 1; ; try++ {
 		lo := x.at(0)

@@ -1,35 +1,27 @@
 // Package noise makes the random draws that privacy rests on.
 //
-// A float64 is not a real number: the set of sums of two floats alone can name the
-// data behind them, whatever the law of the noise [Mir12, Jin+22]. A release is
-// therefore an integer statistic plus an integer draw. Grid, RadialGrid, LaplaceGrid and
-// Gap round a real random variable to an integer that has exactly the probability of
-// the reals that round to it, given a uniform source; no rounding of floats takes
-// part. Geometric, DiscreteLaplace and Below are exact too. Normal, Exponential,
-// Laplace and ChiSquared return floats within a stated distance of a real draw.
+// A float64 is not a real number: the set of sums of two floats alone can reveal the data behind
+// them, whatever the law of the noise [Mir12, Jin+22]. A release is therefore an integer statistic
+// plus an integer draw. [Grid], [RadialGrid], [LaplaceGrid] and [Gap] round a real random variable
+// to an integer that has exactly the probability of the reals that round to it, given a uniform
+// source. [Geometric], [DiscreteLaplace] and [Below] are exact too. [Normal], [Exponential] and
+// [ChiSquared] return floats within a stated distance of a real draw.
 //
 //	k := make([]int64, d)
 //	noise.Grid(k, sigma, -30, noise.Secure())  // round(X/g), X ~ N(0, sigma²), g = 2⁻³⁰
-//	for i := range k {
-//		k[i] += rounded[i]                     // the statistic in steps of g
-//	}
 //
-// The method is a ziggurat [MT00] whose layers have exactly equal areas and whose
-// decisions are exact, as in [Kar16]: made in floating point where its error cannot
-// matter, and in rational arithmetic elsewhere. A source thus gives the same draws on
-// every machine. The time that a draw takes depends on what is drawn.
+// The method is a ziggurat [MT00] whose layers have exactly equal areas. As in [Kar16], floating
+// point decides where its error cannot matter, and rational arithmetic decides elsewhere, so that a
+// source gives the same draws on every machine (docs/theory/release.md#release.integers). The time
+// that a draw takes depends on its value.
 //
-// All samplers read a math/rand/v2 [rand.Source], which must be uniform and must not
-// be nil; no sampler keeps it. One source serves one goroutine. A source that repeats
-// itself gives no noise, and after many futile words a sampler panics: Watch guards
-// a source that comes from elsewhere. The stream of values of a seed may change
-// between versions of this module.
+// All samplers read a [rand.Source] of math/rand/v2, which must be uniform and not nil. One source
+// serves one goroutine. A source that repeats itself gives no noise: after many futile words a
+// sampler panics, unless [Watch] guards the source. The values of a seed may change between
+// versions.
 //
 // # Notation
 //
-//	σ            sigma, the standard deviation of one coordinate
-//	g            2^exponent, the step of a grid
-//	round(x)     ⌊x+½⌋
 //	U, V         uniform variables on (0,1), known to as many bits as were drawn
 //	E            a standard exponential variable
 //	f, t         the density e^{-t(x)} up to a factor, t(x) = x²/2 or x
@@ -38,19 +30,15 @@
 //
 // # References
 //
-//	[Ber08]   Bernstein. ChaCha, a variant of Salsa20. 2008. The generator is
-//	          the ChaCha8 of math/rand/v2 with a key of 32 bytes.
 //	[Bre80]   Brent. An Improved Monte Carlo Factorization Algorithm. BIT 20, 1980.
-//	[CKS20]   Canonne, Kamath, Steinke. The Discrete Gaussian for Differential
-//	          Privacy. NeurIPS 2020.
-//	[Jin+22]  Jin, McMurtry, Rubinstein, Ohrimenko. Are We There Yet? Timing and
-//	          Floating-Point Attacks on Differential Privacy Systems. S&P 2022.
-//	[Kar16]   Karney. Sampling Exactly from the Normal Distribution. ACM TOMS 42,
-//	          2016.
-//	[Mir12]   Mironov. On Significance of the Least Significant Bits for
-//	          Differential Privacy. CCS 2012.
-//	[MT00]    Marsaglia, Tsang. The Ziggurat Method for Generating Random
-//	          Variables. Journal of Statistical Software 5, 2000.
+//	[CKS20]   Canonne, Kamath, Steinke. The Discrete Gaussian for Differential Privacy. NeurIPS 2020.
+//	[Jin+22]  Jin, McMurtry, Rubinstein, Ohrimenko. Are We There Yet? Timing and Floating-Point
+//	          Attacks on Differential Privacy Systems. S&P 2022.
+//	[Kar16]   Karney. Sampling Exactly from the Normal Distribution. ACM TOMS 42, 2016.
+//	[Mir12]   Mironov. On Significance of the Least Significant Bits for Differential Privacy.
+//	          CCS 2012.
+//	[MT00]    Marsaglia, Tsang. The Ziggurat Method for Generating Random Variables. J. Stat.
+//	          Software 5, 2000.
 package noise
 
 import (
@@ -63,18 +51,24 @@ import (
 	"github.com/privopt/privopt/internal/prefix"
 )
 
-// source is a ChaCha8 stream whose state cannot be printed or saved: whoever
-// knows the state can subtract the noise.
+// source is a ChaCha8 stream whose state cannot be printed or saved: whoever knows the state can
+// subtract the noise.
 type source struct {
 	hidden
 	chacha *rand.ChaCha8
 }
 
-// Secure returns a new source: ChaCha8 under a fresh key of 32 bytes from
-// crypto/rand. Every release takes a new one; a source is never stored. It
-// formats as "[secret]" and cannot be decoded from or encoded to a state. If
-// the operating system has no randomness, crypto/rand ends the process.
-func Secure() rand.Source {
+// Source is a source of randomness that reports whether it can be relied on.
+type Source interface {
+	rand.Source
+	// Err returns nil, or an error wrapping ErrSource if the source has repeated itself.
+	Err() error
+}
+
+// Secure returns a new source: ChaCha8 under a fresh key of 32 bytes from crypto/rand. Every
+// release takes a new one; a source is never stored. It formats as "[secret]" and has no encoding.
+// If the operating system has no randomness, crypto/rand ends the process.
+func Secure() Source {
 	var key [32]byte
 	crand.Read(key[:]) // never fails: see crypto/rand
 	s := &source{chacha: rand.NewChaCha8(key)}
@@ -82,9 +76,9 @@ func Secure() rand.Source {
 	return s
 }
 
-// Reproducible returns the source that a seed and labels name, for experiments
-// and tests: equal arguments give equal streams, different ones independent
-// streams. It is not private: whoever guesses the seed can subtract the noise.
+// Reproducible returns the source that a seed and labels name, for experiments and tests: equal
+// arguments give equal streams, different ones independent streams. It is not private: whoever
+// guesses the seed can subtract the noise.
 func Reproducible(seed uint64, label ...string) rand.Source {
 	msg := []byte("privopt/noise reproducible stream\x00")
 	msg = binary.BigEndian.AppendUint64(msg, seed)
@@ -98,9 +92,12 @@ func Reproducible(seed uint64, label ...string) rand.Source {
 // Uint64 returns 64 uniform bits.
 func (s *source) Uint64() uint64 { return s.chacha.Uint64() }
 
+// Err returns nil: the cycle of ChaCha8 is too long to be reached.
+func (s *source) Err() error { return nil }
+
 const secret = "[secret]"
 
-// errSaved is what every encoder reports.
+// errSaved is the error of every encoder.
 var errSaved = prefix.New("noise: a source is never saved; draw a new one with noise.Secure")
 
 // hidden gives the source that embeds it methods that print and save nothing.
@@ -112,14 +109,70 @@ func (hidden) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(secret)) }
 // String returns "[secret]".
 func (hidden) String() string { return secret }
 
-// GoString returns "[secret]".
-func (hidden) GoString() string { return secret }
-
 // MarshalText returns "[secret]", also in JSON and in structured logs.
 func (hidden) MarshalText() ([]byte, error) { return []byte(secret), nil }
 
-// MarshalBinary reports that a source is never saved.
+// MarshalBinary returns an error, also for gob.
 func (hidden) MarshalBinary() ([]byte, error) { return nil, errSaved }
 
-// GobEncode reports that a source is never saved.
-func (hidden) GobEncode() ([]byte, error) { return nil, errSaved }
+// ErrSource reports a source of randomness that repeats itself. Test with errors.Is.
+var ErrSource = prefix.New(errStuck + "; pass a uniform one, or nil for a secure one")
+
+const errStuck = "noise: the source of randomness repeats itself"
+
+// Watched is a source that notices when the source it reads repeats itself. It prints as
+// "[secret]".
+type Watched struct {
+	hidden
+	src      rand.Source
+	last     uint64 // the word before
+	old, mem uint64 // two words in a row, seen steps words ago
+	steps    uint64 // words since then
+	lap      uint64 // steps after which the two words are replaced
+	err      error
+}
+
+// Watch returns a source with the words of src. If src runs into a cycle, Watched finds it within
+// about three times the words of the cycle and of the words before it. From then on it returns the
+// words of Secure, so that every sampler ends, and Err returns an error: whoever releases something
+// that rests on src must call Err after the last draw. N words of a uniform source raise a false
+// alarm with probability at most N 2⁻¹²⁸.
+func Watch(src rand.Source) *Watched { return &Watched{src: src} }
+
+// Err returns nil, or ErrSource if the source has repeated itself. It reads 16 more words, so that
+// a short cycle shows even after a single draw.
+func (w *Watched) Err() error {
+	for range 16 {
+		w.Uint64()
+	}
+	return w.err
+}
+
+// Uint64 returns the next word.
+func (w *Watched) Uint64() uint64 {
+	u := w.src.Uint64()
+	if u == w.mem && w.last == w.old && w.lap > 0 && w.err == nil {
+		w.fail()
+	}
+	if w.steps++; w.steps > w.lap { // the pair to look for moves to word 2ᵏ [Bre80]
+		w.old, w.mem, w.steps, w.lap = w.last, u, 0, 2*w.lap+1
+	}
+	w.last = u
+	return u
+}
+
+// fail draws from a secure source from here on and keeps the error.
+func (w *Watched) fail() { w.src, w.err = Secure(), ErrSource }
+
+// giveUp fails a source after a multiple of most futile tries of a draw, which a uniform source
+// needs with probability below 2⁻⁶⁰⁰. It panics if the source is not watched.
+func giveUp[T int | uint64](tries, most T, src rand.Source) {
+	if tries%most != 0 {
+		return
+	}
+	w, ok := src.(*Watched)
+	if !ok {
+		panic(errStuck)
+	}
+	w.fail()
+}

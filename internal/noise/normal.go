@@ -7,8 +7,7 @@ import (
 )
 
 const (
-	maxScale = 0x1p1000 // larger scales would overflow in the last product
-
+	maxScale   = 0x1p1000 // larger scales would overflow in the last product
 	maxDegrees = 1 << 16
 
 	errScale   = "noise: scale must lie between 0 and 2^1000"
@@ -22,12 +21,9 @@ func checkScale(c float64) {
 	}
 }
 
-// Normal fills dst with independent draws from N(0, σ²). A zero sigma gives
-// zeros. It panics unless 0 ≤ sigma ≤ 2¹⁰⁰⁰.
-//
-// Each result is within a relative 2⁻⁵²(1+2⁻⁵) of a real number of exactly that
-// law, or within 2⁻¹⁰⁷⁴ where it lies below 2⁻¹⁰²²: a bound on the distance between what was
-// drawn and what was meant. The floats themselves are no private release; Grid is.
+// Normal fills dst with independent draws from N(0, σ²). A zero sigma gives zeros. It panics unless
+// 0 ≤ sigma ≤ 2¹⁰⁰⁰. Each result is within a relative 2⁻⁵²(1+2⁻⁵) of a real number of exactly that
+// law, or within 2⁻¹⁰⁷⁴ where it is below 2⁻¹⁰²². The floats are no private noise; use Grid.
 func Normal(dst []float64, sigma float64, src rand.Source) {
 	checkScale(sigma)
 	for i := range dst {
@@ -36,19 +32,11 @@ func Normal(dst []float64, sigma float64, src rand.Source) {
 	}
 }
 
-// Exponential draws from the law with density e⁻ˣ on x > 0, within a relative
-// 2⁻⁵³(1+2⁻⁵) of a real number of that law.
+// Exponential draws from the law with density e⁻ˣ on x > 0, within a relative 2⁻⁵³(1+2⁻⁵) of a real
+// number of that law.
 func Exponential(src rand.Source) float64 {
 	_, x := exponentials.float(src)
 	return x
-}
-
-// Laplace draws from the law with density exp(-|x|/scale)/(2 scale), as near to a
-// real draw as Normal. A zero scale gives 0. It panics unless 0 ≤ scale ≤ 2¹⁰⁰⁰.
-func Laplace(scale float64, src rand.Source) float64 {
-	checkScale(scale)
-	u, x := exponentials.float(src)
-	return withSign(u, scale*x)
 }
 
 // withSign gives x ≥ 0 the sign of a draw.
@@ -56,9 +44,9 @@ func withSign(u uint64, x float64) float64 {
 	return math.Float64frombits(math.Float64bits(x) | u&layers<<55)
 }
 
-// float draws |x| within 2⁻⁵³(1+2⁻⁵) relative, and the word u with its sign. A second
-// word gives 119 bits of U. The first 64 from the leading one on are s, and the first 63 of s·wᵢ
-// are p: a relative 2⁻⁶¹ lost.
+// float draws |x| within 2⁻⁵³(1+2⁻⁵) relative, and the word u with its sign. A second word gives
+// 119 bits of U: s holds the first 64 from the leading one on, p the first 63 bits of s·wᵢ, with a
+// relative error of 2⁻⁶¹.
 func (z *ziggurat) float(src rand.Source) (u uint64, x float64) {
 	u, far := z.draw(src)
 	if far != nil {

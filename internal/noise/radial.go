@@ -8,13 +8,13 @@ import (
 
 const errRate = "noise: rate must lie between 2^-900 and 2^900"
 
-// RadialGrid fills dst with round(b/g) in every coordinate, g = 2^exponent, b from the law on
-// ℝᵈ, d = len(dst), with density proportional to exp(-rate ‖b‖₂). The law is exact, integers saturate
-// as for Grid. It panics unless 2⁻⁹⁰⁰ ≤ rate ≤ 2⁹⁰⁰ and |exponent| ≤ 1074.
+// RadialGrid fills dst with round(b/g) in every coordinate, g = 2^exponent, b from the law on ℝᵈ,
+// d = len(dst), with density ∝ exp(-rate ‖b‖₂). The law is exact; integers saturate as for Grid. It
+// panics unless 2⁻⁹⁰⁰ ≤ rate ≤ 2⁹⁰⁰ and |exponent| ≤ 1074.
 //
-// b = z√(2G)/rate, z from N(0, I) and G from Gamma((d+1)/2), as a mixture of normal densities
-// (docs/theory/release.md#release.radial). 2G has the χ² law of d+1 degrees of freedom: twice a
-// sum of exponential draws, plus the square of a normal draw for even d.
+// b = z√(2G)/rate, z from N(0, I) and G from Gamma((d+1)/2)
+// (docs/theory/release.md#release.radial). 2G has the χ² law of d+1 degrees of freedom: twice a sum
+// of exponential draws, plus the square of a normal draw for even d.
 func RadialGrid(dst []int64, rate float64, exponent int, src rand.Source) {
 	if !(rate >= 0x1p-900 && rate <= 0x1p900) {
 		panic(errRate)
@@ -45,7 +45,7 @@ type chi struct {
 	digits      uint // even: brackets are in units of 2^-digits
 }
 
-// newChi draws from the χ² law with n degrees of freedom, with two words or more of each term.
+// newChi draws from the χ² law with n degrees of freedom, each term with two words or more.
 func newChi(n int, src rand.Source) *chi {
 	c := &chi{exponential: make([]*real, n/2)}
 	for i := range c.exponential {
@@ -109,8 +109,7 @@ func newRadius(d int, rate float64, exponent int, src rand.Source) *radius {
 	return &radius{chi: newChi(d+1, src), rate2: a.Mul(a, a), e: e - 53 + exponent}
 }
 
-// step draws words until both ends of the radius agree to one unit of their
-// first 64 bits.
+// step draws words until both ends of the radius agree to one unit of their first 64 bits.
 func (r *radius) step(src rand.Source) step {
 	const room = 256 // more bits, for the division and the root
 	for try := 1; ; try++ {
@@ -127,8 +126,8 @@ func (r *radius) step(src rand.Source) step {
 	}
 }
 
-// integer returns round(|z| r) by z²r² in rational numbers, and draws words of z
-// and of r until what is known of them decides.
+// integer returns round(|z| r) by z²r² in rational numbers. It draws words of z and of r until
+// their known bits decide.
 func (r *radius) integer(z *real, src rand.Source) int64 {
 	for try := 1; ; try++ {
 		lo, hi := r.bracket()
@@ -142,7 +141,8 @@ func (r *radius) integer(z *real, src rand.Source) int64 {
 	}
 }
 
-// round returns ⌊y + ½⌋ = ⌊(⌊√⌊4y²⌋⌋ + 1)/2⌋, at most limit, for y = z 2^-scale √(chi 2^-digits/rate2) 2⁻ᵉ.
+// round returns ⌊y + ½⌋ = ⌊(⌊√⌊4y²⌋⌋ + 1)/2⌋, at most limit, for y = z 2^-scale √(chi
+// 2^-digits/rate2) 2⁻ᵉ.
 func (r *radius) round(z, chi *big.Int, scale uint) int64 {
 	y := z.Mul(z, z)
 	y.Mul(y, chi)

@@ -37,7 +37,8 @@ func TestRadialLaw(t *testing.T) {
 		require.InDelta(t, float64(n/d)/2, plus, 4.9*math.Sqrt(float64(n/d)/4), name)
 		if d > 1 { // (1+x₁)/2 ~ Beta((d-1)/2, (d-1)/2)
 			b := float64(d-1) / 2
-			ks(t, name+", direction", first, func(x float64) float64 { return mathext.RegIncBeta(b, b, min(1, max(0, (1+x)/2))) })
+			ks(t, name+", direction", first,
+				func(x float64) float64 { return mathext.RegIncBeta(b, b, min(1, max(0, (1+x)/2))) })
 		}
 	}
 }
@@ -110,7 +111,8 @@ func TestRadialStep(t *testing.T) {
 	}
 }
 
-// TestRadialZeros: leading words of zeros make both factors tiny; the bracket then needs more words.
+// TestRadialZeros: leading words of zeros make both factors tiny; the bracket then needs more
+// words.
 func TestRadialZeros(t *testing.T) {
 	for n := range 8 {
 		k := []int64{7}

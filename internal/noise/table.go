@@ -7,9 +7,9 @@ const (
 	exponentialArea = 0x40b616ce8b54d0c1
 )
 
-// normalWidth holds w₀, …, w₂₅₅ of the layers under exp(-x²/2) in units of 2⁻⁶¹: w₀ = 1006/256, w₁ = r the
-// greatest multiple of 8·503 units with y₂₅₆ ≥ 1, the others one unit above the least integer with
-// exp(-wᵢ²/2) ≤ yᵢ. Computed with 60 decimal digits.
+// normalWidth holds w₀, …, w₂₅₅ of the layers under exp(-x²/2) in units of 2⁻⁶¹: w₀ = 1006/256, w₁
+// = r the greatest multiple of 8·503 units with y₂₅₆ ≥ 1, the others one unit above the least
+// integer with exp(-wᵢ²/2) ≤ yᵢ. Computed with 60 decimal digits.
 var normalWidth = [layers]uint64{
 	0x7dc0000000000000, 0x74f99a29decdd6c8, 0x6e666b487448da0a, 0x6a4397868b530f3b, 0x6732ee99c358a12c, 0x64be251ac136e344,
 	0x62ae7cff9c263f8e, 0x60e600c38afe0349, 0x5f5274a7441a9b73, 0x5de7e6218e27a431, 0x5c9e10e05b299273, 0x5b6efdd1227865e9,
@@ -56,8 +56,9 @@ var normalWidth = [layers]uint64{
 	0x0c01036ed6d209ea, 0x0abe610a8425bed5, 0x09285b5ee83bbe5b, 0x06e345c6617203f3,
 }
 
-// exponentialWidth holds w₀, …, w₂₅₅ of the layers under e⁻ˣ in units of 2⁻⁵⁹: w₀ = 2227/256, w₁ = r the greatest
-// multiple of 8·2227 units with y₂₅₆ ≥ 1, the others one unit above the least integer with exp(-wᵢ) ≤ yᵢ.
+// exponentialWidth holds w₀, …, w₂₅₅ of the layers under e⁻ˣ in units of 2⁻⁵⁹: w₀ = 2227/256, w₁ =
+// r the greatest multiple of 8·2227 units with y₂₅₆ ≥ 1, the others one unit above the least
+// integer with exp(-wᵢ) ≤ yᵢ.
 var exponentialWidth = [layers]uint64{
 	0x4598000000000000, 0x3d943080a202eed8, 0x37878051ffdf5c7f, 0x33d3e6266f777d15, 0x312762a6f36b0381, 0x2f0ebdb0fdfb5b8a,
 	0x2d54e64300263b00, 0x2bdd09db62208471, 0x2a95c212d5be91e5, 0x2973bf408517fc8b, 0x286f3ce2ff2693cd, 0x2782aa5bf55f5086,

@@ -7,22 +7,16 @@ import (
 )
 
 const (
-	// layers is the number of layers of a ziggurat.
-	layers = 256
+	layers   = 256 // of a ziggurat
+	fraction = 55  // bits of U in the first word of a draw
 
-	// fraction is the number of bits of U that the first word of a draw gives.
-	fraction = 55
-
-	// maxTries bounds rejections in a row, each of probability at most 1 - 1/e:
-	// all of them have probability below 2⁻⁶⁰⁰.
+	// maxTries bounds rejections in a row, each of probability at most 1 - 1/e, and maxWords the words
+	// of one number and the tails within tails. A draw needs more with probability below 2⁻⁶⁰⁰.
 	maxTries = 1000
-
-	// maxWords bounds the words that are appended to what is known of a number and
-	// the tails within tails: all of them are needed with probability below 2⁻⁶⁰⁰.
 	maxWords = 64
 
-	// nearby is the distance from the curve below which floating point does not
-	// decide. The error of its test is below 2⁻⁴⁷, see settle.
+	// nearby is the distance from the curve below which rational arithmetic decides in the place of
+	// floating point, whose error is below 2⁻⁴⁷, see settle.
 	nearby = 0x1p-44
 )
 
@@ -59,8 +53,7 @@ var (
 	normals      = newNormals(exponentials)
 )
 
-// newExponentials returns the ziggurat of the exponential law, whose tail is the
-// law itself.
+// newExponentials returns the ziggurat of the exponential law, whose tail is the law itself.
 func newExponentials(nearby float64) *ziggurat {
 	z := newZiggurat(59, exponentialArea, &exponentialWidth)
 	z.nearby, z.tails = nearby, z
@@ -74,9 +67,8 @@ func newNormals(tails *ziggurat) *ziggurat {
 	return z
 }
 
-// newZiggurat derives the layers from the widths by integer arithmetic: every y
-// is right to 2⁻⁵⁴. The bound sure leaves 4096 units to wᵢ₊₁, where the curve is
-// still above yᵢ₊₁.
+// newZiggurat derives the layers from the widths by integer arithmetic, every y to 2⁻⁵⁴. The bound
+// sure leaves 4096 units to wᵢ₊₁, where the curve is still above yᵢ₊₁.
 func newZiggurat(unit uint, area uint64, width *[layers]uint64) *ziggurat {
 	z := &ziggurat{unit: unit, area: area}
 	var y uint64 // yᵢ in units of 2⁻⁶³
@@ -103,10 +95,9 @@ func ratio(a, b uint64) uint64 {
 // pow2 returns 2ᵉ for -1022 ≤ e ≤ 1023.
 func pow2(e int) float64 { return math.Float64frombits(uint64(1023+e) << 52) }
 
-// draw returns the word of a point under the curve: its layer i in 8 bits, a
-// fair sign in one and m in 55, which stand for a real number |x| in
-// [m, m+1]·wᵢ·2⁻⁵⁵ whose further bits are not drawn yet. If the decision took
-// more words, or the point lies in the tail, far is |x|, else nil.
+// draw returns the word of a point under the curve: its layer i in 8 bits, a fair sign in one and m
+// in 55, which confine a real number |x| to [m, m+1]·wᵢ·2⁻⁵⁵. If the decision took more words, or
+// the point lies in the tail, far is |x|, else nil.
 func (z *ziggurat) draw(src rand.Source) (u uint64, far *real) {
 	if u = src.Uint64(); u>>(64-fraction) < z.layer[u&(layers-1)].sure {
 		return u, nil
@@ -114,8 +105,8 @@ func (z *ziggurat) draw(src rand.Source) (u uint64, far *real) {
 	return z.finish(u, src, 0)
 }
 
-// finish goes on with the word u, and with new words after a rejection. depth
-// counts the tails within tails.
+// finish goes on with the word u, and with new words after a rejection. depth counts the tails
+// within tails.
 func (z *ziggurat) finish(u uint64, src rand.Source, depth int) (uint64, *real) {
 	for try := 1; ; try++ {
 		if u>>(64-fraction) < z.layer[u&(layers-1)].sure {
@@ -129,16 +120,14 @@ func (z *ziggurat) finish(u uint64, src rand.Source, depth int) (uint64, *real) 
 	}
 }
 
-// settle decides whether a point that is not surely under the curve is, with a
-// second word V for its ordinate yᵢ + V (yᵢ₊₁ - yᵢ). In the tail x = r + τE, E an
-// exponential draw, and the ordinate V y₁, uniform under the envelope when
-// multiplied by e^{-E}, is compared with f(x) e^E.
+// settle decides whether a point that is not surely under the curve is under it, with a second word
+// V for its ordinate yᵢ + V (yᵢ₊₁ - yᵢ). In the tail x = r + τE, E an exponential draw, and the
+// ordinate V y₁, uniform under the envelope when multiplied by e^{-E}, is compared with f(x) e^E.
 //
-// Floating point decides outside the distance 2⁻⁴⁴ from the curve. The bits of x
-// not known and the roundings of x and t are a relative 2⁻⁵⁰ of t, which moves f by t f 2⁻⁵⁰ < 2⁻⁵¹; expNeg adds
-// 2⁻⁴⁸, the ordinate 2⁻⁵¹, fused multiplications less than plain ones. Inside, rational
-// arithmetic decides. The outcome and the words used are thus those of exact
-// arithmetic, on every machine.
+// At a distance of 2⁻⁴⁴ or more from the curve floating point decides: the unknown bits of x and
+// the roundings of x and t are a relative 2⁻⁵⁰ of t, which moves f by t f 2⁻⁵⁰ < 2⁻⁵¹; expNeg adds
+// 2⁻⁴⁸, the ordinate 2⁻⁵¹. Nearer, rational arithmetic decides. So the outcome and the words used
+// are those of exact arithmetic on every machine.
 func (z *ziggurat) settle(u uint64, src rand.Source, depth int) (far *real, ok bool) {
 	i, m := u&(layers-1), u>>(64-fraction)
 	l := &z.layer[i]
@@ -184,9 +173,9 @@ func (z *ziggurat) exponent(x float64) float64 {
 	return x
 }
 
-// expNeg returns e^{-t} for t ≥ 0, with a relative error below 2⁻⁴⁸ down to e^{-700}
-// and 0 below that: k ln 2 is subtracted exactly and the series of |s| ≤ 0.35 has a remainder below
-// 2⁻⁵⁷. It uses no function whose rounding depends on the machine by more.
+// expNeg returns e^{-t} for t ≥ 0, with a relative error below 2⁻⁴⁸ down to e^{-700}, and 0 below
+// that: k ln 2 is subtracted exactly and the series of |s| ≤ 0.35 has a remainder below 2⁻⁵⁷.
+// math.Exp may round differently on other machines.
 func expNeg(t float64) float64 {
 	const (
 		ln2hi = 6.93147180369123816490e-01 // 33 bits: products with k < 2¹⁰ are exact

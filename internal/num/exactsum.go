@@ -18,21 +18,19 @@ const (
 	mostDigits = 68
 )
 
-// The sums of this file have no rounding, so that their bits depend neither on the order of the terms nor on
-// the threads and machines that added them. A number m·2ᵉ of 53 bits is added as three digits of 32 bits to a
-// row of 64-bit integers [Kul13]. Integers of 64 bits take 2³⁰ such terms before their carries must move on:
-// docs/theory/numerics.md#numerics.exact-sums
-
 const badLen = "num: length mismatch"
 
-// ExactVector is a vector of exact sums. The zero value has length 0. Infinite and NaN terms are
-// added as float64 does.
+// ExactVector is a vector of exact sums. Their bits depend neither on the order of the terms nor on
+// the threads and machines that added them. A float64 is added as three digits of 32 bits to a row
+// of 64-bit integers [Kul13], which hold 2³⁰ such terms before carries must be moved:
+// docs/theory/numerics.md#numerics.exact-sums. The zero value has length 0. Infinite and NaN terms
+// are added as float64 does.
 type ExactVector struct {
 	n       int
-	first   int     // the digit that comes first: digit k counts 2^(32k−1074)
-	width   int     // digits held of every sum, the last of them with its sign
+	first   int     // the first digit held; digit k counts 2^(32k−1074)
+	width   int     // number of digits held of every sum, the last of them with its sign
 	digits  []int64 // digit k of sum j is digits[j·width+k−first]
-	adds    int     // terms since carries were moved, at most
+	adds    int     // upper bound on the terms since carries were moved
 	carried bool    // nothing was added since then
 	special []float64
 }
@@ -71,7 +69,7 @@ func (v *ExactVector) AddSlice(at int, xs []float64) {
 		}
 		k := e/radix - v.first
 		if k < 0 || k+4 > v.width {
-			v.hold(e / radix)
+			v.hold(e/radix, e/radix+4) // three digits, and one for carries
 			k = e/radix - v.first
 		}
 		s := uint(e) % radix
@@ -97,32 +95,26 @@ func (v *ExactVector) addSpecial(j int, x float64) {
 	v.special[j] += x
 }
 
-// hold makes room for terms whose lowest digit is k, with one digit above them for carries.
-func (v *ExactVector) hold(k int) {
-	first, end := k, k+4
+// hold makes room for the digits from first to end.
+func (v *ExactVector) hold(first, end int) {
+	old := *v
 	if v.width > 0 {
 		first, end = min(first, v.first), max(end, v.first+v.width)
 	}
-	v.resize(first, end-first)
-}
-
-// resize changes the digits held to a range that contains those held now.
-func (v *ExactVector) resize(first, width int) {
-	old := *v
-	v.first, v.width = first, width
-	v.digits = make([]int64, v.n*width)
+	width := end - first
+	v.first, v.width, v.digits = first, width, make([]int64, v.n*width)
 	if old.width == 0 {
 		return
 	}
 	old.carry()
-	v.adds, v.carried = 1, false // what was the last digit has the sign
+	v.adds, v.carried = 1, false // the old last digit has the sign
 	for j := range v.n {
 		to, from := v.digits[j*width:(j+1)*width], old.digits[j*old.width:(j+1)*old.width]
 		copy(to[old.first-first:], from)
 	}
 }
 
-// carry leaves digits in [0, 2³²) but for the last, which keeps the sign.
+// carry moves carries, so that all digits but the last, which keeps the sign, are in [0, 2³²).
 func (v *ExactVector) carry() {
 	for j := range v.n {
 		d := v.digits[j*v.width : (j+1)*v.width]
@@ -161,11 +153,7 @@ func (v *ExactVector) Merge(w *ExactVector) {
 	}
 	w.carry()
 	if v.width == 0 || w.first < v.first || w.first+w.width > v.first+v.width {
-		first, end := w.first, w.first+w.width
-		if v.width > 0 {
-			first, end = min(first, v.first), max(end, v.first+v.width)
-		}
-		v.resize(first, end-first)
+		v.hold(w.first, w.first+w.width)
 	}
 	v.room()
 	for j := range v.n {
@@ -176,8 +164,8 @@ func (v *ExactVector) Merge(w *ExactVector) {
 	}
 }
 
-// Pair returns sum j as hi + lo, normalized, with an error of at most 2⁻¹⁰² of it; lo is 0
-// where it is infinite or NaN. It moves carries.
+// Pair returns sum j as hi + lo, normalized, with an error of at most 2⁻¹⁰² of it; lo is 0 if the
+// sum is infinite or NaN. It moves carries.
 func (v *ExactVector) Pair(j int) (hi, lo float64) {
 	if v.special != nil && v.special[j] != 0 {
 		return v.special[j], 0
@@ -190,7 +178,7 @@ func (v *ExactVector) Pair(j int) (hi, lo float64) {
 		return 0, 0
 	}
 	last := len(d) - 1
-	flip, c := int64(0), int64(0) // of a negative sum, the digits of its opposite: ^d + 1
+	flip, c := int64(0), int64(0) // for a negative sum, the digits of its opposite, ^d + 1
 	sign := 1.0
 	if d[last] < 0 {
 		flip, c, sign = mask, 1, -1
@@ -209,7 +197,7 @@ func (v *ExactVector) Pair(j int) (hi, lo float64) {
 	for k > 0 && digits[k] == 0 {
 		k--
 	}
-	// The five digits from the first that is not 0 have at least 129 bits.
+	// The five digits from the highest nonzero one have at least 129 bits.
 	for low := max(k-4, 0); k >= low; k-- {
 		hi, lo = Add2(hi, lo, math.Ldexp(digits[k], radix*(v.first+k)+offset), 0)
 	}
@@ -219,8 +207,8 @@ func (v *ExactVector) Pair(j int) (hi, lo float64) {
 	return sign * hi, sign * lo
 }
 
-// errFormat reports bytes that no ExactVector was written as.
-var errFormat = errors.New("num: not the bytes of a ExactVector")
+// errFormat reports bytes that AppendBinary cannot have written.
+var errFormat = errors.New("num: not the bytes of an ExactVector")
 
 // AppendBinary appends v to b.
 func (v *ExactVector) AppendBinary(b []byte) ([]byte, error) {

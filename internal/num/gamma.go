@@ -6,14 +6,12 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// maxShape is the largest shape for which sums of about √a terms are useful;
-// beyond 2⁵³ their terms no longer differ.
+// maxShape is the largest shape for which sums of about √a terms are useful.
 const maxShape = 0x1p50
 
-// GammaLogP returns log P(a, x) = log( γ(a, x)/Γ(a) ), shape 0 < a ≤ 2⁵⁰, with
-// absolute error near 1e-13 (so P has that relative error), or √a·2⁻⁵³ or a few
-// units in the last place of the result where those are more. The cost grows
-// as √a. Other shapes give NaN.
+// GammaLogP returns log P(a, x) = log( γ(a, x)/Γ(a) ) for a shape 0 < a ≤ 2⁵⁰, NaN for others. The
+// absolute error is near the largest of 1e-13, √a·2⁻⁵³ and a few units in the last place of the
+// result. The cost grows as √a.
 func GammaLogP(a, x float64) float64 {
 	l, ofQ := gammaLog(a, x)
 	if ofQ {
@@ -22,8 +20,8 @@ func GammaLogP(a, x float64) float64 {
 	return l
 }
 
-// GammaLogQ returns log Q(a, x) = log( Γ(a, x)/Γ(a) ), shape 0 < a ≤ 2⁵⁰, with
-// absolute error as for GammaLogP. The cost grows as √a. Other shapes give NaN.
+// GammaLogQ returns log Q(a, x) = log( Γ(a, x)/Γ(a) ), with the domain, error and cost of
+// GammaLogP.
 func GammaLogQ(a, x float64) float64 {
 	l, ofQ := gammaLog(a, x)
 	if ofQ {
@@ -32,7 +30,7 @@ func GammaLogQ(a, x float64) float64 {
 	return Log1mExp(l)
 }
 
-// gammaLog returns the logarithm of Q or of P, the one that keeps its digits.
+// gammaLog returns the logarithm of Q or of P, whichever is accurate.
 func gammaLog(a, x float64) (l float64, ofQ bool) {
 	switch {
 	case !(a > 0 && a <= maxShape) || math.IsNaN(x):
@@ -51,14 +49,12 @@ func gammaLog(a, x float64) (l float64, ofQ bool) {
 	return logSeries(a, x), false
 }
 
-// upper reports whether Q(a, x) is to be computed by its continued fraction.
-// Short of it 1 - P keeps all but one digit, beyond it the fraction converges
-// fast.
+// upper reports whether the continued fraction of Q(a, x) converges fast. If not, 1 - P loses at
+// most one digit.
 func upper(a, x float64) bool { return x > 1 && x > a+1.3*math.Sqrt(a) }
 
-// logPoisson returns log( xᵃ e⁻ˣ/Γ(a+1) ), the factor in front of every
-// expansion. For large a the three terms cancel, so they are arranged around
-// the saddle point [Loa00]:
+// logPoisson returns log( xᵃ e⁻ˣ/Γ(a+1) ), the factor of every expansion. For large a the three
+// terms cancel, so they are arranged around the saddle point [Loa00]:
 //
 //	-½ log(2πa) - stirling(a) - (a log(a/x) + x - a)
 func logPoisson(a, x float64) float64 {
@@ -97,7 +93,7 @@ func deviance(a, x float64) float64 {
 //
 //	-γa + Σ_{k≥2} ζ(k)(-a)ᵏ/k                           [DLMF 5.7.3]
 //
-// because 1+a has already lost the digits of a.
+// because 1+a loses the digits of a.
 func lgamma1p(a float64) float64 {
 	if a > 0.25 {
 		l, _ := math.Lgamma(1 + a)
@@ -152,8 +148,7 @@ func logFraction(a, x float64) float64 {
 	return math.Min(0, logPoisson(a, x)+Log(a)+Log(h))
 }
 
-// logSmallShape returns log Q for a < 1 and x small, where Q may be small
-// because the shape is:
+// logSmallShape returns log Q for a < 1 and small x; Q is small where the shape is small:
 //
 //	Q = 1 - xᵃ/Γ(a+1)·(1 + a Σ_{k≥1} (-x)ᵏ/(k!(a+k)))   [DLMF 8.7.3]
 func logSmallShape(a, x float64) float64 {
@@ -170,18 +165,17 @@ func logSmallShape(a, x float64) float64 {
 	return Log(-math.Expm1(l) - math.Exp(l)*a*sum)
 }
 
-// GammaInvLogP returns the x ≥ 0 with log P(a, x) = logp ≤ 0, shape
-// 0 < a ≤ 2⁵⁰: 0 at -Inf (and where x would underflow), +Inf at 0. The relative error is
-// near 1e-13.
+// GammaInvLogP returns the x ≥ 0 with log P(a, x) = logp ≤ 0, shape 0 < a ≤ 2⁵⁰: 0 at -Inf and
+// where x would underflow, +Inf at 0. The relative error is near 1e-13.
 func GammaInvLogP(a, logp float64) float64 { return gammaInv(a, logp, Log1mExp(logp)) }
 
-// GammaInvLogQ returns the x ≥ 0 with log Q(a, x) = logq ≤ 0, shape
-// 0 < a ≤ 2⁵⁰: +Inf at -Inf, 0 at 0.
+// GammaInvLogQ returns the x ≥ 0 with log Q(a, x) = logq ≤ 0, shape 0 < a ≤ 2⁵⁰: +Inf at -Inf, 0 at
+// 0.
 func GammaInvLogQ(a, logq float64) float64 { return gammaInv(a, Log1mExp(logq), logq) }
 
-// gammaInv finds u = log x from the smaller of the two tails by Newton's
-// method inside a bracket. The law of log x has a log-concave density, so log
-// P and log Q are concave in u and Newton's method is monotone after one step.
+// gammaInv finds u = log x from the smaller of the two tails by Newton's method inside a bracket.
+// The law of log x has a log-concave density: log P and log Q are concave in u, and Newton's method
+// is monotone after one step.
 func gammaInv(a, logp, logq float64) float64 {
 	switch {
 	case !(a > 0 && a <= maxShape) || math.IsNaN(logp) || math.IsNaN(logq):
@@ -238,3 +232,67 @@ func gammaInv(a, logp, logq float64) float64 {
 	}
 	return math.Exp(u)
 }
+
+// Chi2LogPDF returns the log density at x of the χ² law with ν = nu > 0 degrees of freedom,
+//
+//	(ν/2-1) log(x/2) - x/2 - log Γ(ν/2) - log 2
+func Chi2LogPDF(x, nu float64) float64 {
+	switch {
+	case !(nu > 0) || math.IsInf(nu, 1) || math.IsNaN(x):
+		return math.NaN()
+	case x < 0 || math.IsInf(x, 1):
+		return math.Inf(-1)
+	case x/2 == 0 && nu == 2: // x/2 may underflow
+		return -math.Ln2
+	case x/2 == 0:
+		return math.Inf(int(math.Copysign(1, 2-nu)))
+	}
+	return logPoisson(nu/2, x/2) + Log(nu/2) - Log(x)
+}
+
+// Chi2LogCDF returns the log probability that a χ² variable is at most x.
+func Chi2LogCDF(x, nu float64) float64 { return GammaLogP(nu/2, x/2) }
+
+// Chi2LogSF returns the log probability that a χ² variable exceeds x.
+func Chi2LogSF(x, nu float64) float64 { return GammaLogQ(nu/2, x/2) }
+
+// Chi2CDF returns the probability that a χ² variable is at most x.
+func Chi2CDF(x, nu float64) float64 { return math.Exp(Chi2LogCDF(x, nu)) }
+
+// Chi2SF returns the probability that a χ² variable exceeds x.
+func Chi2SF(x, nu float64) float64 { return math.Exp(Chi2LogSF(x, nu)) }
+
+// Chi2Quantile returns the x with Chi2LogCDF(x, nu) = logp ≤ 0.
+func Chi2Quantile(logp, nu float64) float64 { return 2 * GammaInvLogP(nu/2, logp) }
+
+// Chi2UpperQuantile returns the x with Chi2LogSF(x, nu) = logp ≤ 0.
+func Chi2UpperQuantile(logp, nu float64) float64 { return 2 * GammaInvLogQ(nu/2, logp) }
+
+// GammaStep returns s ≥ 0 with P(a, x+s) − P(a, x) = e^logp to full relative accuracy, without taking
+// the difference; +Inf if the tail beyond x is too light.
+func GammaStep(a, x, logp float64) float64 {
+	if logp >= GammaLogQ(a, x) {
+		return math.Inf(1)
+	}
+	logMass := func(s float64) float64 { // log ∫_x^{x+s} of the gamma density, in r = √y
+		shift := gammaLogDensity(a, math.Min(math.Max(a-1, x), x+s))
+		lo := math.Sqrt(x)
+		length := math.Min(s/(math.Sqrt(x+s)+lo), 60) // √(x+s) − √x; beyond 60 lies nothing
+		n := math.Ceil(length / 0.3)                  // panels of half a standard deviation
+		sum := 0.0
+		for i := range int(n) {
+			sum += Panel(0, length/n, func(v float64) float64 {
+				r := lo + float64(i)*length/n + v
+				return 2 * r * math.Exp(gammaLogDensity(a, r*r)-shift)
+			})
+		}
+		return Log(sum) + shift
+	}
+	guess := math.Exp(logp - gammaLogDensity(a, x))
+	if !(guess > 0) || math.IsInf(guess, 1) {
+		guess = x
+	}
+	return Largest(logMass, logp, math.Min(guess, 1e3*(x+a)), 1e-13)
+}
+
+func gammaLogDensity(a, y float64) float64 { return Chi2LogPDF(2*y, 2*a) + math.Ln2 }

@@ -6,11 +6,11 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// expSquare returns e^{x²}·c for the factor c, with x² carried to twice the
-// working precision: the rounding error of x² alone would cost x²·2⁻⁵³.
+// expSquare returns c·e^{x²}, or c·e^{−x²} for sign = −1, with x² in twice the precision: the
+// rounding error of x² would cost x²·2⁻⁵³.
 func expSquare(sign, x, c float64) float64 {
 	hi := x * x
-	lo := math.FMA(x, x, -hi) // x² = hi + lo exactly
+	lo := math.FMA(x, x, -hi) // x² = hi + lo, exactly
 	return math.Exp(sign*hi) * (1 + sign*lo) * c
 }
 
@@ -60,8 +60,8 @@ func NormalCDF(x float64) float64 {
 	return math.Erfc(-x/math.Sqrt2) / 2
 }
 
-// LogPhi returns log Φ(x) with small relative error for every x; far in the
-// upper tail it is the small number -(1 - Φ(x)).
+// LogPhi returns log Φ(x) with small relative error for every x, also far in the upper tail, where
+// it is close to -(1 - Φ(x)).
 func LogPhi(x float64) float64 {
 	switch {
 	case math.IsInf(x, -1):
@@ -77,8 +77,8 @@ func LogPhi(x float64) float64 {
 // LogQ returns log(1 - Φ(x)) = log Φ(-x).
 func LogQ(x float64) float64 { return LogPhi(-x) }
 
-// NormalQuantile returns Φ⁻¹(p): -Inf and +Inf at p = 0 and 1, NaN outside
-// [0, 1]. One Newton step in log Φ polishes the rational approximation.
+// NormalQuantile returns Φ⁻¹(p): -Inf and +Inf at p = 0 and 1, NaN outside [0, 1]. A step of
+// Newton's method for log Φ improves gonum's approximation.
 func NormalQuantile(p float64) float64 {
 	switch {
 	case !(p >= 0 && p <= 1):
@@ -98,10 +98,10 @@ func NormalQuantile(p float64) float64 {
 
 // MillsSlope returns
 //
-//	-R'(x) = 1 - x·R(x) > 0,
+//	-R'(x) = 1 - x·R(x) > 0
 //
-// about 1/x² for large x, without the cancellation of that difference: with
-// Laplace's fraction R(x) = 1/(x+k), k = 1/(x + 2/(x + 3/(x + …, it is k/(x+k).
+// without the cancellation of the difference: for large x it is k/(x+k), where R(x) = 1/(x+k) with
+// k = 1/(x + 2/(x + 3/(x + … is Laplace's fraction.
 func MillsSlope(x float64) float64 {
 	if !(x >= 2) {
 		return 1 - x*Mills(x)

@@ -1,17 +1,15 @@
-// Package num has the numbers that privacy rests on: special functions that are accurate in relative
-// terms far in the tails, arithmetic in twice the precision of float64, sums without rounding, and
-// searches for roots and minima.
+// Package num has the numerical functions on which calibrations rest: special functions with small
+// relative errors far in the tails, arithmetic in twice the precision of float64, sums without
+// rounding, quadrature, and searches for roots and minima.
 //
-// Probabilities travel as logarithms, and a tail is always summed from its own side, never as one
-// minus the other. Arguments outside a function's domain and NaN give NaN, as in package math; points
-// outside the support of a law give its limits. The proofs are in docs/theory/numerics.md.
+// Probabilities are logarithms, and a small tail is never computed as one minus the other. NaN and
+// arguments outside a function's domain give NaN, as in package math; points outside the support of
+// a law give its limits. Proofs: docs/theory/numerics.md.
 //
 // # Notation
 //
-//	Φ, φ     distribution function and density of the standard normal law
-//	P, Q     regularized lower and upper incomplete gamma functions
-//	a, x     shape and argument of P and Q
-//	ν        degrees of freedom of χ², a real number > 0: a = ν/2
+//	P, Q   regularized lower and upper incomplete gamma functions of shape a
+//	ν      degrees of freedom of χ², a real number > 0: a = ν/2
 //
 // # References
 //
@@ -26,8 +24,8 @@ package num
 
 import "math"
 
-// Log returns log x, also of subnormal numbers, of which math.Log on amd64 and
-// s390x says -709 whatever they are (golang/go#56600): a δ of 1e-320 would count as 1e-308.
+// Log returns log x, also for subnormal numbers, for which math.Log on amd64 and s390x returns -709
+// (golang/go#56600): a δ of 1e-320 would count as 1e-308.
 func Log(x float64) float64 {
 	shift := 0.0
 	if x < 0x1p-1022 {
@@ -56,8 +54,8 @@ func LogDiffExp(a, b float64) float64 {
 	return a + Log1mExp(b-a)
 }
 
-// Log1mExp returns log(1 - eˣ), x ≤ 0: the logarithm of the complement of the
-// probability eˣ. Log1mExp(0) = -Inf; x > 0 gives NaN.
+// Log1mExp returns log(1 - eˣ), the logarithm of the complement of the probability eˣ: -Inf at 0,
+// NaN for x > 0.
 func Log1mExp(x float64) float64 {
 	if x > -math.Ln2 {
 		return Log(-math.Expm1(x))

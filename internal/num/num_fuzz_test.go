@@ -12,7 +12,8 @@ import (
 // FuzzSpecfun: no argument makes a function loop or panic, NaN comes out only
 // where it is documented, probabilities stay in [0, 1], and quantiles invert.
 func FuzzSpecfun(f *testing.F) {
-	values := []float64{0, 1, -1, 0.5, 1e-320, 1e-300, 26.6, -38, 1e10, 1e150, 1e308, math.NaN(), math.Inf(1), math.Inf(-1)}
+	values := []float64{0, 1, -1, 0.5, 1e-320, 1e-300, 26.6, -38, 1e10, 1e150, 1e308, math.NaN(), math.Inf(1),
+		math.Inf(-1)}
 	for i, v := range values {
 		f.Add(v, values[(i+3)%len(values)])
 		f.Add(1.0, v)

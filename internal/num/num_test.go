@@ -176,7 +176,8 @@ func TestGammaEdges(t *testing.T) {
 	require.Equal(t, inf, GammaInvLogQ(3, -inf))
 	require.Zero(t, GammaInvLogP(1e-3, -690)) // underflow
 	for _, v := range []float64{GammaLogP(0, 1), GammaLogP(-1, 1), GammaLogP(nan, 1), GammaLogP(1, nan), GammaLogP(inf, 1),
-		GammaLogQ(0, 1), GammaLogQ(1, nan), GammaInvLogP(0, -1), GammaInvLogP(1, 1), GammaInvLogP(1, nan), GammaInvLogQ(1, 0.5),
+		GammaLogQ(0, 1), GammaLogQ(1, nan), GammaInvLogP(0, -1), GammaInvLogP(1, 1), GammaInvLogP(1, nan), GammaInvLogQ(1,
+			0.5),
 		// Sums over shapes beyond 2⁵³ would not end.
 		GammaLogP(1e16, 1e16), GammaLogQ(1e300, 1e300), GammaInvLogQ(math.MaxFloat64, -1)} {
 		require.True(t, math.IsNaN(v))

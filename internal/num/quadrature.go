@@ -11,9 +11,8 @@ type rule struct{ x, w []float64 }
 
 var rules sync.Map // int → rule
 
-// GaussLegendre returns the nodes (increasing) and weights of the n-point
-// Gauss–Legendre rule on [-1, 1], exact for polynomials of degree 2n-1. The
-// slices are shared by all callers: do not write to them. It panics if n < 1.
+// GaussLegendre returns the nodes (increasing) and weights of the n-point Gauss–Legendre rule on
+// [-1, 1]. The slices are shared by all callers: do not write to them. It panics if n < 1.
 func GaussLegendre(n int) (x, w []float64) {
 	if n < 1 {
 		panic("num: rule without nodes")
@@ -34,8 +33,8 @@ func GaussLegendre(n int) (x, w []float64) {
 // panelNodes is the number of nodes of one panel of [Panel], [PanelsDown] and [PanelsUp].
 const panelNodes = 12
 
-// Negligible is the relative size of the first panel that [PanelsDown] and [PanelsUp] leave out.
-// The rest of a log-concave tail beyond it is of the same order.
+// Negligible is the relative size of a panel at which [PanelsDown] and [PanelsUp] stop. The rest of
+// a log-concave tail is of the same order.
 const Negligible = 1e-14
 
 // Panel returns ∫_a^b f by one Gauss–Legendre panel of 12 nodes.
@@ -49,9 +48,9 @@ func Panel(a, b float64, f func(s float64) float64) float64 {
 	return h * sum
 }
 
-// PanelsDown returns ∫_0^top f, panel by panel from top to 0, for an f that is analytic but for a
+// PanelsDown returns ∫_0^top f by panels from top to 0, for an f that is analytic except for a
 // branch point at 0. width gives the widths of panels by their upper ends. The sum ends at the
-// first negligible panel below mode, where f decreases downward.
+// first negligible panel below mode; f must increase up to mode.
 func PanelsDown(top, mode float64, width func(s float64) float64, f func(s float64) float64) float64 {
 	sum := 0.0
 	for b := top; b > 0; {
@@ -66,8 +65,8 @@ func PanelsDown(top, mode float64, width func(s float64) float64, f func(s float
 	return sum
 }
 
-// PanelsUp returns ∫_bottom^∞ f for an f with the tail of a χ density that decreases above mode.
-// width gives the widths of panels by their lower ends.
+// PanelsUp returns ∫_bottom^∞ f in the same way, for an f with the tail of a χ density that
+// decreases above mode. width gives the widths of panels by their lower ends.
 func PanelsUp(bottom, mode float64, width func(s float64) float64, f func(s float64) float64) float64 {
 	sum := 0.0
 	for a := bottom; ; {

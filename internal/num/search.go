@@ -2,11 +2,9 @@ package num
 
 import "math"
 
-// Bisect narrows a bracket of a monotone predicate until its ends are
-// neighboring float64s or 200 halvings are done: if ok(lo) and not ok(hi), the
-// same holds of the returned pair. The ends may be in either order; between
-// positive ends far apart it halves the logarithm. The caller picks the end
-// that errs to the safe side.
+// Bisect narrows a bracket of a monotone predicate until its ends are neighboring float64 numbers
+// or 200 halvings are done: if ok(lo) and not ok(hi), the same holds for good and bad. The ends may
+// be in either order. Between positive ends that are far apart it halves the logarithm.
 func Bisect(ok func(x float64) bool, lo, hi float64) (good, bad float64) {
 	return BisectTo(ok, lo, hi, 0)
 }
@@ -31,12 +29,9 @@ func BisectTo(ok func(x float64) bool, lo, hi, tol float64) (good, bad float64) 
 	return good, bad
 }
 
-// LeastRoot returns an x > 0 with f(x) ≥ 0, above the least one by a relative
-// tol at most, for an f that does not decrease. It looks for a bracket from
-// start > 0 on and narrows it by regula falsi with halved weights, so that an f
-// that is nearly linear needs few steps; whatever the steps, f(x) ≥ 0 was
-// checked. It is +Inf where f is negative or NaN up to the largest float64, and
-// next to 0 where f is never negative.
+// LeastRoot returns an x > 0 with f(x) ≥ 0, above the least one by a relative tol at most, for an f
+// that does not decrease. It looks for a bracket from start > 0 on and narrows it by Narrow. It is
+// +Inf if f is negative or NaN up to the largest float64, and almost 0 if f is never negative.
 func LeastRoot(f func(x float64) float64, start, tol float64) float64 {
 	hi := min(start, math.MaxFloat64)
 	fhi := f(hi)
@@ -60,8 +55,9 @@ func LeastRoot(f func(x float64) float64, start, tol float64) float64 {
 	return Narrow(f, lo, flo, hi, fhi, tol)
 }
 
-// Narrow returns an x in (lo, hi] with f(x) ≥ 0, above the least one by a relative tol at most,
-// for f(lo) = flo < 0 ≤ fhi = f(hi): regula falsi that halves the weight of an end that stays.
+// Narrow returns an x in (lo, hi] with f(x) ≥ 0, above the least one by a relative tol at most, for
+// f(lo) = flo < 0 ≤ fhi = f(hi). It uses regula falsi with halved weights for an end that stays,
+// which takes few steps if f is nearly linear. f(x) ≥ 0 was checked for the result.
 func Narrow(f func(x float64) float64, lo, flo, hi, fhi, tol float64) float64 {
 	for i, side := 0, 0; hi-lo > tol*hi && i < 200; i++ {
 		x := lo + (hi-lo)*(flo/(flo-fhi))
@@ -87,12 +83,11 @@ func Narrow(f func(x float64) float64, lo, flo, hi, fhi, tol float64) float64 {
 	return hi
 }
 
-// Minimize returns the best point it finds for f on [lo, hi], and its value: it
-// divides the interval into the given number of steps, takes the best of their
-// ends, and narrows the two steps around it to a length of at most tol by golden
-// section. With 0 steps it narrows the whole interval, which finds the minimum
-// of a unimodal f. NaN is worse than every number. f is evaluated at the ends of
-// the interval only if steps is positive.
+// Minimize returns the best point it finds for f on [lo, hi], and its value. It divides the
+// interval into the given number of steps, takes the best of their ends, and narrows the two steps
+// around it to a length of at most tol by golden section. With 0 steps it narrows the whole
+// interval, which finds the minimum of a unimodal f, and does not evaluate f at lo and hi. NaN is
+// worse than every number.
 func Minimize(f func(x float64) float64, lo, hi float64, steps int, tol float64) (x, value float64) {
 	x, value = lo, math.Inf(1)
 	try := func(y float64) float64 {
@@ -128,4 +123,61 @@ func Minimize(f func(x float64) float64, lo, hi float64, steps int, tol float64)
 		}
 	}
 	return x, value
+}
+
+// Largest returns the largest x, less at most the fraction tol, at which the nondecreasing f is at
+// most most. f(x) ≤ most was checked at the x returned, which makes it safe. guess > 0 starts the
+// search; the result is 0 if no x > 1e-300 will do. The search is regula falsi in log x with the step
+// of Illinois: about five evaluations for an f that is nearly linear in log x.
+func Largest(f func(x float64) float64, most, guess, tol float64) float64 {
+	at := func(u float64) float64 { return f(math.Exp(u)) - most }
+	const floor = -690 // log 1e-300
+	lo := math.Max(Log(guess), floor+1)
+	flo := at(lo)
+	hi, fhi := lo, flo
+	for step := 0.15; !(flo <= 0); step *= 2 { // also NaN
+		if lo <= floor {
+			return 0
+		}
+		hi, fhi = lo, flo
+		lo = math.Max(lo-step, floor)
+		flo = at(lo)
+	}
+	for step := 0.15; fhi <= 0; step *= 2 {
+		lo, flo = hi, fhi
+		if hi += step; hi > -floor {
+			return math.Exp(lo)
+		}
+		fhi = at(hi)
+	}
+	side, wlo, whi := 0, flo, fhi // weights of Illinois
+	for i := 0; hi-lo > tol && i < 200; i++ {
+		u := lo - wlo*(hi-lo)/(whi-wlo)
+		if !(u > lo && u < hi) || math.IsInf(flo, -1) || i%12 == 11 {
+			u = (lo + hi) / 2
+		}
+		// Land on the far side of the root, within tol, once it is known that well.
+		if u < lo+tol/2 {
+			u = math.Min(lo+tol/2, (lo+hi)/2)
+		} else if u > hi-tol/2 {
+			u = math.Max(hi-tol/2, (lo+hi)/2)
+		}
+		if v := at(u); v <= 0 {
+			lo, flo, wlo = u, v, v
+			if side == -1 {
+				whi /= 2
+			}
+			side = -1
+		} else {
+			hi, fhi, whi = u, v, v
+			if side == 1 {
+				wlo /= 2
+			}
+			side = 1
+		}
+		if fhi-flo == 0 {
+			break
+		}
+	}
+	return math.Exp(lo)
 }

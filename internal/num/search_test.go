@@ -68,3 +68,34 @@ func TestMinimize(t *testing.T) {
 	Minimize(func(x float64) float64 { calls++; return x * x }, -1, 1, 0, 1e-3)
 	require.LessOrEqual(t, calls, 19, "golden section takes a call a step")
 }
+
+// TestLargest: the root from below to the width asked for, from near and far,
+// in few evaluations, and the ends.
+func TestLargest(t *testing.T) {
+	for _, root := range []float64{1e-200, 1e-3, 1, 7e5, 1e100} {
+		for _, far := range []float64{1e-8, 0.3, 1, 1.001, 20, 1e6} {
+			for _, tol := range []float64{1e-3, 1e-7} {
+				evals := 0
+				f := func(x float64) float64 {
+					evals++
+					u := math.Log(x / root)
+					return 3*u + 0.3*math.Sin(u) - 4
+				}
+				got := Largest(f, -4, root*far, tol)
+				require.LessOrEqual(t, got, root*(1+1e-12))
+				require.GreaterOrEqual(t, got, root*(1-1.01*tol))
+				require.LessOrEqual(t, evals, 24, "root %v, guess %v", root, root*far)
+			}
+		}
+	}
+	require.Zero(t, Largest(func(float64) float64 { return 0 }, -1, 1, 1e-6))
+	require.Zero(t, Largest(func(float64) float64 { return math.NaN() }, -1, 1, 1e-6))
+	require.Greater(t, Largest(func(float64) float64 { return -2 }, -1, 1, 1e-6), 1e200)
+	step := func(x float64) float64 { // no slope to follow
+		if x <= 3 {
+			return math.Inf(-1)
+		}
+		return 0
+	}
+	require.InEpsilon(t, 3, Largest(step, -1, 1, 1e-9), 2e-9)
+}

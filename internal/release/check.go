@@ -8,8 +8,8 @@ import (
 	"github.com/privopt/privopt/dp"
 )
 
-// CheckField refuses a number of a mechanism that is neither positive and finite nor 0, which means what zero says,
-// by an error that wraps kind.
+// CheckField refuses a number of a mechanism that is neither positive and finite nor 0, which means
+// what zero says, by an error that wraps kind.
 func CheckField(kind error, name, zero string, v float64) error {
 	if !(v >= 0) || math.IsInf(v, 1) {
 		return fmt.Errorf("%w: %s = %v, want a positive finite number, or 0 for %s", kind, name, v, zero)
@@ -17,12 +17,13 @@ func CheckField(kind error, name, zero string, v float64) error {
 	return nil
 }
 
-// CheckConstant refuses a constant of a loss that is not known to be positive and finite, by an error that wraps
-// dp.ErrCondition and has a fix for +Inf.
+// CheckConstant refuses a constant of a loss that is not known to be positive and finite, by an
+// error that wraps dp.ErrCondition and has a fix for +Inf.
 func CheckConstant(name string, v float64, fix string) error {
 	switch {
 	case math.IsInf(v, 1):
-		return fmt.Errorf("%w: the loss has %s = +Inf on the declared bounds, so no noise is enough: %s", dp.ErrCondition, name, fix)
+		return fmt.Errorf("%w: the loss has %s = +Inf on the declared bounds, so no noise is enough: %s", dp.ErrCondition,
+			name, fix)
 	case !(v > 0): // also NaN
 		return fmt.Errorf("%w: the loss has %s = %v on the declared bounds, which means unknown; want a positive finite "+
 			"constant", dp.ErrCondition, name, v)
@@ -30,13 +31,13 @@ func CheckConstant(name string, v float64, fix string) error {
 	return nil
 }
 
-// CheckShares returns an error wrapping dp.ErrBudget, which names the δ that the caller stated, if a share of
-// b has a δ that is too small to compute with.
+// CheckShares returns an error wrapping dp.ErrBudget, which names the δ that the caller stated, if
+// a share of b has a δ that is too small to compute with.
 func CheckShares(b dp.Budget, shares ...dp.Budget) error {
 	for _, s := range shares {
 		if b.Delta > 0 && s.Delta < dp.MinDelta {
-			return fmt.Errorf("%w: Delta = %v is too small to be divided between the noise of the objective and that of the output, "+
-				"want 0 or a number in [%.3g, 1), for example 1e-6", dp.ErrBudget, b.Delta, dp.MinDelta/s.Delta*b.Delta)
+			return fmt.Errorf("%w: Delta = %v is too small to be divided between the noise of the objective and that of the "+
+				"output, want 0 or a number in [%.3g, 1), for example 1e-6", dp.ErrBudget, b.Delta, dp.MinDelta/s.Delta*b.Delta)
 		}
 	}
 	return nil

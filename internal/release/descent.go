@@ -9,19 +9,17 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-const badSteepness = "release: Minimize of a loss without a finite Smoothness, or to a Target that is not positive and finite"
+const badSteepness = "release: the loss has no finite Smoothness, or the target is not positive and finite"
 
-// certifyEvery is the number of steps in float64 between two certificates, which cost as much.
-const certifyEvery = 32
+const certifyEvery = 32 // steps in float64 between two certificates, which cost as much
 
 // descend is proximal gradient descent, x ← prox_γg(x − γ∇f(x)), with the accurate gradient, from
 // the best point or from prox_g(0), for as many steps as prove ‖x − θ*‖ ≤ R by contraction,
 //
 //	‖x_K − θ*‖ ≤ D₀/(1+γμ)^K + e(1+γμ)/(γμ),   K = ⌈ln(4D₀/R)/log1p(γμ)⌉,
 //
-// e the error of a computed step, γ = 1/max{ℓ, μ}. K is finite for every data set; nothing is claimed
-// about time.
-// Proof: docs/theory/release.md#release.descent.
+// e the error of a computed step, γ = 1/max{ℓ, μ}. K is finite for every data set; nothing is
+// claimed about time. Proof: docs/theory/release.md#release.descent.
 func (s *solver) descend() error {
 	ell := s.obj.Steepness()
 	if !(ell < math.Inf(1) && s.Modulus > 0 && s.Cover > 0 && s.Reach < math.Inf(1)) {
@@ -36,7 +34,7 @@ func (s *solver) descend() error {
 		return nil
 	}
 	var distance float64
-	if norm := floats.Norm(x, 2); norm <= 2*s.Reach && s.inside(x) {
+	if norm := floats.Norm(x, 2); norm <= 2*s.Reach && !math.IsInf(s.g.Func(x), 1) {
 		distance = min(s.best.residual/s.Modulus, norm+s.Reach)
 	} else {
 		x, low = anchor, make([]float64, len(x))
@@ -64,7 +62,7 @@ func (s *solver) descend() error {
 	return nil
 }
 
-// descendPairs is descend with points and proximal maps of twice the precision.
+// descendPairs is descend with points and proximal maps as pairs.
 func (s *solver) descendPairs(x, low []float64, gamma, steps float64) error {
 	at := newPair(s, x)
 	if floats.Norm(low, 2) > 0 {
@@ -98,9 +96,6 @@ func (s *solver) descendPairs(x, low []float64, gamma, steps float64) error {
 func (s *solver) floatPoint(x []float64) point {
 	return point{slices.Clone(x), make([]float64, len(x)), s.obj.Residual(x)}
 }
-
-// inside reports whether g is finite at x.
-func (s *solver) inside(x []float64) bool { return !math.IsInf(s.g.Func(x), 1) }
 
 // count counts a step.
 func (s *solver) count() {

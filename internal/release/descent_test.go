@@ -21,11 +21,13 @@ import (
 type instance struct {
 	p      *erm.Problem
 	obj    *erm.Objective
-	target Target
+	target target
 	floor  float64
 }
 
-func newInstance(t *testing.T, rnd *rand.Rand, l loss.Loss, reg prox.Operator, set prox.Set, n int, ridge float64) instance {
+func newInstance(
+	t *testing.T, rnd *rand.Rand, l loss.Loss, reg prox.Operator, set prox.Set, n int, ridge float64,
+) instance {
 	t.Helper()
 	const d = 4
 	rows, labels := make([][]float64, n), make([]float64, n)
@@ -48,7 +50,7 @@ func newInstance(t *testing.T, rnd *rand.Rand, l loss.Loss, reg prox.Operator, s
 	per := erm.PublicPerturbation{Linear: 2 * floats.Norm(b, 2), MinEig: ridge, MaxEig: ridge}
 	obj := p.Perturb(erm.Perturbation{Linear: b, Quad: mat.NewDiagDense(d, diag), MinEig: ridge, MaxEig: ridge})
 	floor := q.Floor(per)
-	return instance{p, obj, Target{Modulus: ridge + q.Modulus, Cover: floor, Reach: q.Reach(per)}, floor}
+	return instance{p, obj, target{Modulus: ridge + q.Modulus, Cover: floor, Reach: q.Reach(per)}, floor}
 }
 
 // denied refuses every certificate and starts at a stage.
@@ -83,7 +85,7 @@ func TestStages(t *testing.T) {
 			if c.set != nil {
 				c.set.Prox(start, start, 1)
 			}
-			want, tr, err := Minimize(t.Context(), in.p, in.obj, start, in.target, Methods...)
+			want, tr, err := minimize(t.Context(), in.p, in.obj, start, in.target)
 			require.NoError(t, err)
 			require.True(t, tr.Certified)
 			require.LessOrEqual(t, tr.Distance, in.target.Cover)
@@ -94,7 +96,7 @@ func TestStages(t *testing.T) {
 				denied(t.Context(), 2),
 				denied(t.Context(), 0),
 			} {
-				got, tr, err := Minimize(ctx, in.p, in.obj, start, in.target, Methods...)
+				got, tr, err := minimize(ctx, in.p, in.obj, start, in.target)
 				require.NoError(t, err)
 				require.Equal(t, stage < 3, tr.Certified, "stage %d", stage)
 				require.LessOrEqual(t, tr.Distance, in.target.Cover)
@@ -107,26 +109,27 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// From a start far outside, the descent begins at the anchor; where R exceeds 2ρ the anchor will do.
+// From a start far outside, the descent begins at the anchor; where R exceeds 2ρ the anchor will
+// do.
 func TestDescentStart(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	in := newInstance(t, rnd, loss.Logistic{}, nil, nil, 60, 2)
-	want, _, err := Minimize(t.Context(), in.p, in.obj, make([]float64, 4), in.target, Methods...)
+	want, _, err := minimize(t.Context(), in.p, in.obj, make([]float64, 4), in.target)
 	require.NoError(t, err)
-	got, tr, err := Minimize(denied(t.Context(), 2), in.p, in.obj, []float64{1e300, 0, 0, 1e300}, in.target, Methods...)
+	got, tr, err := minimize(denied(t.Context(), 2), in.p, in.obj, []float64{1e300, 0, 0, 1e300}, in.target)
 	require.NoError(t, err)
 	require.LessOrEqual(t, floats.Distance(want, got, 2), 2*in.target.Cover)
 	require.Less(t, tr.Iterations, 1000)
 
 	in.target.Cover = 2 * in.target.Reach
-	got, tr, err = Minimize(denied(t.Context(), 2), in.p, in.obj, []float64{1, 0, 0, 1}, in.target, Methods...)
+	got, tr, err = minimize(denied(t.Context(), 2), in.p, in.obj, []float64{1, 0, 0, 1}, in.target)
 	require.NoError(t, err)
 	require.Equal(t, make([]float64, 4), got)
 	require.Zero(t, tr.Iterations)
 
 	in.target.Reach = math.Inf(1)
 	require.PanicsWithValue(t, badSteepness, func() {
-		_, _, _ = Minimize(denied(t.Context(), 2), in.p, in.obj, []float64{1, 0, 0, 1}, in.target, Methods...)
+		_, _, _ = minimize(denied(t.Context(), 2), in.p, in.obj, []float64{1, 0, 0, 1}, in.target)
 	})
 }
 
@@ -136,21 +139,21 @@ func TestDescentPairs(t *testing.T) {
 	for _, reg := range []prox.Operator{nil, prox.ElasticNet{L1: 0.5, L2: 1}} {
 		in := newInstance(t, rand.New(rand.NewPCG(5, 9)), loss.Logistic{}, reg, nil, 60, 2)
 		in.target.Cover = 1e-21
-		x, tr, err := Minimize(denied(t.Context(), 2), in.p, in.obj, make([]float64, 4), in.target, Methods...)
+		x, tr, err := minimize(denied(t.Context(), 2), in.p, in.obj, make([]float64, 4), in.target)
 		require.NoError(t, err)
 		require.Less(t, tr.Residual, 2e-21)
 		require.Greater(t, in.obj.Residual(x), 1e-17)
 	}
 }
 
-// Where the regularizer is more convex than the loss is steep, the step is 1/μ: with a longer one the
-// error of a step would not shrink by the factor that the proof divides by.
+// Where the regularizer is more convex than the loss is steep, the step is 1/μ: with a longer one
+// the error of a step would not shrink by the factor that the proof divides by.
 func TestDescentOfConvexRegularizer(t *testing.T) {
 	for _, set := range []prox.Set{nil, prox.L2Ball{R: 10}} {
 		in := newInstance(t, rand.New(rand.NewPCG(3, 4)), loss.Logistic{}, prox.ElasticNet{L1: 0.1, L2: 1e9}, set, 2, 1e-3)
-		want, _, err := Minimize(t.Context(), in.p, in.obj, make([]float64, 4), in.target, Methods...)
+		want, _, err := minimize(t.Context(), in.p, in.obj, make([]float64, 4), in.target)
 		require.NoError(t, err)
-		got, tr, err := Minimize(denied(t.Context(), 2), in.p, in.obj, make([]float64, 4), in.target, Methods...)
+		got, tr, err := minimize(denied(t.Context(), 2), in.p, in.obj, make([]float64, 4), in.target)
 		require.NoError(t, err)
 		require.LessOrEqual(t, floats.Distance(want, got, 2), 2*in.target.Cover)
 		require.GreaterOrEqual(t, tr.Iterations, 30) // of a factor ½ each, from ρ to R
@@ -166,10 +169,11 @@ func TestDescentStep(t *testing.T) {
 	data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
 	p := &erm.Problem{Data: data, Loss: loss.Squared{}}
-	obj := p.Perturb(erm.Perturbation{Linear: []float64{0, 1}, Quad: mat.NewDiagDense(2, []float64{2, 2}), MinEig: 2, MaxEig: 2})
+	quad := mat.NewDiagDense(2, []float64{2, 2})
+	obj := p.Perturb(erm.Perturbation{Linear: []float64{0, 1}, Quad: quad, MinEig: 2, MaxEig: 2})
 	for _, set := range []prox.Set{nil, prox.L2Ball{R: 10}} { // the second in float64
 		p.Set = set
-		x, _, err := Minimize(denied(t.Context(), 2), p, obj, []float64{0, 0}, Target{2, 1e-9, 3}, Methods...)
+		x, _, err := minimize(denied(t.Context(), 2), p, obj, []float64{0, 0}, target{2, 1e-9, 3})
 		require.NoError(t, err)
 		require.InDelta(t, 25.0/52, x[0], 1e-9)
 		require.InDelta(t, -0.5, x[1], 1e-9)
@@ -183,13 +187,13 @@ func TestStagesCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancel(fault.With(t.Context(), fault.Stage, func(int) int { return stage }))
 		cancel()
 		in.target.Cover = 1e-13
-		_, _, err := Minimize(ctx, in.p, in.obj, []float64{1, 1, 1, 1}, in.target, Methods...)
+		_, _, err := minimize(ctx, in.p, in.obj, []float64{1, 1, 1, 1}, in.target)
 		require.ErrorIs(t, err, context.Canceled)
 	}
 }
 
-// Where ∇²f is so large that no float64 point has a small residual, points of twice the precision do:
-// a problem of one stiff and one soft direction, with R at the default 1e-11·B.
+// Where ∇²f is so large that no float64 point has a small residual, points of twice the precision
+// do: a problem of one stiff and one soft direction, with R at the default 1e-11·B.
 func TestRefineStiff(t *testing.T) {
 	const n, ridge = 4000, 1e-4
 	rnd := rand.New(rand.NewPCG(31, 32))
@@ -205,14 +209,15 @@ func TestRefineStiff(t *testing.T) {
 		for _, reg := range []prox.Operator{nil, prox.L1{Weight: 0.01}, prox.Box{Lo: -30, Hi: 20}} {
 			p := &erm.Problem{Data: data, Loss: l, Reg: reg}
 			obj := p.Perturb(erm.Perturbation{
-				Linear: []float64{0.3, -0.2, 0.1}, Quad: mat.NewDiagDense(3, []float64{ridge, ridge, ridge}), MinEig: ridge, MaxEig: ridge,
+				Linear: []float64{0.3, -0.2, 0.1}, Quad: mat.NewDiagDense(3, []float64{ridge, ridge, ridge}),
+				MinEig: ridge, MaxEig: ridge,
 			})
 			q, err := p.Public(dp.Replace)
 			require.NoError(t, err)
 			per := erm.PublicPerturbation{Linear: 1, MinEig: ridge, MaxEig: ridge}
 			r, err := q.Cover(per, 0, 10)
 			require.NoError(t, err)
-			x, tr, err := Minimize(t.Context(), p, obj, make([]float64, 3), Target{ridge, r, q.Reach(per)}, Methods...)
+			x, tr, err := minimize(t.Context(), p, obj, make([]float64, 3), target{ridge, r, q.Reach(per)})
 			require.NoError(t, err)
 			require.True(t, tr.Certified, "%T %T: R = %v", l, reg, r)
 			require.LessOrEqual(t, tr.Distance, r)

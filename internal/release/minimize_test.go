@@ -26,11 +26,11 @@ func problem(t *testing.T, set prox.Set) (*erm.Problem, *erm.Objective) {
 	data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
 	p := &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: set}
-	return p, p.Perturb(erm.Perturbation{Linear: []float64{1, -2}, Quad: mat.NewDiagDense(2, []float64{3, 3}), MinEig: 3, MaxEig: 3})
+	quad := mat.NewDiagDense(2, []float64{3, 3})
+	return p, p.Perturb(erm.Perturbation{Linear: []float64{1, -2}, Quad: quad, MinEig: 3, MaxEig: 3})
 }
 
-// broken is a method that cannot be applied, lazy one that stops where it
-// starts.
+// broken is a method that cannot be applied, lazy one that stops where it starts.
 type broken struct{ lazy }
 type lazy struct{}
 
@@ -43,7 +43,8 @@ func gram(t *testing.T) (*erm.Problem, *erm.Objective) {
 	t.Helper()
 	p, _ := problem(t, nil)
 	p.Loss, p.Reg = loss.Squared{}, prox.L1{Weight: 0.5}
-	return p, p.Perturb(erm.Perturbation{Linear: []float64{0.3, -2}, Quad: mat.NewDiagDense(2, []float64{3, 3}), MinEig: 3, MaxEig: 3})
+	quad := mat.NewDiagDense(2, []float64{3, 3})
+	return p, p.Perturb(erm.Perturbation{Linear: []float64{0.3, -2}, Quad: quad, MinEig: 3, MaxEig: 3})
 }
 
 // TestEachMethod: every method that is tried finds the same certified point, and
@@ -53,54 +54,55 @@ func TestEachMethod(t *testing.T) {
 	newton := func(splitting.Problem, int) splitting.Method { return &splitting.ProxNewton{} }
 	p, obj := gram(t)
 	other, otherObj := problem(t, nil)
-	const target = 1e-8
-	want, err := Certify(t.Context(), p, obj, []float64{0, 0}, target, Methods[2])
-	require.NoError(t, err)
-	require.True(t, want.Proved)
-	for i, m := range append([]Method{coordinates, newton}, Methods...) {
-		first, err := Certify(t.Context(), p, obj, []float64{0, 0}, target, m)
-		require.NoError(t, err)
-		require.True(t, first.Proved, "method %d", i)
-		require.InDeltaSlice(t, want.X, first.X, 2*target/3, "method %d", i) // μ = 3
-		_, err = Certify(t.Context(), other, otherObj, []float64{1, 1}, target, newton)
-		require.NoError(t, err)
-		again, err := Certify(t.Context(), p, obj, []float64{0, 0}, target, m)
-		require.NoError(t, err)
-		require.Equal(t, first, again, "method %d", i)
+	const goal = 1e-8
+	want := solve(t.Context(), p, obj, []float64{0, 0}, goal, methods[2])
+	require.LessOrEqual(t, obj.ResidualWithin(want.X, goal), goal)
+	for i, m := range append([]Method{coordinates, newton}, methods...) {
+		first := solve(t.Context(), p, obj, []float64{0, 0}, goal, m)
+		require.LessOrEqual(t, obj.ResidualWithin(first.X, goal), goal, "method %d", i)
+		require.InDeltaSlice(t, want.X, first.X, 2*goal/3, "method %d", i) // μ = 3
+		solve(t.Context(), other, otherObj, []float64{1, 1}, goal, newton)
+		again := solve(t.Context(), p, obj, []float64{0, 0}, goal, m)
+		require.Equal(t, first.Location, again.Location, "method %d", i)
 	}
 }
 
+// TestCertify: only the residual at a point certifies it, whatever its method claims, and the last
+// methods certify every point.
 func TestCertify(t *testing.T) {
-	ctx := context.Background()
 	start := []float64{0.1, 0.2}
 	kept := slices.Clone(start)
 	no := func(splitting.Problem, int) splitting.Method { return broken{} }
 	stop := func(splitting.Problem, int) splitting.Method { return lazy{} }
 	for _, set := range []prox.Set{nil, prox.L2Ball{R: 0.2}} {
 		p, obj := problem(t, set)
-		res, err := Certify(ctx, p, obj, start, 1e-8, append([]Method{no, stop}, Methods...)...)
+		to := target{Modulus: 3, Cover: 1e-8, Reach: 10}
+		for _, m := range []Method{no, stop} {
+			s := newSolver(t.Context(), p, obj, start, to)
+			require.NoError(t, s.try(m))
+			require.False(t, s.done, "a claim of the method is not a proof")
+			require.Equal(t, start, s.best.x)
+		}
+		s := newSolver(t.Context(), p, obj, start, to)
+		for _, m := range append([]Method{no, stop}, methods...) {
+			require.NoError(t, s.try(m))
+		}
+		require.True(t, s.done)
+		require.Equal(t, obj.ResidualWithin(s.best.x, 3e-8), s.best.residual)
+		require.InEpsilon(t, obj.Residual(s.best.x), s.best.residual, 0.1)
+		require.LessOrEqual(t, s.best.residual, 3e-8)
+		require.Greater(t, s.iterations, 1)
+
+		x, trace, err := minimize(t.Context(), p, obj, start, to, no, stop)
 		require.NoError(t, err)
-		require.True(t, res.Proved)
-		require.Equal(t, obj.ResidualWithin(res.X, 1e-8), res.Residual)
-		require.InEpsilon(t, obj.Residual(res.X), res.Residual, 0.1)
-		require.LessOrEqual(t, res.Residual, 1e-8)
-		require.Greater(t, res.Iterations, 1)
+		require.True(t, trace.Certified)
 		require.Equal(t, kept, start)
-
-		res, err = Certify(ctx, p, obj, start, 1e-8, stop)
+		again, _, err := minimize(t.Context(), p, obj, start, to, no, stop)
 		require.NoError(t, err)
-		require.False(t, res.Proved, "a claim of the method is not a proof")
-		_, err = Certify(ctx, p, obj, start, 1e-8, no)
-		require.ErrorIs(t, err, splitting.ErrProblem)
-		stopped, cancel := context.WithCancel(ctx)
+		require.Equal(t, x, again)
+		stopped, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err = Certify(stopped, p, obj, start, 1e-8, Methods...)
+		_, _, err = minimize(stopped, p, obj, start, to)
 		require.ErrorIs(t, err, context.Canceled)
-
-		again, err := Certify(ctx, p, obj, start, 1e-8, Methods...)
-		require.NoError(t, err)
-		same, err := Certify(ctx, p, obj, start, 1e-8, Methods...)
-		require.NoError(t, err)
-		require.Equal(t, again, same)
 	}
 }

@@ -6,22 +6,20 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
 )
 
 // Output is the grid and the noise of a release, fixed from public quantities.
 type Output struct {
+	draw.Noise  // the law of ν: Gaussian, or for pure mechanisms of density ∝ exp(−a‖ν‖)
 	Dim         int
 	Cover       float64 // R: θ̂ lies within it of the exact minimizer
-	Exponent    int     // e of the grid step g = 2ᵉ
-	Sensitivity float64 // S′ = S + g√d in the Euclidean norm, what ν hides
-	Sigma       float64 // standard deviation of ν; 0 unless Gaussian
-	Rate        float64 // a in the density ∝ exp(−a‖ν‖) of ν; 0 unless pure
-	// Finite says that an event of the noise of a pure mechanism is paid for by a
-	// coin and a finite set of releases.
+	Sensitivity float64 // S′ = S + g√d in the Euclidean norm; ν hides it
+	// Finite: the release is pure, lies in a finite set, and is a uniform point of it with probability
+	// 2⁻⁶⁴ (see Events of the noise).
 	Finite bool
 }
 
@@ -32,11 +30,8 @@ const (
 	pointBits = 59
 	// safeScale multiplies scales of noise: closed forms are exact to 1e-12.
 	safeScale = 1 + 1e-9
-	// mostPoint clamps k = round(θ̂/g), which never binds, and mostSum clamps
-	// k + round(ν/g). As noise.Grid saturates above 2⁶², the clamped sum is that of
-	// the unsaturated noise.
+	// mostPoint clamps k = round(θ̂/g), which never binds.
 	mostPoint = 1 << 60
-	mostSum   = 1 << 61
 	// mostFinite is K, the clamp of a release with a coin.
 	mostFinite = 1 << 60
 	// Points is a bound on 2K + 1, the values of a coordinate of such a release.
@@ -51,9 +46,8 @@ const (
 //
 //	S = apart + 2R,   g = max{ 2^(⌊log₂(S/√d)⌋ − 20), 2^(⌈log₂ ρ⌉ − 59) },   S′ = S + g√d
 //
-// The second part of the maximum keeps round(θ̂/g) within int64; as R ≥ 2⁻⁵¹ρ
-// (erm.Public.Floor), g√d ≤ 2⁻⁸√d·S. The error wraps dp.ErrCondition where S leaves
-// the range of float64.
+// The second part of the maximum keeps round(θ̂/g) within int64; as R ≥ 2⁻⁵¹ρ (erm.Public.Floor),
+// g√d ≤ 2⁻⁸√d·S. The error wraps dp.ErrCondition where S leaves the range of float64.
 func NewOutput(dim int, cover, apart, reach float64) (Output, error) {
 	s := apart + 2*cover
 	if !(cover > 0 && s > 1/largest && s < largest && reach >= 0 && reach < largest) {
@@ -68,13 +62,10 @@ func NewOutput(dim int, cover, apart, reach float64) (Output, error) {
 		_, top := math.Frexp(reach)
 		e = max(e, top-pointBits)
 	}
-	o := Output{Dim: dim, Cover: cover, Exponent: e}
+	o := Output{Noise: draw.Noise{Exponent: e}, Dim: dim, Cover: cover}
 	o.Sensitivity = (s + o.Grid()*root) * safeScale
 	return o, nil
 }
-
-// Grid returns g.
-func (o Output) Grid() float64 { return math.Ldexp(1, o.Exponent) }
 
 // For returns o with the least noise for b: Gaussian, or for δ = 0 of density
 // ∝ exp(−a‖ν‖), a = ε/S′.
@@ -115,7 +106,7 @@ func (o Output) Mean() float64 {
 //
 //	P(‖b‖ > x/rate) ≤ exp(−(x − d − d ln(x/d))) ≤ (e^ε−1)/(e^ε+1) · γ/(2K+1)^d
 func MostRadial(dim int, eps, rate float64) float64 {
-	return mostRadial(dim, eps, rate, 2*mostFinite+1, 64)
+	return mostRadial(dim, eps, rate, 2*mostFinite+1, draw.CoinBits)
 }
 
 // mostRadial is MostRadial for a grid of side points in each coordinate and γ = 2^−bits.
@@ -156,56 +147,23 @@ func Failure(c enclose.Arithmetic, dim int, eps float64, most enclose.Interval) 
 	return c.Mul(c.Add(c.Of(1), c.Exp(c.Of(eps))), c.Exp(c.Sub(c.Of(0), c.Quo(c.Square(t), c.Of(2)))))
 }
 
-// coin reports whether the release is to be a uniform point: with probability
-// γ = 2⁻⁶⁴ where it is Finite.
-func (o Output) coin(src rand.Source) bool { return o.Finite && src.Uint64() == 0 }
+// coin reports whether a Finite release is to be a uniform point.
+func (o Output) coin(src rand.Source) bool { return o.Finite && draw.Coin(draw.CoinBits, src) }
 
-// add replaces θ by g·(round(θ/g) + round(ν/g)), or by a uniform point where the
-// release failed and is Finite.
+// add replaces θ by g·(round(θ/g) + round(ν/g)). A Finite release that failed becomes a uniform
+// point.
 func (o Output) add(f *fault.Set, theta []float64, failed bool, src rand.Source) {
-	nu := make([]int64, o.Dim)
+	k, nu, most := make([]int64, o.Dim), make([]int64, o.Dim), int64(draw.Most)
 	defer clear(nu)
-	most := int64(mostSum)
-	switch {
-	case o.Finite && failed:
-		uniform(nu, mostFinite, src)
-		for i, v := range nu {
-			theta[i] = o.Grid() * float64(v)
-		}
-		return
-	case o.Rate > 0:
-		noise.RadialGrid(nu, o.Rate, o.Exponent, src)
-	default:
-		noise.Grid(nu, o.Sigma, o.Exponent, src)
-	}
 	if o.Finite {
 		most = mostFinite
 	}
-	nu = fault.At(f, OutputNoise, nu)
-	k := fault.At(f, Rounded, o.round(theta))
-	for i, v := range nu {
-		theta[i] = o.Grid() * float64(min(max(k[i]+v, -most), most))
+	if o.Finite && failed {
+		draw.Uniform(k, most, src)
+	} else {
+		o.Fill(nu, src)
+		nu = fault.At(f, OutputNoise, nu)
+		k = fault.At(f, Rounded, o.Round(theta, mostPoint))
 	}
-}
-
-// round returns round(θ/g), clamped to ±2⁶⁰, which does not expand; 0 for NaN.
-// Whether halves go up, down or to even does not matter: the result is an integer
-// within ½ of θ/g.
-func (o Output) round(theta []float64) []int64 {
-	k := make([]int64, len(theta))
-	for i, v := range theta {
-		v = math.RoundToEven(math.Ldexp(v, -o.Exponent))
-		if v == v {
-			k[i] = int64(min(max(v, -mostPoint), mostPoint))
-		}
-	}
-	return k
-}
-
-// uniform fills dst with independent uniform integers in [−most, most].
-func uniform(dst []int64, most int64, src rand.Source) {
-	rnd := rand.New(src) // Int64N is exact for a uniform source
-	for i := range dst {
-		dst[i] = rnd.Int64N(2*most+1) - most
-	}
+	o.AddWithin(most, theta, k, nu)
 }

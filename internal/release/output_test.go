@@ -52,8 +52,9 @@ func compare(p, q []float64, eps float64) (delta, ratio float64) {
 	return delta, ratio
 }
 
-// TestGridIsHidden: points that lie S = apart + 2R from one another, R = g, are rounded to points up
-// to g farther apart. Noise for S + g hides them at the claimed budget, that for S alone does not.
+// TestGridIsHidden: points that lie S = apart + 2R from one another, R = g, are rounded to points
+// up to g farther apart. Noise for S + g hides them at the claimed budget, that for S alone does
+// not.
 func TestGridIsHidden(t *testing.T) {
 	const cover, apart = 1., 0.5
 	for _, b := range []dp.Budget{{Epsilon: 1}, {Epsilon: 0.3, Delta: 1e-4}, {Epsilon: 2, Delta: 1e-6}} {
@@ -71,7 +72,7 @@ func TestGridIsHidden(t *testing.T) {
 			worst, most := 0.0, 0.0
 			for i := range 64 {
 				x := float64(i)/64 - 0.5
-				k, l := at.round([]float64{x}), at.round([]float64{x + apart + 2*cover})
+				k, l := at.Round([]float64{x}, mostPoint), at.Round([]float64{x + apart + 2*cover}, mostPoint)
 				delta, ratio := compare(cells(at, l[0], 500), cells(at, k[0], 500), b.Epsilon)
 				worst, most = math.Max(worst, delta), math.Max(most, ratio)
 			}
@@ -84,8 +85,8 @@ func TestGridIsHidden(t *testing.T) {
 	}
 }
 
-// TestRoundedDistance: ‖g(k−k′)‖ ≤ S′ for points at most S apart in any number of dimensions, and more
-// than S for some.
+// TestRoundedDistance: ‖g(k−k′)‖ ≤ S′ for points at most S apart in any number of dimensions, and
+// more than S for some.
 func TestRoundedDistance(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 8))
 	for _, d := range []int{1, 2, 9} {
@@ -97,10 +98,10 @@ func TestRoundedDistance(t *testing.T) {
 			for j := range x {
 				x[j], v[j] = 10*rnd.NormFloat64(), rnd.NormFloat64()
 			}
-			k := o.round(x)
+			k := o.Round(x, mostPoint)
 			floats.AddScaled(x, 2.5/floats.Norm(v, 2), v)
 			sum := 0.0
-			for j, l := range o.round(x) {
+			for j, l := range o.Round(x, mostPoint) {
 				sum += float64((l - k[j]) * (l - k[j]))
 			}
 			farthest = math.Max(farthest, o.Grid()*math.Sqrt(sum))
@@ -110,8 +111,8 @@ func TestRoundedDistance(t *testing.T) {
 	}
 }
 
-// finite returns the law on {−K, …, K} of a release of clamp(round(b+s)), b with density ∝ e^{−|b|·rate}, in
-// which |b| > most and a coin of probability gamma lead to a uniform point.
+// finite returns the law on {−K, …, K} of a release of clamp(round(b+s)), b with density ∝
+// e^{−|b|·rate}, in which |b| > most and a coin of probability gamma lead to a uniform point.
 func finite(s, rate, most, gamma float64, far int) []float64 {
 	cdf := func(x float64) float64 { // of b, cut off at ±most
 		x = math.Min(math.Max(x, -most), most)
@@ -134,8 +135,8 @@ func finite(s, rate, most, gamma float64, far int) []float64 {
 	return p
 }
 
-// TestCoin: on a small set Y, enumerated, the truncated noise of a pure mechanism is paid for by the coin
-// at mostRadial, by none without the coin, and not at a smaller B_max.
+// TestCoin: on a small set Y, enumerated, the truncated noise of a pure mechanism is paid for by
+// the coin at mostRadial, by none without the coin, and not at a smaller B_max.
 func TestCoin(t *testing.T) {
 	const far, bits = 3, 3
 	for _, eps := range []float64{0.1, 0.5, 1} {
@@ -173,8 +174,8 @@ func TestMostRadial(t *testing.T) {
 	}
 }
 
-// The norm of a normal vector exceeds B_max, less what its float64 may be off by, with probability at
-// most p, for which 2⁻⁵⁷δ pays.
+// The norm of a normal vector exceeds B_max, less what its float64 may be off by, with probability
+// at most p, for which 2⁻⁵⁷δ pays.
 func TestMostNormal(t *testing.T) {
 	for _, d := range []int{1, 2, 10, 100, 10_000} {
 		for _, b := range []dp.Budget{{Epsilon: 1e-6, Delta: 0.5}, {Epsilon: 1, Delta: 1e-6}, {Epsilon: 20, Delta: 1e-30}} {
@@ -204,8 +205,8 @@ func (w *words) Uint64() uint64 {
 	return v
 }
 
-// TestUniformRelease: the first word 0 or an event of the noise make a release that is Finite a point of Y
-// that nothing else enters, any other word does not; other releases toss no coin.
+// TestUniformRelease: the first word 0 or an event of the noise make a release that is Finite a
+// point of Y that nothing else enters, any other word does not; other releases toss no coin.
 func TestUniformRelease(t *testing.T) {
 	o, err := NewOutput(3, 1e-6, 1, 10)
 	require.NoError(t, err)
@@ -216,7 +217,10 @@ func TestUniformRelease(t *testing.T) {
 		word    uint64
 		failed  bool
 		uniform bool
-	}{{true, 0, false, true}, {true, 1, false, false}, {true, 1, true, true}, {false, 0, false, false}, {false, 0, true, false}} {
+	}{
+		{true, 0, false, true}, {true, 1, false, false}, {true, 1, true, true}, {false, 0, false, false},
+		{false, 0, true, false},
+	} {
 		o.Finite = c.finite
 		added := false
 		f := fault.From(fault.With(t.Context(), OutputNoise, func(v []int64) []int64 { added = true; return v }))

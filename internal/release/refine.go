@@ -8,21 +8,19 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// The effort of refine: evaluations of the gradient, and the largest dimension in which a Hessian
-// is worth its memory.
 const (
-	refinements = 50
-	refineDim   = 2000
+	refinements = 50   // most evaluations of the gradient in refine
+	refineDim   = 2000 // the largest dimension in which a Hessian is worth its memory
 )
 
-// refine runs Newton's method on the coordinates that are free, with gradients and points of
-// twice the precision: with hⱼ the element of smallest size of ∂J in coordinate j, F the
-// coordinates where J is differentiable or hⱼ ≠ 0, and H = ∇²f + ∇²g on F,
+// refine runs Newton's method on the free coordinates, with gradients and points as pairs: with hⱼ
+// the element of smallest size of ∂J in coordinate j, F the coordinates where J is differentiable
+// or hⱼ ≠ 0, and H = ∇²f + ∇²g on F,
 //
 //	(x + low)_F ← (x + low)_F − tH⁻¹h_F,   t = 1, ½, ¼, …
 //
-// where a coordinate that would cross a kink or a bound of g stops there. It needs no proof: the
-// certificate tells whether it went well.
+// A coordinate that would cross a kink or a bound of g stops there. It needs no proof, as a
+// certificate decides.
 func (s *solver) refine() error {
 	d := len(s.start)
 	if s.pairs == nil || d > refineDim {
@@ -62,7 +60,7 @@ func (s *solver) refine() error {
 	return nil
 }
 
-// pair is a point of twice the precision with ∇f there.
+// pair is a point x + low with ∇f there, a pair too.
 type pair struct {
 	s *solver
 	point

@@ -1,9 +1,9 @@
-// Package release is the one way by which a minimizer of a perturbed risk leaves
-// the trust boundary. The mechanisms of packages lop, qop and sco calibrate; what
-// follows is the same for all of them and stands here:
+// Package release is the one way by which a minimizer of a perturbed risk leaves the trust
+// boundary. The mechanisms of packages lop, qop and sco calibrate. The other steps are the same for
+// all of them and stand here, in [Job.Run]:
 //
 //	draw      b or W, secret, by the mechanism
-//	minimize  θ̂ with ‖θ̂ − θ*‖ ≤ R for the minimizer θ* of the perturbed risk
+//	minimize  θ̂ with ‖θ̂ − θ*‖ ≤ R for the minimizer θ* of the perturbed risk J
 //	round     k = round(θ̂/g) ∈ ℤᵈ, g = 2ᵉ public
 //	add       k + round(ν/g), integers that have exactly the law of a rounded real ν
 //	project   θ = P_C(g·(k + round(ν/g)))
@@ -11,50 +11,38 @@
 // # Why the release is private
 //
 // The integers k + round(ν/g) are a function of the real sum gk + ν, and ‖gk − θ*‖ ≤ R + g√d/2 on
-// every data set: whatever rounding went into θ̂ ends in the integer k. So the release costs what
-// θ* costs and what real noise costs that hides 2R + g√d (docs/theory/release.md#release.grid,
+// every data set: all rounding of θ̂ ends in the integer k. So the release costs the privacy of θ*
+// and of real noise that hides 2R + g√d (docs/theory/release.md#release.grid,
 // docs/theory/release.md#release.cover). Nothing is assumed about the float64 arithmetic in
-// between, only that ‖θ̂ − θ*‖ ≤ R holds always, for the real b or W of which the program knows the
-// first digits (docs/theory/release.md#release.coupling). Minimize ends within R whatever the
+// between, only that ‖θ̂ − θ*‖ ≤ R always holds, for the real b or W of which the program knows the
+// first digits (docs/theory/release.md#release.coupling). The solver ends within R whatever the
 // records, and R is no less than erm.Public.Floor. Hence no release is withheld.
 //
 // # Events of the noise
 //
-// Floor needs bounds on b and W. Where the noise exceeds them, the release is noise around P_C(0):
-// an event of public probability p, the same for all data sets, that costs (1+e^ε)p of δ
+// Floor needs bounds on b and W. If the noise exceeds them, the release is noise around P_C(0): an
+// event of public probability p, the same for all data sets, that costs (1+e^ε)p of δ
 // (dp.Profile.Failure, docs/theory/release.md#release.events). A pure guarantee has no δ. There the
-// release lies in a finite set, and with a coin of probability γ = 2⁻⁶⁴, drawn first, it is a uniform
-// point of it, which pays for the event (docs/theory/release.md#release.coin).
+// release lies in a finite set, and the coin of package draw, tossed first, makes it a uniform
+// point of that set, which pays for the event (docs/theory/release.md#release.coin).
 //
 // # Notation
 //
-//	n, d       records, parameters
-//	J = f + g  the perturbed risk: f smooth, g = r + ι_C
-//	θ*, μ      argmin J, the modulus of strong convexity of J
-//	R, ρ       Output.Cover; a bound on ‖θ*‖, Target.Reach
+// That of docs/theory/release.md, and
+//
 //	ℓ, γ       a Lipschitz constant of ∇f; the step size 1/ℓ
-//	x + low    a point of twice the precision of float64
-//	g, e       the step of the grid, its exponent Output.Exponent
-//	S, S′      what neighbors' θ̂ may be apart, and Output.Sensitivity = S + g√d
-//	ν, a       the output noise: Gaussian of deviation Output.Sigma or of density ∝ exp(−a‖ν‖), a = Output.Rate
-//
-// # References
-//
-//	[BV18]   Balcer, Vadhan. Differential Privacy on Finite Computers. ITCS
-//	         2018. Mixing with uniform noise to make a guarantee pure.
-//	[Mir12]  Mironov. On Significance of the Least Significant Bits for
-//	         Differential Privacy. CCS 2012.
+//	x + low    a point as a pair, of about twice the digits of float64
+//	S, S′      how far apart θ̂ may be on neighbors, and Output.Sensitivity = S + g√d
 package release
 
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/noise"
 )
 
 // Steps that an audit may replace.
@@ -69,7 +57,7 @@ var (
 	Data = fault.NewStep[*erm.Problem]("problem")
 )
 
-// Job is a plan as this package needs it.
+// Job is one release of a calibrated plan.
 type Job struct {
 	Certificate dp.Certificate // of a release from the secure source
 	Output      Output
@@ -85,9 +73,8 @@ type Job struct {
 	Trace   func(erm.Trace)
 }
 
-// Run draws, minimizes, rounds, adds noise and projects. p has the constants that
-// the plan was made for, or better ones, and no more than MaxRecords records: the
-// caller checked that.
+// Run draws, minimizes, rounds, adds noise and projects. p has the constants that the plan was made
+// for, or better ones, and no more than MaxRecords records: the caller checked that.
 //
 // src feeds the noise; nil means a secure one, anything else adds the assumption
 // dp.CallerSource. The error is ctx.Err(), or about the source or the form of the
@@ -95,35 +82,30 @@ type Job struct {
 // memory could not be read: that is outside of the model, like time. What was drawn is spent.
 func (j *Job) Run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 	f := fault.From(ctx)
-	cert := j.Certificate
-	cert.Assumptions = slices.Clone(cert.Assumptions)
-	var watched *noise.Watched // nil for the secure source
-	if src == nil {
-		src = noise.Secure()
-	} else {
-		watched = noise.Watch(src)
-		src = watched
-		cert.Assumptions = append(cert.Assumptions, dp.CallerSource)
-	}
+	source, cert := draw.Open(src, j.Certificate.With())
 	p = fault.At(f, Data, p)
-	uniform := j.Output.coin(src)
+	uniform := j.Output.coin(source)
 	var per erm.Perturbation
 	ok := true
 	if j.Draw != nil {
-		per, ok = j.Draw(src)
+		per, ok = j.Draw(source)
 		per = fault.At(f, Drawn, per)
 	}
 	defer clear(per.Linear)
-	theta := j.start(p)
+	theta := make([]float64, j.Output.Dim) // a point of C that no record moves
+	copy(theta, j.Start)
+	if p.Set != nil {
+		p.Set.Prox(theta, theta, 1)
+	}
 	if ok {
 		var err error
 		if theta, err = j.minimize(ctx, p, per, theta); err != nil {
 			return nil, err
 		}
 	}
-	j.Output.add(f, theta, uniform || !ok, src)
-	if watched != nil && watched.Err() != nil {
-		return nil, watched.Err()
+	j.Output.add(f, theta, uniform || !ok, source)
+	if err := source.Err(); err != nil {
+		return nil, err
 	}
 	if p.Set != nil {
 		p.Set.Prox(theta, theta, 1) // post-processing
@@ -134,26 +116,19 @@ func (j *Job) Run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Rel
 	return &dp.Release{Theta: theta, Certificate: cert}, nil
 }
 
-// start returns a point of C that no record moves.
-func (j *Job) start(p *erm.Problem) []float64 {
-	x := make([]float64, j.Output.Dim)
-	copy(x, j.Start)
-	if p.Set != nil {
-		p.Set.Prox(x, x, 1)
-	}
-	return x
-}
-
 // minimize returns a point within R of the minimizer of the perturbed risk.
 func (j *Job) minimize(ctx context.Context, p *erm.Problem, per erm.Perturbation, start []float64) ([]float64, error) {
 	obj := p.PerturbContext(ctx, per)
-	target := Target{Modulus: obj.Modulus(), Cover: j.Output.Cover, Reach: j.Reach}
+	t := target{Modulus: obj.Modulus(), Cover: j.Output.Cover, Reach: j.Reach}
 	if sample, ok := obj.Sample(); ok {
 		start = fromSample(ctx, p, sample, start)
 	}
-	theta, trace, err := Minimize(ctx, p, obj, start, target, append(slices.Clip(j.Methods), Methods...)...)
+	theta, trace, err := minimize(ctx, p, obj, start, t, j.Methods...)
 	if err == nil && j.Trace != nil {
-		trace.Evaluate(p, obj)
+		trace.Objective = obj.Func(theta)
+		if p.Reg != nil {
+			trace.Objective += p.Reg.Func(theta)
+		}
 		j.Trace(trace)
 		err = obj.Err()
 	}

@@ -1,5 +1,6 @@
 // Package testkit holds parts that the tests of several packages share: the size of a test,
-// reference functions to 60 digits, and a spy that finds noise in printed text.
+// reference functions to 60 digits, a spy that finds noise in printed text, tests of sampled laws,
+// and lower bounds on ε from samples.
 //
 // Tests come in four sizes:
 //
@@ -12,6 +13,10 @@
 //
 //	[BW18]  Balle, Wang. Improving the Gaussian Mechanism for Differential Privacy. ICML 2018.
 //	[AS64]  Abramowitz, Stegun. Handbook of Mathematical Functions. 1964.
+//	[CP34]  Clopper, Pearson. The Use of Confidence or Fiducial Limits Illustrated in the Case of
+//	        the Binomial. Biometrika 26, 1934.
+//	[Mas90] Massart. The Tight Constant in the Dvoretzky–Kiefer–Wolfowitz Inequality. Annals of
+//	        Probability 18, 1990.
 //	[Mir12] Mironov. On Significance of the Least Significant Bits for Differential Privacy.
 //	        CCS 2012.
 package testkit

@@ -1,9 +1,7 @@
-// Package losstest tests implementations of [loss.Loss] against the contract of package loss. A
-// test needs one line per loss, Check(t, l).
+// Package losstest tests implementations of [loss.Loss] against the contract of package loss, whose
+// notation it uses. A test needs one line per loss:
 //
-// # Notation
-//
-// That of package loss: θ, (a, b), ℓ, u = ⟨a,θ⟩, φ, L, β, ρ.
+//	func TestSquared(t *testing.T) { losstest.Check(t, loss.Squared{}) }
 package losstest
 
 import (
@@ -20,8 +18,7 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// T is the part of testing.TB that Check needs, so that a test can watch Check
-// fail.
+// T is the part of [testing.TB] that Check needs, so that a test can watch Check fail.
 type T interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -29,33 +26,28 @@ type T interface {
 
 const (
 	dim = 5
-	// rounding is the relative error allowed to sums over a handful of
-	// coordinates whose terms are correct to a few units of 2⁻⁵³.
+	// rounding is the relative error allowed to sums over a few coordinates whose terms are correct
+	// to a few units of 2⁻⁵³.
 	rounding = 1e-12
-	// step is that of central differences: their error is at most β‖a‖·step
-	// from the curvature and |ℓ|·2⁻⁵²/step from rounding.
+	// step of central differences: their error is at most β‖a‖·step from the curvature and
+	// |ℓ|·2⁻⁵²/step from rounding.
 	step = 1e-5
 )
 
-// Check tests l on records drawn from a fixed seed inside several bounds, half
-// of them at the bounds, and parameters inside several radii:
+// Check tests l on records drawn from a fixed seed inside several bounds, half of them at the
+// bounds, and parameters inside several radii:
 //
-//   - Grad agrees with central differences of Func, or lies between one-sided
-//     ones where Smoothness is +Inf; it overwrites dst, changes
-//     nothing else; neither allocates; lengths that do not match panic with a
-//     constant of package loss
+//   - Grad agrees with differences of Func, overwrites dst and changes nothing else; neither
+//     allocates; lengths that do not match panic with a constant of package loss
 //   - Func is convex along lines and Grad monotone
-//   - no record inside the bounds beats L or β, which grow with the bounds;
-//     invalid bounds give the zero Constants
-//   - Structure and Rank: LSQ has an affine gradient along a, GLM a gradient
-//     along a, FixedRange gradients that span at most Rank dimensions,
-//     General a Hessian of rank at most Rank
-//   - loss.Linear: Scalar agrees with Func and Grad, φ″ ≥ 0 is the slope of
-//     φ′, nothing is NaN for huge predictions
-//   - loss.Interpolator, loss.Monotone, loss.Clippable: φ′ agrees with them
+//   - no record inside the bounds beats L, β or Range, which grow with the bounds; invalid bounds
+//     give the zero Constants
+//   - the gradients and Hessians of one record have the declared Structure and Rank
+//   - loss.Linear: Scalar agrees with Func and Grad, φ″ ≥ 0 is the slope of φ′, nothing is NaN for
+//     huge predictions, and φ′ keeps its sign if Constants say Monotone
+//   - loss.Interpolator, loss.Clippable, loss.Exact: they agree with φ′
 //   - loss.Envelope: no record has more curvature than its gradient allows
-//   - loss.Exact: Slope2 is a normalized pair and agrees with Scalar
-//   - loss.Checker: Check is nil
+//   - loss.Check is nil
 func Check(t T, l loss.Loss) {
 	t.Helper()
 	c := &checker{T: t, l: l, rnd: rand.New(rand.NewPCG(2, 3))}
@@ -91,8 +83,8 @@ type checker struct {
 	rnd *rand.Rand
 }
 
-// vector draws a point of the ball of the given radius, every other one on the
-// sphere. An infinite radius means points of many sizes.
+// vector draws a point of the ball of the given radius, every other one on the sphere. For an
+// infinite radius it draws points of many sizes.
 func (c *checker) vector(radius float64) []float64 {
 	if math.IsInf(radius, 1) {
 		radius = math.Pow(10, 6*c.rnd.Float64()-2)
@@ -116,8 +108,8 @@ func (c *checker) label(b loss.Bounds) float64 {
 	return b.Label * (2*c.rnd.Float64() - 1)
 }
 
-// record tests one record at two parameters, one of them along ±a half of the
-// time, where linear predictors are extreme.
+// record tests one record at two parameters, one of them along ±a half of the time, where
+// predictions are extreme.
 func (c *checker) record(bounds loss.Bounds, radius float64, k loss.Constants) {
 	c.Helper()
 	a, b := c.vector(bounds.Row), c.label(bounds)
@@ -152,12 +144,19 @@ func (c *checker) record(bounds loss.Bounds, radius float64, k loss.Constants) {
 		c.Errorf("Grad is not monotone: ⟨∇ℓ(x)−∇ℓ(y), x−y⟩ = %v at %v and %v", s, x, y)
 	}
 
+	if k.Range > 0 && math.Abs(fx-fy) > k.Range {
+		c.Errorf("ℓ(x) − ℓ(y) = %v beats Range = %v: θ = %v and %v, a = %v, b = %v, bounds %+v, radius %v", fx-fy, k.Range,
+			x, y, a,
+			b, bounds, radius)
+	}
 	if k.Lipschitz > 0 && floats.Norm(gx, 2) > k.Lipschitz {
-		c.Errorf("‖∇ℓ‖ = %v beats L = %v: θ = %v, a = %v, b = %v, bounds %+v, radius %v", floats.Norm(gx, 2), k.Lipschitz, x, a,
+		c.Errorf("‖∇ℓ‖ = %v beats L = %v: θ = %v, a = %v, b = %v, bounds %+v, radius %v", floats.Norm(gx, 2), k.Lipschitz, x,
+			a,
 			b, bounds, radius)
 	}
 	if d := floats.Norm(dg, 2); k.Smoothness > 0 && d > k.Smoothness*floats.Norm(dx, 2)+rounding*(1+grads) {
-		c.Errorf("‖∇ℓ(x)−∇ℓ(y)‖/‖x−y‖ = %v beats β = %v: a = %v, b = %v, bounds %+v", d/floats.Norm(dx, 2), k.Smoothness, a, b, bounds)
+		c.Errorf("‖∇ℓ(x)−∇ℓ(y)‖/‖x−y‖ = %v beats β = %v: a = %v, b = %v, bounds %+v", d/floats.Norm(dx, 2), k.Smoothness, a,
+			b, bounds)
 	}
 	if k.Structure == loss.LSQ {
 		g := c.grad(mid, a, b)
@@ -179,7 +178,7 @@ func (c *checker) record(bounds loss.Bounds, radius float64, k loss.Constants) {
 	}
 }
 
-// grad returns ∇ℓ and checks that only dst is written, and all of it.
+// grad returns ∇ℓ and checks that Grad writes all of dst and nothing else.
 func (c *checker) grad(theta, a []float64, b float64) []float64 {
 	c.Helper()
 	in, row, dst := slices.Clone(theta), slices.Clone(a), make([]float64, dim)
@@ -198,6 +197,8 @@ func (c *checker) grad(theta, a []float64, b float64) []float64 {
 	return dst
 }
 
+// differences compares the gradient with central differences of Func, or at a kink, where
+// Smoothness is +Inf, with one-sided differences.
 func (c *checker) differences(x, a []float64, b, fx float64, gx []float64, beta float64) {
 	c.Helper()
 	kinked := math.IsInf(beta, 1)
@@ -212,8 +213,8 @@ func (c *checker) differences(x, a []float64, b, fx float64, gx []float64, beta 
 		y[i] = x[i] - h
 		down := c.l.Func(y, a, b)
 		y[i] = x[i]
-		// |difference − gradient| ≤ βh/2; each Func may be off by a few ulps of
-		// itself and of the prediction times the slope.
+		// |difference − gradient| ≤ βh/2; each Func may be off by a few ulps of itself and of the
+		// prediction times the slope.
 		tol := beta*h + 0x1p-50*(math.Abs(fx)+floats.Norm(gx, 2)*floats.Norm(x, 2)+1)/h
 		if kinked { // a subgradient lies between the one-sided differences
 			if l, r := (fx-down)/h, (up-fx)/h; gx[i] < l-tol || gx[i] > r+tol {
@@ -227,7 +228,7 @@ func (c *checker) differences(x, a []float64, b, fx float64, gx []float64, beta 
 	}
 }
 
-// monotoneConstants: wider bounds contain the records of narrower ones.
+// monotoneConstants tests that constants grow with the bounds and the radius.
 func (c *checker) monotoneConstants(b loss.Bounds, radius float64, k loss.Constants) {
 	c.Helper()
 	if k.Structure < loss.LSQ || k.Structure > loss.General || k.Rank < 0 {
@@ -238,17 +239,18 @@ func (c *checker) monotoneConstants(b loss.Bounds, radius float64, k loss.Consta
 		c.l.Constants(loss.Bounds{Row: b.Row, Label: 2 * b.Label}, radius),
 		c.l.Constants(b, radius+1),
 	} {
-		if !(w.Lipschitz >= k.Lipschitz && w.Smoothness >= k.Smoothness) || w.Structure != k.Structure {
+		if !(w.Lipschitz >= k.Lipschitz && w.Smoothness >= k.Smoothness && w.Range >= k.Range) || w.Structure != k.Structure {
 			c.Errorf("wider bounds or radius than %+v, %v lower the constants: %+v from %+v", b, radius, w, k)
 		}
 	}
 }
 
-// invalid bounds give the zero Constants.
+// invalid tests that invalid bounds and radii give the zero Constants.
 func (c *checker) invalid() {
 	c.Helper()
 	nan, inf := math.NaN(), math.Inf(1)
-	for _, b := range []loss.Bounds{{}, {Row: 1}, {Label: 1}, {Row: -1, Label: 1}, {Row: nan, Label: 1}, {Row: 1, Label: inf}} {
+	for _, b := range []loss.Bounds{{}, {Row: 1}, {Label: 1}, {Row: -1, Label: 1}, {Row: nan, Label: 1}, {Row: 1,
+		Label: inf}} {
 		if k := c.l.Constants(b, 1); k != (loss.Constants{}) {
 			c.Errorf("Constants(%+v, 1) = %+v, want zero", b, k)
 		}
@@ -260,8 +262,8 @@ func (c *checker) invalid() {
 	}
 }
 
-// rank tests FixedRange by the span of one record's gradients and General by
-// its Hessian from differences of gradients.
+// rank tests FixedRange by the span of one record's gradients and General by its Hessian from
+// differences of gradients.
 func (c *checker) rank(b loss.Bounds, radius float64, k loss.Constants) {
 	c.Helper()
 	if k.Rank == 0 || k.Structure != loss.FixedRange && k.Structure != loss.General {
@@ -299,6 +301,7 @@ func (c *checker) rank(b loss.Bounds, radius float64, k loss.Constants) {
 	}
 }
 
+// scalar tests the abilities of a loss of ⟨a,θ⟩ at one record and one prediction.
 func (c *checker) scalar(lin loss.Linear, bounds loss.Bounds) {
 	c.Helper()
 	theta, a, b := c.vector(math.Inf(1)), c.vector(bounds.Row), c.label(bounds)
@@ -316,8 +319,8 @@ func (c *checker) scalar(lin loss.Linear, bounds loss.Bounds) {
 	slope := func(u float64) float64 { _, s, _ := lin.Scalar(u, b, norm); return s }
 	h := step * (1 + 1e-3*math.Abs(u))
 	left, right := (dphi-slope(u-h))/h, (slope(u+h)-dphi)/h
-	// φ‴ ≤ 1 in the losses here: a one-sided slope is off by h/2, and by
-	// rounding. At a kink of φ′ either side will do.
+	// φ‴ ≤ 1 in the losses of package loss: a one-sided slope is off by h/2, and by rounding. At a
+	// kink of φ′ either side is right.
 	tol := h + 0x1p-50*(1+math.Abs(dphi))/h
 	kink := math.IsInf(lin.Constants(bounds, 1).Smoothness, 1) && slope(u+h)-slope(u-h) > 2*tol*h
 	if !(d2phi >= 0) || !kink && math.Abs(left-d2phi) > tol && math.Abs(right-d2phi) > tol {
@@ -332,10 +335,10 @@ func (c *checker) scalar(lin loss.Linear, bounds loss.Bounds) {
 		}
 	}
 
-	if e, ok := lin.(loss.Exact); ok && e.Exact() {
-		hi, lo, err := e.Slope2(u, 0, b, norm)
+	if exact := loss.Exact(lin); exact != nil {
+		hi, lo, err := exact(u, 0, b, norm)
 		if !(err >= 0) || hi != hi+lo || math.Abs(hi-dphi) > err+0x1p-48*math.Abs(dphi) {
-			c.Errorf("Slope2(%v, 0, %v, %v) = %v + %v, error %v, but Scalar has φ′ = %v", u, b, norm, hi, lo, err, dphi)
+			c.Errorf("Exact(%v, 0, %v, %v) = %v + %v, error %v, but Scalar has φ′ = %v", u, b, norm, hi, lo, err, dphi)
 		}
 	}
 
@@ -348,7 +351,7 @@ func (c *checker) scalar(lin loss.Linear, bounds loss.Bounds) {
 			c.Errorf("Interpolate(%v, %v) = %v, but φ′ is 0 at the label itself", u, b, label)
 		}
 	}
-	if m, ok := lin.(loss.Monotone); ok && m.Monotone() {
+	if lin.Constants(bounds, 1).Monotone {
 		if other := slope(-u); dphi*other < 0 {
 			c.Errorf("Monotone, but φ′ is %v at %v and %v at %v with label %v", dphi, u, other, -u, b)
 		}
@@ -393,5 +396,55 @@ func (c *checker) panics() {
 			}()
 			call()
 		}()
+	}
+}
+
+// envelope compares the declared envelope h with the loss itself on a grid of row norms, weights
+// w ≤ 1, labels and predictions: with g = w‖a‖|φ′|
+//
+//	‖a‖²φ″ ≤ h(g, g) at w = 1,   w‖a‖²φ″ ≤ h(g, L) at every w
+//
+// The second because a record of weight w counts like the record itself, whose gradient is larger.
+// It also tests that h of an interval is at least h inside, and at most β.
+func (c *checker) envelope(e loss.Envelope, bounds loss.Bounds) {
+	c.Helper()
+	k := e.Constants(bounds, math.Inf(1))
+	if h := e.Envelope(bounds, 0, k.Lipschitz); !(h <= k.Smoothness) {
+		c.Errorf("Envelope(%+v, 0, %v) = %v is above β = %v", bounds, k.Lipschitz, h, k.Smoothness)
+	}
+	var at []float64 // distances of predictions from a label or a margin
+	for x := 1e-4; x < 3e3; x *= 1.25 {
+		at = append(at, x, -x)
+	}
+	for _, t := range []float64{1, 0.999, 0.9, 0.6, 0.3, 0.1, 1e-3} {
+		norm := t * bounds.Row
+		for _, b := range []float64{bounds.Label, -bounds.Label, 0.3 * bounds.Label, 0} {
+			for _, x := range at {
+				for _, u := range []float64{x, b + x, 1 + x, -1 + x, x / norm} {
+					_, dphi, d2phi := e.Scalar(u, b, norm)
+					c.curvature(e, bounds, norm*math.Abs(dphi), norm*norm*d2phi, k.Lipschitz)
+				}
+			}
+		}
+	}
+}
+
+// curvature tests one record with a gradient of norm g and the curvature h.
+func (c *checker) curvature(e loss.Envelope, bounds loss.Bounds, g, h, lipschitz float64) {
+	c.Helper()
+	point := e.Envelope(bounds, g, g)
+	if h > point*(1+rounding) {
+		c.Errorf("curvature %v beats Envelope(%+v, %v, %v) = %v", h, bounds, g, g, point)
+	}
+	for _, w := range []float64{0.9, 0.5, 0.01} {
+		if wide := e.Envelope(bounds, w*g, lipschitz); w*h > wide*(1+rounding) {
+			c.Errorf("curvature %v of weight %v beats Envelope(%+v, %v, %v) = %v", w*h, w, bounds, w*g, lipschitz, wide)
+		}
+	}
+	lo, hi := g*(1-c.rnd.Float64()), g+(lipschitz-g)*c.rnd.Float64()
+	cell := e.Envelope(bounds, lo, hi)
+	if wider := e.Envelope(bounds, lo/2, hi); cell < point*(1-rounding) || wider < cell*(1-rounding) {
+		c.Errorf("Envelope(%+v, %v, %v) = %v is below %v inside, at %v, or above %v of a wider interval", bounds, lo, hi,
+			cell, point, g, wider)
 	}
 }

@@ -10,12 +10,13 @@ import (
 	"math"
 	"math/bits"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// shape is what the header says of the data.
+// shape is the description of the data in the header.
 type shape struct {
 	records, columns int // at least 0 and 2
 	item             int // bytes of a number, 8 or 4
@@ -76,117 +77,54 @@ func readHeader(r io.Reader) (shape, int64, error) {
 
 var errShort = errors.New("it ends inside of its header")
 
-// parseHeader reads the Python dictionary of a header, such as
+// entry matches an entry of the Python dictionary of a header, pair the value of its shape.
+var (
+	entry = regexp.MustCompile(`^\s*'(\w*)'\s*:\s*('[^'\\]*'|\([^()]*\)|\w+)\s*(,\s*}?|})`)
+	pair  = regexp.MustCompile(`^\(\s*(\d+)\s*,\s*(\d+)\s*,?\s*\)$`)
+)
+
+// parseHeader reads the dictionary of a header, such as
 //
 //	{'descr': '<f8', 'fortran_order': False, 'shape': (1000, 13), }
 func parseHeader(text string) (s shape, err error) {
-	p := parser{rest: text}
+	wrong := func(format string, args ...any) (shape, error) {
+		return shape{}, fmt.Errorf("its header has "+format, args...)
+	}
+	rest, begun := strings.CutPrefix(strings.TrimSpace(strings.ReplaceAll(text, `"`, "'")), "{")
 	seen := map[string]bool{}
-	p.want("{")
-	for p.err == nil && !p.take("}") {
-		key := p.text()
-		p.want(":")
-		if seen[key] {
-			p.fail("the key %.20q twice", key)
+	for end := false; !end; {
+		m := entry.FindStringSubmatch(rest)
+		if m == nil || !begun {
+			return wrong("no entry such as 'descr': '<f8', where %.20q stands", rest)
 		}
-		seen[key] = true
-		switch key {
-		case "descr":
-			switch d := p.text(); d {
-			case "<f8":
-				s.item = 8
-			case "<f4":
-				s.item = 4
-			default:
-				p.fail("numbers of the type %.20q, want '<f8' or '<f4', which astype(\"<f8\") makes", d)
+		rest, end = rest[len(m[0]):], strings.HasSuffix(m[0], "}")
+		switch key, value := m[1], m[2]; {
+		case seen[key]:
+			return wrong("the key %.20q twice", key)
+		case key == "descr" && value == "'<f8'":
+			s.item = 8
+		case key == "descr" && value == "'<f4'":
+			s.item = 4
+		case key == "descr":
+			return wrong("numbers of the type %.20q, want '<f8' or '<f4', which astype(\"<f8\") makes", strings.Trim(value, "'"))
+		case key == "fortran_order" && value != "False":
+			return wrong("Fortran order, want C order, which numpy.ascontiguousarray makes")
+		case key == "shape":
+			n := append(pair.FindStringSubmatch(value), "", "", "")
+			var one, two error
+			s.records, one = strconv.Atoi(n[1])
+			if s.columns, two = strconv.Atoi(n[2]); one != nil || two != nil {
+				return wrong("a shape that is no pair of whole numbers in range, want (records, columns)")
 			}
-		case "fortran_order":
-			if p.take("True") {
-				p.fail("Fortran order, want C order, which numpy.ascontiguousarray makes")
-			} else {
-				p.want("False")
-			}
-		case "shape":
-			p.want("(")
-			s.records = p.number()
-			p.want(",")
-			s.columns = p.number()
-			p.take(",")
-			if !p.take(")") {
-				p.fail(badShape)
-			}
-		default:
-			p.fail("the unknown key %.20q", key)
+		case key != "fortran_order":
+			return wrong("the unknown key %.20q", key)
 		}
-		if !p.take(",") {
-			p.want("}")
-			break
-		}
+		seen[m[1]] = true
 	}
-	if p.err == nil && (len(seen) != 3 || strings.TrimSpace(p.rest) != "") {
-		p.fail("not just descr, fortran_order and shape")
-	}
-	if p.err != nil {
-		return shape{}, p.err
+	if len(seen) != 3 || rest != "" {
+		return wrong("not just descr, fortran_order and shape")
 	}
 	return s, s.check()
-}
-
-const badShape = "a shape that is no pair of whole numbers in range, want (records, columns)"
-
-// parser reads tokens and keeps the first error.
-type parser struct {
-	rest string
-	err  error
-}
-
-func (p *parser) fail(format string, args ...any) {
-	if p.err == nil {
-		p.err = fmt.Errorf("its header has "+format, args...)
-	}
-}
-
-// take reports whether the next token is s, and takes it.
-func (p *parser) take(s string) bool {
-	p.rest = strings.TrimLeft(p.rest, " \t\r\n")
-	if p.err != nil || !strings.HasPrefix(p.rest, s) {
-		return false
-	}
-	p.rest = p.rest[len(s):]
-	return true
-}
-
-func (p *parser) want(s string) {
-	if !p.take(s) {
-		p.fail("something else where %q should be", s)
-	}
-}
-
-// text takes a string in quotes, without escapes.
-func (p *parser) text() string {
-	quote := "'"
-	if !p.take(quote) {
-		quote = `"`
-		p.want(quote)
-	}
-	s, rest, ok := strings.Cut(p.rest, quote)
-	if !ok || strings.ContainsAny(s, "\\\n") {
-		p.fail("a text without an end")
-		return ""
-	}
-	p.rest = rest
-	return s
-}
-
-func (p *parser) number() int {
-	p.take("") // blanks
-	digits := p.rest[:len(p.rest)-len(strings.TrimLeft(p.rest, "0123456789"))]
-	n, err := strconv.Atoi(digits)
-	if err != nil {
-		p.fail(badShape)
-	}
-	p.rest = p.rest[len(digits):]
-	return n
 }
 
 // header returns the header of a shape, of headerSize bytes.
@@ -211,7 +149,7 @@ type sidecar struct {
 	CRC     []uint32 `json:"crc32c"`
 }
 
-// blocksOf returns the number of blocks of so many bytes.
+// blocksOf returns the number of blocks of the given number of bytes.
 func blocksOf(bytes int64) int { return int((bytes + blockSize - 1) / blockSize) }
 
 // readSidecar reads the sidecar of data with a shape, nil if there is none.
@@ -232,8 +170,8 @@ func readSidecar(path string, s shape) (*sidecar, error) {
 		return nil, fmt.Errorf("its sidecar %s is no description of it: %w", path, err)
 	}
 	if err := side.check(s); err != nil {
-		return nil, fmt.Errorf("its sidecar %s %w; write the file again, or remove the sidecar to read it without "+
-			"checksums", path, err)
+		return nil, fmt.Errorf("its sidecar %s %w; write the file again, or remove the sidecar to read it without checksums",
+			path, err)
 	}
 	return &side, nil
 }

@@ -83,9 +83,9 @@ func TestBadHeaders(t *testing.T) {
 		{"unknown key \"more\"", change("'descr'", "'more': 1, 'descr'")},
 		{"not just", change("'descr': '<f8', ", "")},
 		{"not just", change("}", "} x")},
-		{"where \"}\" should be", change(", }", "")},
-		{"where", change("{", "")},
-		{"without an end", change("'<f8', 'fortran_order': False, 'shape': (10, 3), }", "'<f8")},
+		{"no entry such as", change(", }", "")},
+		{"no entry such as", change("{", "")},
+		{"no entry such as", change("'<f8', 'fortran_order': False, 'shape': (10, 3), }", "'<f8")},
 	} {
 		require.NoError(t, os.WriteFile(path, c.file, 0o600))
 		_, err := Open(path)

@@ -1,41 +1,32 @@
-// Package npy reads and writes tables of records that are larger than memory, in the format
-// of numpy.save:
+// Package npy reads and writes tables of records that are larger than memory, in the format of
+// numpy.save [NPY]:
 //
 //	f, err := npy.Open("people.npy")
-//	if err != nil {
-//		return err
-//	}
 //	defer f.Close()
 //	data, err := erm.Open(f, loss.Bounds{Row: 1, Label: 1})
 //
-// A file holds n records of d features and a label as an array of the shape (n, d+1), float64 or
-// float32, little-endian, in C order: '<f8' or '<f4' of the versions 1 to 3 of the format [NPY].
-// The label is the last column, unless the sidecar names another one. Records are read with pread
-// into small buffers that are reused: a pass over a file of any size takes a few hundred kilobytes
-// of memory. The file is not mapped into memory, because truncating a mapped file would end the
+// A file holds n records of d features and a label as an array of the shape (n, d+1), '<f8' or
+// '<f4', in C order. The label is the last column, unless the sidecar names another one. Records
+// are read into small buffers that are reused, so that a pass over any file takes a few hundred
+// kilobytes of memory. The file is not mapped into memory: truncating a mapped file would end the
 // process.
 //
 // # Sidecar
 //
-// A file x.npy may have a sidecar x.npy.json, which Create writes and Open reads:
+// A file x.npy may have a sidecar x.npy.json, which [Create] writes and [Open] reads:
 //
 //	{ "npy": 1, "records": 1000, "dtype": "<f8", "columns": ["age", "hours", "income"], "label": "income",
 //	  "schema": "sha256:…", "block": 1048576, "crc32c": [ … ] }
 //
 // "schema" identifies the encoding of the columns, "" for none. There is one checksum for each
-// block of 1 MiB of the data, without the header. [File.Read] verifies a whole block, once, before
-// it returns any record of it. A file without a sidecar is read without checksums.
+// block of 1 MiB of the data. [File.Read] verifies a whole block, once, before it returns any
+// record of it. A file without a sidecar is read without checksums.
 //
-// Nothing in a file is trusted: header, sidecar and size must agree, and package erm forces every
-// record into its bounds. A file must not change while it is open: reads check its size and time of
-// change, and package erm compares the records of different passes.
+// Header, sidecar and size must agree, and package erm forces every record into its bounds. A file
+// must not change while it is open: reads check its size and time of change. Both files are as
+// private as the records. Messages show no value and no number of records.
 //
-// Both files are as private as the records. Messages show no value and no number of records.
-//
-// # References
-//
-//	[NPY]  NumPy developers. numpy.lib.format, versions 1.0, 2.0 and 3.0.
-//	       https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+// [NPY]: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 package npy
 
 import (
@@ -57,8 +48,7 @@ import (
 	"github.com/privopt/privopt/internal/prefix"
 )
 
-// ErrFile reports a file that is not a table of records in the format, is damaged, or changed while
-// it was read.
+// ErrFile reports a file that is no table of records, is damaged, or changed while it was read.
 var ErrFile = prefix.New("npy: invalid file")
 
 const (
@@ -68,8 +58,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// File is a table of records on disk. Its methods are safe for concurrent use. It prints as
-// its path.
+// File is a table of records on disk. Its methods are safe for concurrent use. It prints as its
+// path.
 type File struct {
 	path     string
 	file     *os.File
@@ -85,7 +75,7 @@ type File struct {
 
 // block is the state of a block of the file.
 type block struct {
-	verify sync.Mutex // of those who want it verified
+	verify sync.Mutex // one reader verifies, the others wait
 	ok     atomic.Bool
 }
 
@@ -139,8 +129,7 @@ func (f *File) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "npy.File(%s)", f.pa
 // Close closes the file. Reads that are under way return an error.
 func (f *File) Close() error { return f.file.Close() }
 
-// Dims returns the number of records and of features. Under dp.AddRemove the number of
-// records is private.
+// Dims returns the numbers of records, private under dp.AddRemove, and of features.
 func (f *File) Dims() (records, features int) { return f.shape.records, f.shape.columns - 1 }
 
 // Columns returns the names of the columns in the order of the file, nil without a sidecar.
@@ -152,8 +141,8 @@ func (f *File) Label() string { return f.side.Label }
 // Schema returns Options.Schema of Create, "" without a sidecar.
 func (f *File) Schema() string { return f.side.Schema }
 
-// Checksum returns a hash of all records and their order, "" without a sidecar. Not private:
-// it is a function of the records.
+// Checksum returns a hash of all records and their order, "" without a sidecar. Not private: it is
+// a function of the records.
 func (f *File) Checksum() string {
 	if f.blocks == nil {
 		return ""
@@ -164,18 +153,20 @@ func (f *File) Checksum() string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
+var errNil = prefix.New("npy: the file or ctx is nil, want a file made by Open and a context such as " +
+	"context.Background()")
+
 // pieces are the buffers of Read.
 var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
 // Read stores the rows of records first, …, first+len(labels)−1 in rows, row-major, and their
-// labels in labels; rows has len(labels) times as many numbers as there are features. The
-// first Read of a block reads all of it, to compare its checksum.
+// labels in labels; rows has len(labels) times as many numbers as there are features.
 //
-// The error wraps ErrFile for records that do not exist, for a block without its checksum,
-// and for a file that changed since Open; rows and labels mean nothing then.
+// The error wraps ErrFile for records that do not exist, for a block without its checksum, and for
+// a file that changed since Open; rows and labels mean nothing then.
 func (f *File) Read(ctx context.Context, rows, labels []float64, first int) error {
 	if f == nil || ctx == nil {
-		return prefix.New("npy: the file or ctx is nil, want a file made by Open and a context such as context.Background()")
+		return errNil
 	}
 	n, d := f.Dims()
 	if first < 0 || first > n || len(labels) > n-first {
@@ -204,11 +195,11 @@ func (f *File) Read(ctx context.Context, rows, labels []float64, first int) erro
 	return nil
 }
 
-// Verify reads the blocks that were not read yet, to find a damaged one before anything depends on
-// the file; Read would find it later. Without a sidecar there is nothing to compare.
+// Verify reads the blocks that were not read yet, to find a damaged one before Read does. It does
+// nothing without a sidecar.
 func (f *File) Verify(ctx context.Context) error {
 	if f == nil || ctx == nil {
-		return prefix.New("npy: the file or ctx is nil, want a file made by Open and a context such as context.Background()")
+		return errNil
 	}
 	buffer := pieces.Get().(*[pieceSize]byte)
 	defer pieces.Put(buffer)
@@ -232,8 +223,8 @@ func (f *File) unchanged() error {
 	return nil
 }
 
-// readBlock reads the bytes from, …, to−1, which lie in block k, and the rest of the block if
-// it has to be verified.
+// readBlock reads the bytes from, …, to−1, which lie in block k, and the rest of the block if it
+// has to be verified.
 func (f *File) readBlock(ctx context.Context, w *window, buffer *[pieceSize]byte, k int, from, to int64) error {
 	if f.blocks == nil || f.blocks[k].ok.Load() {
 		return f.readBytes(ctx, w, buffer, from, to, nil)
@@ -250,16 +241,15 @@ func (f *File) readBlock(ctx context.Context, w *window, buffer *[pieceSize]byte
 		return err
 	}
 	if sum != f.side.CRC[k] {
-		return fmt.Errorf("%w: %s: block %d of 1 MiB does not have its checksum: the file was damaged or changed; "+
-			"write or copy it again",
-			ErrFile, f.path, k)
+		return fmt.Errorf("%w: %s: block %d of 1 MiB does not have its checksum: the file was damaged or changed; write or "+
+			"copy it again", ErrFile, f.path, k)
 	}
 	b.ok.Store(true)
 	return nil
 }
 
-// readBytes reads bytes of the data, stores those of the window and, unless sum is nil,
-// updates the checksum.
+// readBytes reads bytes of the data, stores those of the window and updates the checksum unless sum
+// is nil.
 func (f *File) readBytes(ctx context.Context, w *window, buffer *[pieceSize]byte, from, to int64, sum *uint32) error {
 	for at := from; at < to; {
 		if err := ctx.Err(); err != nil {

@@ -128,7 +128,8 @@ func equal(a, b []float64) bool {
 // Values that are no ordinary numbers come back as they are: package erm brings them into bounds.
 func TestOddValues(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.npy")
-	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), math.SmallestNonzeroFloat64, math.MaxFloat64}
+	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), math.SmallestNonzeroFloat64,
+		math.MaxFloat64}
 	w, err := Create(path, names(len(odd)+1), Options{})
 	require.NoError(t, err)
 	require.NoError(t, w.Append(odd, math.NaN()))
@@ -163,7 +164,8 @@ func TestChecksums(t *testing.T) {
 		require.NoError(t, f.Read(t.Context(), rows, labels, other+1))
 		inside := min(block*blockSize/24+1+rnd.IntN(blockSize/24-12), n-10)
 		for range 2 {
-			require.ErrorIs(t, f.Read(t.Context(), rows, labels, inside), ErrFile, "even if the flipped bit is in another record")
+			require.ErrorIs(t, f.Read(t.Context(), rows, labels, inside), ErrFile,
+				"even if the flipped bit is in another record")
 		}
 		_, _, err = all(f, 7000)
 		require.ErrorContains(t, err, fmt.Sprintf("block %d", block))
@@ -275,7 +277,8 @@ func TestBadReads(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	for _, c := range []struct{ rows, labels, first int }{
-		{2, 1, -1}, {2, 1, 1234}, {2, 1, 1235}, {2, 1, math.MaxInt}, {2 * 1235, 1235, 0}, {3, 1, 0}, {1, 1, 0}, {4, 1, 0}, {0, 1, 0}, {2, 0, 0},
+		{2, 1, -1}, {2, 1, 1234}, {2, 1, 1235}, {2, 1, math.MaxInt}, {2 * 1235, 1235, 0}, {3, 1, 0}, {1, 1, 0}, {4, 1, 0}, {0,
+			1, 0}, {2, 0, 0},
 	} {
 		err := f.Read(t.Context(), make([]float64, c.rows), make([]float64, c.labels), c.first)
 		require.Error(t, err, c)

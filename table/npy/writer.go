@@ -12,19 +12,15 @@ import (
 	"github.com/privopt/privopt/internal/wholefile"
 )
 
-// Options of [Create]. The zero value is valid.
+// Options of [Create].
 type Options struct {
-	// Float32 writes float32, half the bytes. Rounding a record by itself is free for privacy.
-	Float32 bool
-	// Label is the column of the label, "" for the last one.
-	Label string
-	// Schema identifies the encoding of the columns, such as the hash of a description. Open returns
-	// it.
-	Schema string
+	Float32 bool   // half the bytes; rounding a record by itself is free for privacy
+	Label   string // column of the label, "" for the last one
+	Schema  string // identifies the encoding of the columns, such as the hash of a description
 }
 
-// Writer writes records to a new file. The file and its sidecar appear whole with Commit, or
-// not at all. It is not safe for concurrent use.
+// Writer writes records to a new file. The file and its sidecar appear whole with Commit, or not at
+// all. It is not safe for concurrent use.
 type Writer struct {
 	path    string
 	file    *wholefile.File
@@ -40,9 +36,9 @@ type Writer struct {
 // errDone is the error of a Writer after Commit or Close.
 var errDone = prefix.New("npy: the Writer is closed already")
 
-// Create begins a file with the named columns, one of which is the label, in a hidden
-// temporary file of mode 0600 in the same folder. A program that is killed leaves it there,
-// and nothing under the name path.
+// Create begins a file with the named columns, one of which is the label, in a hidden temporary
+// file of mode 0600 in the same folder. A program that is killed leaves it there, and nothing at
+// path.
 func Create(path string, columns []string, o Options) (*Writer, error) {
 	if o.Label == "" && len(columns) > 0 {
 		o.Label = columns[len(columns)-1]
@@ -92,8 +88,8 @@ func (w *Writer) Append(row []float64, label float64) error {
 	return w.err
 }
 
-// number appends a number to the buffer. The buffer holds a whole number of them, and a block
-// a whole number of buffers.
+// number appends a number to the buffer. A buffer holds a whole number of numbers, a block a whole
+// number of buffers.
 func (w *Writer) number(v float64) {
 	if w.shape.item == 4 {
 		w.buffer = binary.LittleEndian.AppendUint32(w.buffer, math.Float32bits(float32(v)))
@@ -137,20 +133,11 @@ func (w *Writer) Commit() error {
 		w.endBlock()
 	}
 	w.side.Records = w.shape.records
-	if w.err == nil {
-		w.err = w.shape.check()
-	}
-	if w.err == nil {
-		_, w.err = w.file.WriteAt(w.shape.header(), 0)
-	}
-	if w.err == nil {
-		w.err = w.file.Sync()
-	}
-	if w.err == nil {
-		w.err = w.writeSidecar()
-	}
-	if w.err == nil {
-		w.err = w.file.Commit()
+	writeHeader := func() error { _, err := w.file.WriteAt(w.shape.header(), 0); return err }
+	for _, step := range []func() error{w.shape.check, writeHeader, w.file.Sync, w.writeSidecar, w.file.Commit} {
+		if w.err == nil {
+			w.err = step()
+		}
 	}
 	if w.err != nil {
 		w.file.Abandon()

@@ -95,7 +95,7 @@ func Read(r io.Reader) ([]Record, error) {
 			case Attributes[i].Levels == nil:
 				rec.Value[i] = int64(math.Round((row[j] - c.Offset) / c.Scale))
 			case row[j] != 0:
-				rec.Value[i] = int64(slices.Index(Attributes[i].Levels, c.Level))
+				rec.Value[i] = int64(slices.Index(Attributes[i].Levels, strings.TrimPrefix(c.Name, c.Column+"=")))
 			}
 		}
 		records = append(records, rec)

@@ -176,7 +176,7 @@ func (e *Env) Source(label ...string) rand.Source {
 //	long    2 000 000   5 000 000
 //
 // Slower mechanisms divide by how much slower they are. 20 000 scores see an
-// error of 5 % in the scale (dptest.ScalePower), so that releases of d
+// error of 5 % in the scale (scalePower), so that releases of d
 // coordinates may be as many times fewer, see Rows.
 func (e *Env) Runs(l Layer) int {
 	i := int(e.Tier) - 1

@@ -13,7 +13,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/testkit"
@@ -81,7 +80,7 @@ func representatives(list []Result) (few []Result) {
 // TestPower: through the whole production path an error of 5 % in the scale is
 // seen in either direction, for every seed of four (of one without PRIVOPT_LONG), and none
 // is seen where there is none. That the probability is 0.99 and more is measured on scores in
-// package dptest; scores of the production path are those times the error.
+// scores_test.go; scores of the production path are those times the error.
 func TestPower(t *testing.T) {
 	if testing.Short() {
 		t.Skip("36 audits")
@@ -167,9 +166,9 @@ func TestVerdict(t *testing.T) {
 		{"profile", func(f *Finding) { f.Profile = []Point{{1, 0.01, 0.005}, {2, 1e-4, 2e-4}} }, Violated},
 		{"profile that is no number", func(f *Finding) { f.Profile = []Point{{1, 0.01, math.NaN()}} }, Violated},
 		{"profile without a claim", func(f *Finding) { f.Profile = []Point{{1, math.NaN(), 0.01}} }, Violated},
-		{"tests", func(f *Finding) { f.Tests = []dptest.Test{{Name: "a", P: 0.5}, {Name: "b", P: 4e-7}} }, Violated},
-		{"as many tests", func(f *Finding) { f.Tests = []dptest.Test{{Name: "a", P: 0.5}, {Name: "b", P: 6e-7}} }, Holds},
-		{"NaN", func(f *Finding) { f.Tests = []dptest.Test{{Name: "a", P: math.NaN()}} }, Violated},
+		{"tests", func(f *Finding) { f.Tests = []Test{{Name: "a", P: 0.5}, {Name: "b", P: 4e-7}} }, Violated},
+		{"as many tests", func(f *Finding) { f.Tests = []Test{{Name: "a", P: 0.5}, {Name: "b", P: 6e-7}} }, Holds},
+		{"NaN", func(f *Finding) { f.Tests = []Test{{Name: "a", P: math.NaN()}} }, Violated},
 	} {
 		f := claim
 		c.edit(&f)
@@ -229,8 +228,8 @@ func TestBartlettScores(t *testing.T) {
 		z[i], err = bartlett(w, frame, m)
 		require.NoError(t, err)
 	}
-	for _, test := range dptest.Scores(z) {
-		require.Greater(t, test.P, dptest.FalseReject/6, test)
+	for _, test := range scoreTests(z) {
+		require.Greater(t, test.P, testkit.FalseReject/6, test)
 	}
 	_, err := bartlett(mat.NewSymDense(2, []float64{1, 2, 2, 1}), around([]float64{1, 0}), 5)
 	require.ErrorIs(t, err, errImpossible)
@@ -248,8 +247,8 @@ func TestTruncated(t *testing.T) {
 			u := math.Exp(math.Log(mass(c[0], x)) - p) // conditional distribution function
 			z = append(z, []float64{Normal(u, 1-u)})
 		}
-		for _, test := range dptest.Scores(z) {
-			require.Greater(t, test.P, dptest.FalseReject/6, "%v: %v", c, test)
+		for _, test := range scoreTests(z) {
+			require.Greater(t, test.P, testkit.FalseReject/6, "%v: %v", c, test)
 		}
 	}
 }
@@ -349,7 +348,7 @@ func TestZiggurat(t *testing.T) {
 		require.True(t, lattice.has(v/2, 0))
 		z = append(z, []float64{v / 2})
 	}
-	for _, test := range dptest.Scores(z) { // normal but for the tail beyond 3.44
+	for _, test := range scoreTests(z) { // normal but for the tail beyond 3.44
 		require.Greater(t, test.P, 1e-3, test)
 	}
 	noise.Normal(x, 1, src)

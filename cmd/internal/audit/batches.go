@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/stat/combin"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/sco"
 )
@@ -45,7 +44,7 @@ func placed(k int, law func(k int) float64, src rand.Source) float64 {
 		return math.NaN()
 	}
 	above := math.Max(0, 1-below-at)
-	u := noise.Uniform(src)
+	u := uniform(src)
 	return Normal(below+u*at, above+(1-u)*at)
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -99,7 +98,7 @@ func (c *convex) added(ctx context.Context, e *Env, grid, sigma, rate float64) (
 	return c.scores(ctx, e, e.Rows(c.dim()), func(_ int, rel *dp.Release) ([]float64, error) {
 		nu := make([]float64, c.dim())
 		for j, x := range rel.Theta {
-			nu[j] = grid * (float64(steps(x, c.trace.Theta[j], grid)) + noise.Uniform(aux) - 0.5)
+			nu[j] = grid * (float64(steps(x, c.trace.Theta[j], grid)) + uniform(aux) - 0.5)
 		}
 		return standard(nu, sigma, rate), nil
 	})

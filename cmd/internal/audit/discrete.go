@@ -145,7 +145,7 @@ type gap struct{}
 
 func (gap) Solve(_ context.Context, p *objpert.Problem) (*objpert.Solution, error) {
 	w := []int{-1}
-	if p.Neg[0] > 0 {
+	if _, _, neg := p.Rows(); neg[0] > 0 {
 		w[0] = 1
 	}
 	return &objpert.Solution{W: w, Objective: p.Objective(w), Lower: p.Objective(w) - 0.5}, nil

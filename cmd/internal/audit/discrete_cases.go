@@ -116,7 +116,7 @@ func votes() *discrete {
 	c := productLine(flipped, [2]float64{-1, 1})
 	c.mech = func(objpert.Oracle) discreteMechanism {
 		return &objpert.SampleAndAggregate{Blocks: 1, Heuristic: func(ctx context.Context, p *objpert.Problem) ([]int, error) {
-			s, err := objpert.Enumerate{}.Solve(ctx, p)
+			s, err := objpert.Search{}.Solve(ctx, p)
 			if err != nil {
 				return nil, err
 			}
@@ -132,7 +132,10 @@ const (
 	sampDim  = 2
 )
 
-var sampPublic = objpert.SampPublic{Dim: sampDim, Diameter: 1, Lipschitz: 1, Budget: dp.Budget{Epsilon: 1, Delta: 1e-2}}
+var (
+	opsamp     = objpert.OPSamp{Rate: sampRate, Dim: sampDim, Diameter: 1, Lipschitz: 1}
+	sampBudget = dp.Budget{Epsilon: 1, Delta: 1e-2}
+)
 
 // sampScale is λ/ε = 2S/ε with the least S = (1 − e^{−ηc}) d D_∞/(1 − e^{−ηc}/P), c = 2GdP.
 func sampScale() float64 {
@@ -141,7 +144,7 @@ func sampScale() float64 {
 		tail := -math.Expm1(-sampRate * 2 * sampDim * p)
 		least = math.Min(least, tail*sampDim/(1-(1-tail)/p))
 	}
-	return 2 * least / sampPublic.Budget.Epsilon
+	return 2 * least / sampBudget.Epsilon
 }
 
 // told is a minimizer that answers with 0 and keeps the first tilt.
@@ -157,7 +160,7 @@ func (t *told) Minimize(_ context.Context, w, sigma []float64) (float64, error) 
 
 // sampPlan returns a plan of OPSamp and what a release by it claims.
 func sampPlan(ctx context.Context, e *Env) (*objpert.SampPlan, dp.Certificate, error) {
-	plan, err := (&objpert.OPSamp{Rate: sampRate}).Calibrate(sampPublic)
+	plan, err := opsamp.Plan(sampBudget)
 	if err != nil {
 		return nil, dp.Certificate{}, err
 	}

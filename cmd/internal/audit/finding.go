@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // Verdict of a case.
@@ -31,11 +31,11 @@ type Finding struct {
 	// Exact is the exact ε of the pair at Claim.Delta, NaN where it is not known.
 	Exact float64
 	// Lower is a lower bound on ε at Claim.Delta that is correct with
-	// probability 1 − dptest.FalseReject, NaN where it was not measured.
+	// probability 1 − testkit.FalseReject, NaN where it was not measured.
 	Lower float64
 	// Tests are the tests of the white box. Each may reject with probability
-	// dptest.FalseReject over their number.
-	Tests []dptest.Test
+	// testkit.FalseReject over their number.
+	Tests []Test
 	// Power of the white box is the probability to see an error of 5 % in the scale of the noise; of
 	// the black box the share of the exact ε that it proved; of the exact layer 1.
 	Power float64
@@ -61,7 +61,7 @@ const tolerance = 1e-6
 func (f Finding) Verdict() Verdict {
 	_, p := f.Worst()
 	over := func(x, bound float64) bool { return x > bound*(1+max(f.Tolerance, tolerance)) } // false for NaN
-	bad := f.Reason != "" || p < dptest.FalseReject || over(f.Lower, f.Claim.Epsilon) ||
+	bad := f.Reason != "" || p < testkit.FalseReject || over(f.Lower, f.Claim.Epsilon) ||
 		over(f.Exact, f.Claim.Epsilon) || over(f.Lower, f.Exact)
 	for _, x := range f.Profile {
 		bad = bad || !(x.Measured <= x.Claimed*(1+max(f.Tolerance, tolerance))) // true for NaN
@@ -139,8 +139,8 @@ func Recover(
 	if len(z) == 0 || len(z[0]) == 0 {
 		return f, fmt.Errorf("audit: %s: no scores", e.name)
 	}
-	f.Tests = dptest.Scores(z)
-	f.Power = dptest.ScalePower(runs*len(z[0]), 0.05, dptest.FalseReject/float64(len(f.Tests)))
+	f.Tests = scoreTests(z)
+	f.Power = scalePower(runs*len(z[0]), 0.05, testkit.FalseReject/float64(len(f.Tests)))
 	return f, nil
 }
 
@@ -168,7 +168,7 @@ func Distinguish(
 			}
 		}
 	}
-	f.Lower = dptest.SampleBound(out[0], out[1], claim.Delta, scores...)
+	f.Lower = testkit.SampleBound(out[0], out[1], claim.Delta, scores...)
 	f.Power = math.NaN()
 	if exact > 0 {
 		f.Power = f.Lower / exact

@@ -11,16 +11,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/lop"
 )
-
-// calibrated is the step of package lop that has the numbers of the noise.
-var calibrated = fault.NewStep[lop.Params]("linear parameters")
 
 // linear is a setting of linear or output perturbation, of package lop or sco: a
 // mechanism and two neighboring data sets. Params.Cover and Ridge are stated.
@@ -39,7 +36,7 @@ func (c *linear) prepare(ctx context.Context, e *Env) (err error) {
 		return err
 	}
 	c.Params = c.plan.Params()
-	c.used = fault.At(fault.From(ctx), calibrated, c.Params)
+	c.used = lop.Params(fault.At(fault.From(ctx), perturb.Calibrated, perturb.Params(c.Params)))
 	return nil
 }
 
@@ -82,7 +79,7 @@ func (c *linear) white(ctx context.Context, e *Env) (Finding, error) {
 		return standard(c.recovered(theta, i, aux), c.Sigma, c.Rate), nil
 	})
 	if err == nil && c.drawn > 0 { // what was drawn here says nothing of the release
-		f.Power = dptest.ScalePower(max(1, f.Runs*c.dim()-c.drawn), 0.05, dptest.FalseReject/float64(len(f.Tests)))
+		f.Power = scalePower(max(1, f.Runs*c.dim()-c.drawn), 0.05, testkit.FalseReject/float64(len(f.Tests)))
 	}
 	f.Reason = tooSmall(c.budget, c.shift(), c.Sigma, c.Rate)
 	return f, err
@@ -107,7 +104,7 @@ func (c *linear) output(ctx context.Context, e *Env) (Finding, error) {
 // N(0,1) for round(ν/g) of a real ν ~ N(0, σ²), whatever it is added to.
 func (c *linear) coarse(ctx context.Context, e *Env) (Finding, error) {
 	const ratio = 0.5 // σ/g
-	ctx = fault.With(ctx, calibrated, func(p lop.Params) lop.Params {
+	ctx = fault.With(ctx, perturb.Calibrated, func(p perturb.Params) perturb.Params {
 		p.OutputSigma = ratio * p.Grid
 		return p
 	})
@@ -124,7 +121,7 @@ func (c *linear) residues(ctx context.Context, e *Env) (Finding, error) {
 	return c.scores(ctx, e, e.Rows(c.dim()), func(_ int, rel *dp.Release) ([]float64, error) {
 		z := make([]float64, c.dim())
 		for j, x := range rel.Theta {
-			u := (float64(int64(x/c.Grid)&7) + noise.Uniform(aux)) / 8
+			u := (float64(int64(x/c.Grid)&7) + uniform(aux)) / 8
 			z[j] = Normal(u, 1-u)
 		}
 		return z, nil

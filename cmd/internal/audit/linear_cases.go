@@ -11,6 +11,7 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
@@ -226,7 +227,7 @@ func init() {
 	})})
 
 	objective := func(o sco.ObjPert) *sco.ObjPert { return &o }
-	svrg := func(o sco.ObjPert) *sco.ObjPertSVRG { return &sco.ObjPertSVRG{ObjPert: o} }
+	svrg := func(o sco.ObjPert) *sco.ObjPert { o.SVRG = true; return &o }
 	output := func(o sco.ObjPert) *sco.Output {
 		return &sco.Output{Relation: o.Relation, Radius: o.Radius, Ridge: o.Ridge, Cover: o.Cover, Trace: o.Trace}
 	}
@@ -252,8 +253,8 @@ func louder(c float64) func(context.Context) context.Context {
 }
 
 // planned returns a Break that replaces numbers of the plan by which a fit draws.
-func planned(change func(p *lop.Params)) func(context.Context) context.Context {
-	return one(calibrated, func(p lop.Params) lop.Params { change(&p); return p })
+func planned(change func(p *perturb.Params)) func(context.Context) context.Context {
+	return one(perturb.Calibrated, func(p perturb.Params) perturb.Params { change(&p); return p })
 }
 
 // instead draws the noise of the plan that c would have.
@@ -265,7 +266,7 @@ func instead(c func() *linear) func(context.Context) context.Context {
 		}
 		return r
 	})
-	return planned(func(p *lop.Params) {
+	return planned(func(p *perturb.Params) {
 		r := other()
 		p.Sigma, p.Rate, p.OutputSigma, p.OutputRate = r.Sigma, r.Rate, r.OutputSigma, r.OutputRate
 	})
@@ -312,7 +313,7 @@ var linearControls = []Control{
 	{"noise-0.9-held", "noise of 0.9 times its scale, seen through kinks and faces", "lop/A7/ℓ1 in a box, d = 5", 0, louder(0.9)},
 	{"noise-0.9-pure", "noise of 0.9 times its scale under a pure claim", "lop/A1/pure, d = 5", 0, louder(0.9)},
 	{"noise-0.125", "noise of an eighth of its scale, seen from outside", "lop/A1/logistic from outside", 0, louder(0.125)},
-	{"variance", "the variance used as a standard deviation", "lop/A1/logistic", 0, planned(func(p *lop.Params) { p.Sigma *= p.Sigma })},
+	{"variance", "the variance used as a standard deviation", "lop/A1/logistic", 0, planned(func(p *perturb.Params) { p.Sigma *= p.Sigma })},
 	{"delta-split", "δ used where the formula has δ/2", "lop/A1/kifer", 0, instead(func() *linear {
 		return withBudget(logistic(lop.Mechanism{Calibration: lop.Kifer}, opposite()), 1, 0.02)
 	})},
@@ -320,7 +321,7 @@ var linearControls = []Control{
 		return logistic(lop.Mechanism{Share: 1e-3}, opposite())
 	})},
 	{"data-max", "noise scaled by the largest gradient of the records, not by the bound", "lop/A1/huber", 3000,
-		planned(func(p *lop.Params) { p.Sigma *= 0.6 })},
+		planned(func(p *perturb.Params) { p.Sigma *= 0.6 })},
 	{"relation", "the constant of add/remove used for replace", "lop/A1/logistic", 3000,
 		instead(func() *linear { return logistic(lop.Mechanism{}, present()) })},
 	{"relation-exactly", "the same, seen by the density", "lop/A1/huber exactly", 0, instead(func() *linear {
@@ -332,9 +333,9 @@ var linearControls = []Control{
 	{"relation-output", "the same in output perturbation", "lop-output/A1/logistic output noise", 2000,
 		instead(func() *linear { return outputs(present()) })},
 	{"curvature-term", "what the curvature costs dropped from a pure calibration", "lop/A3/huber exactly", 0,
-		planned(func(p *lop.Params) { p.Sigma = gaussianScale(usual, 2*p.Lipschitz) / 2 })},
+		planned(func(p *perturb.Params) { p.Sigma = gaussianScale(usual, 2*p.Lipschitz) / 2 })},
 	{"curvature-renyi", "the curvature dropped from theorem R", "lop/A3/huber in the tail exactly", 0,
-		planned(func(p *lop.Params) { p.Sigma = renyiScale(tail().budget, p.Lipschitz) })},
+		planned(func(p *perturb.Params) { p.Sigma = renyiScale(tail().budget, p.Lipschitz) })},
 	{"no-ridge", "Δ = 0 in the objective", "lop/A7/ℓ1 in a box", 0, ridged(1e-3)},
 	{"no-clip", "gradients not clipped", "lop-clip/A1/least squares, d = 1", 0, one(release.Data, unclipped(0))},
 	{"clip-1", "gradients clipped at 1 instead of the bound", "lop-clip/A1/least squares, d = 5", 0, one(release.Data, unclipped(1))},
@@ -359,7 +360,7 @@ var linearControls = []Control{
 		redrawn(func(src rand.Source) int64 {
 			for { // P(k) ∝ exp(−2k²), of the same parameter σ = ½
 				k := int64(noise.Below(7, src)) - 3
-				if noise.Uniform(src) < math.Exp(-2*float64(k*k)) {
+				if uniform(src) < math.Exp(-2*float64(k*k)) {
 					return k
 				}
 			}
@@ -378,7 +379,7 @@ var linearControls = []Control{
 	})},
 	{"ziggurat", "the normal generator of math/rand", "lop/A1/lattice", 0, func(ctx context.Context) context.Context {
 		src, sigma := noise.Reproducible(9, "ziggurat"), 0.0
-		ctx = planned(func(p *lop.Params) { sigma = p.Sigma })(ctx)
+		ctx = planned(func(p *perturb.Params) { sigma = p.Sigma })(ctx)
 		return fault.With(ctx, release.Drawn, func(q erm.Perturbation) erm.Perturbation {
 			q.Linear = make([]float64, len(q.Linear))
 			for i := range q.Linear {
@@ -412,7 +413,7 @@ var populationControls = []Control{
 	{"population-no-output", "output noise left out", "sco-objective/A1/logistic, d = 5 output noise", 500,
 		redrawn(func(rand.Source) int64 { return 0 })},
 	{"population-output-0.9", "output perturbation with noise of 0.9 times its scale", "sco-objective/A1/output output noise", 0,
-		planned(func(p *lop.Params) { p.OutputSigma *= 0.9 })},
+		planned(func(p *perturb.Params) { p.OutputSigma *= 0.9 })},
 	{"population-output-relation", "output perturbation for an added record where it is replaced", "sco-objective/A1/output output noise",
 		2000, instead(func() *linear { return outputs(present()) })},
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/loss"
 )
@@ -24,11 +23,11 @@ type law struct {
 
 // divergence returns the divergences of two laws, whose masses must be 1: else
 // the quadrature has missed a part of one.
-func divergence(p, q law, err error) (*dptest.Divergence, error) {
+func divergence(p, q law, err error) (*exactDivergence, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := dptest.NewDivergence(p.logDensity, q.logDensity, math.Min(p.lo, q.lo), math.Max(p.hi, q.hi),
+	d := newExactDivergence(p.logDensity, q.logDensity, math.Min(p.lo, q.lo), math.Max(p.hi, q.hi),
 		append(append([]float64(nil), p.breaks...), q.breaks...)...)
 	d.Atoms(p.mass, q.mass)
 	const none = -1e300 // δ(−∞) is the mass

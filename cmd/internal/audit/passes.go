@@ -10,7 +10,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/sco"
 )
@@ -18,7 +17,7 @@ import (
 // passing is a setting of output noise on passes over a permutation.
 type passing struct {
 	followed
-	mech          planner[*erm.Problem, *sco.PassPlan]
+	mech          planner[*erm.Problem, *sco.Plan]
 	declared      loss.Linear // whose constants the loss declares
 	batch, passes int
 	lambda        float64 // λ of steps that shrink, after which the last iterate is released
@@ -149,7 +148,7 @@ func (c *passing) sampled(ctx context.Context, e *Env) (Finding, error) {
 				lo, hi = float64(place), float64(place+1)
 			}
 		}
-		u := (lo + (hi-lo)*noise.Uniform(aux)) / float64(n)
+		u := (lo + (hi-lo)*uniform(aux)) / float64(n)
 		return []float64{Normal(u, 1-u)}, nil
 	})
 	f.Reason = reason

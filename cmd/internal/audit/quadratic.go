@@ -11,11 +11,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/dptest"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/qop"
 )
@@ -132,7 +132,7 @@ func (c *quadratic) white(ctx context.Context, e *Env) (Finding, error) {
 		}
 		return z, err
 	})
-	f.Power = dptest.MeanPower(runs, shift, dptest.FalseReject/float64(max(1, len(f.Tests)*k)))
+	f.Power = meanPower(runs, shift, testkit.FalseReject/float64(max(1, len(f.Tests)*k)))
 	return f, err
 }
 

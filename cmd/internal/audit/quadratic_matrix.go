@@ -70,7 +70,7 @@ func (r *quadratic) matrix(theta []float64, i int, src rand.Source) (*mat.SymDen
 			w.AddSym(w, mat.NewSymDense(d, rest.RawMatrix().Data))
 			bound += s2 * t
 		}
-		if f.n == 0 || math.Log(noise.Uniform(src)) < logDet(hess, w, s2, free)-float64(f.n)*math.Log(bound/float64(f.n)) {
+		if f.n == 0 || math.Log(uniform(src)) < logDet(hess, w, s2, free)-float64(f.n)*math.Log(bound/float64(f.n)) {
 			return w, nil
 		}
 	}
@@ -151,7 +151,7 @@ func (f *fibre) powers(t0 float64) []float64 {
 // drawTrace draws tr V with the density of χ² times (t₀ + σ²x)^n.
 func (f *fibre) drawTrace(t0 float64, src rand.Source) float64 {
 	terms := f.powers(t0)
-	u := noise.Uniform(src) * floats.Sum(terms)
+	u := uniform(src) * floats.Sum(terms)
 	k := 0
 	for ; k < f.n && u > terms[k]; k++ {
 		u -= terms[k]
@@ -268,7 +268,7 @@ func inverse(lo, hi float64, n int, src rand.Source, log func(x float64) float64
 		p[i] = math.Exp(log(a+h*float64(i)) - top)
 	}
 	total := floats.Sum(p) - (p[0]+p[n])/2
-	u := noise.Uniform(src) * total
+	u := uniform(src) * total
 	for i := range n {
 		cell := (p[i] + p[i+1]) / 2
 		if u > cell && i < n-1 {

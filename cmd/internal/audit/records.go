@@ -2,6 +2,7 @@ package audit
 
 import (
 	"math"
+	"math/bits"
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/floats"
@@ -45,11 +46,31 @@ func sample(n, dim int, label string) []record {
 	list := make([]record, n)
 	for i := range list {
 		a := make([]float64, dim)
-		noise.Sphere(a, src)
-		floats.Scale(0.2+0.8*noise.Uniform(src), a)
-		list[i] = record{a, math.Copysign(1, noise.Uniform(src)-0.5)}
+		sphere(a, src)
+		floats.Scale(0.2+0.8*uniform(src), a)
+		list[i] = record{a, math.Copysign(1, uniform(src)-0.5)}
 	}
 	return list
+}
+
+// uniform draws from the uniform law on (0,1), rounded down to 53 significant bits, to 2⁻⁶⁴ at the
+// least.
+func uniform(src rand.Source) float64 {
+	for {
+		if u := src.Uint64(); u != 0 {
+			k := bits.LeadingZeros64(u)
+			return math.Ldexp(float64(u<<k>>11), -53-k)
+		}
+	}
+}
+
+// sphere fills dst with a uniform draw from the unit sphere, up to rounding.
+func sphere(dst []float64, src rand.Source) {
+	noise.Normal(dst, 1, src)
+	s := floats.Dot(dst, dst)
+	for i := range dst {
+		dst[i] /= math.Sqrt(s)
+	}
 }
 
 // axis returns the record whose row is length·e₀.
@@ -158,7 +179,7 @@ func truncated(lo, hi, sigma float64, src rand.Source) float64 {
 		return -truncated(-hi, -lo, sigma, src)
 	}
 	p, q := num.NormalCDF(lo/sigma), num.NormalCDF(hi/sigma)
-	x := sigma * num.NormalQuantile(p+noise.Uniform(src)*(q-p))
+	x := sigma * num.NormalQuantile(p+uniform(src)*(q-p))
 	return math.Min(math.Max(x, lo), hi)
 }
 
@@ -167,7 +188,7 @@ func truncated(lo, hi, sigma float64, src rand.Source) float64 {
 func neighbors(rel dp.Relation, bounds loss.Bounds, src rand.Source) [2][]record {
 	rnd := rand.New(src)
 	draw := func(bound float64) float64 {
-		switch x := bound * (2*noise.Uniform(src) - 1); rnd.IntN(4) {
+		switch x := bound * (2*uniform(src) - 1); rnd.IntN(4) {
 		case 0:
 			return bound
 		case 1:

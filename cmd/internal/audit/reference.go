@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
 )
 
@@ -101,6 +100,6 @@ func placedNormal(k int64, s float64, src rand.Source) float64 {
 		return -placedNormal(-k, s, src)
 	}
 	lo, hi := num.NormalCDF((float64(k)-0.5)/s), num.NormalCDF((float64(k)+0.5)/s)
-	p := lo + noise.Uniform(src)*(hi-lo)
+	p := lo + uniform(src)*(hi-lo)
 	return Normal(p, 1-p)
 }

@@ -69,7 +69,7 @@ func follow[L plan[*erm.Problem]](
 // claim need not guess them.
 type stochastic struct {
 	followed
-	mech     planner[*erm.Problem, *sco.SGDPlan]
+	mech     planner[*erm.Problem, *sco.Plan]
 	steps    int // T
 	batches  batches
 	step     float64 // η
@@ -80,7 +80,7 @@ type stochastic struct {
 	// gradient has norm L or 0; nil elsewhere.
 	mixtures func(z float64) (p, q mixture)
 
-	plan *sco.SGDPlan
+	plan *sco.Plan
 	z    float64
 }
 
@@ -181,7 +181,7 @@ func (c *stochastic) sampled(ctx context.Context, e *Env) (Finding, error) {
 // exact is the profile that the accountant claims for the noise of the plan
 // against that of the worst pair, T independent sums.
 func (c *stochastic) exact(ctx context.Context, _ *Env) (Finding, error) {
-	f := Integrate(c.cert, c.plan.Profile().Delta, c.stick(fault.At(fault.From(ctx), sgdParams, c.plan.Params()).Noise))
+	f := Integrate(c.cert, c.plan.Profile().Delta, c.stick(fault.At(fault.From(ctx), stochasticParams, c.plan.Params()).Noise))
 	if c.steps > 1 {
 		f.Tolerance = 1e-3 // of the grid of composed
 	}

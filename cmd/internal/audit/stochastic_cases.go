@@ -6,17 +6,13 @@ import (
 	"slices"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/accounting"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/sco"
 )
 
-// Parameters of package sco that a control replaces.
-var (
-	sgdParams  = fault.NewStep[sco.SGDParams](fault.SGDParams)
-	passParams = fault.NewStep[sco.PassParams](fault.PassParams)
-)
+// stochasticParams are the parameters of package sco that a control replaces.
+var stochasticParams = fault.NewStep[sco.Params](fault.StochasticParams)
 
 // size is n of the settings of stochastic gradients.
 const size = 8
@@ -173,24 +169,24 @@ func init() {
 }
 
 // sgd returns a Break that replaces numbers of the plan.
-func sgd(change func(p *sco.SGDParams)) func(context.Context) context.Context {
-	return one(sgdParams, func(p sco.SGDParams) sco.SGDParams { change(&p); return p })
+func sgd(change func(p *sco.Params)) func(context.Context) context.Context {
+	return one(stochasticParams, func(p sco.Params) sco.Params { change(&p); return p })
 }
 
 // quiet multiplies the noise.
 func quiet(c float64) func(context.Context) context.Context {
-	return sgd(func(p *sco.SGDParams) { p.Noise *= c })
+	return sgd(func(p *sco.Params) { p.Noise *= c })
 }
 
 // drawn draws batches from another sampler than the noise is accounted for.
-func drawn(s accounting.Sampler) func(context.Context) context.Context {
-	return sgd(func(p *sco.SGDParams) { p.Sampler = s })
+func drawn(s dp.Sampler) func(context.Context) context.Context {
+	return sgd(func(p *sco.Params) { p.Sampler = s })
 }
 
 // accountedFor draws the noise that another sampler would need.
-func accountedFor(s accounting.Sampler) func(context.Context) context.Context {
-	return sgd(func(p *sco.SGDParams) {
-		z, err := accounting.Noise(s, p.Steps, p.Budget)
+func accountedFor(s dp.Sampler) func(context.Context) context.Context {
+	return sgd(func(p *sco.Params) {
+		z, err := s.Noise(p.Steps, p.Budget)
 		if err != nil {
 			panic(err)
 		}
@@ -200,7 +196,7 @@ func accountedFor(s accounting.Sampler) func(context.Context) context.Context {
 
 // passes returns a Break that multiplies the noise of every phase.
 func passes(c float64) func(context.Context) context.Context {
-	return one(passParams, func(p sco.PassParams) sco.PassParams {
+	return one(stochasticParams, func(p sco.Params) sco.Params {
 		for i := range p.Phases {
 			p.Phases[i].Sigma *= c
 		}
@@ -209,7 +205,7 @@ func passes(c float64) func(context.Context) context.Context {
 }
 
 // noClip is passes over gradients that are not clipped.
-var noClip = one(passParams, func(p sco.PassParams) sco.PassParams { p.Lipschitz = math.Inf(1); return p })
+var noClip = one(stochasticParams, func(p sco.Params) sco.Params { p.Clip = math.Inf(1); return p })
 
 // scaled multiplies integers.
 func scaled(v []int64, c float64) []int64 {
@@ -238,28 +234,28 @@ var sgdControls = []Control{
 		return one(fault.GridNoise, func(nu []int64) []int64 { return scaled(nu, math.Min(1, float64(batch))) })(ctx)
 	}},
 	{"sgd-fixed-for-poisson", "batches of a fixed size, accounted as Poisson", "sco-sgd/A11/poisson batches", 0,
-		drawn(accounting.FixedSize{Size: 2, Records: size})},
+		drawn(dp.Sampler{Size: 2, Records: size})},
 	{"sgd-poisson-for-fixed", "Poisson batches, accounted as of a fixed size", "sco-sgd/A11/fixed size batches", 0,
-		drawn(accounting.Poisson{Rate: 3.0 / size})},
+		drawn(dp.Sampler{Rate: 3.0 / size})},
 	{"sgd-repeats-for-fixed", "batches with replacement, accounted as without", "sco-sgd/A11/fixed size batches", 0,
-		drawn(accounting.WithReplacement{Size: 3, Records: size})},
+		drawn(dp.Sampler{Size: 3, Records: size, Repeats: true})},
 	{"sgd-accounted-poisson", "noise accounted for Poisson batches where they have a fixed size", "sco-sgd/A11/fixed size, one step", 3000,
-		accountedFor(accounting.Poisson{Rate: 3.0 / size})},
+		accountedFor(dp.Sampler{Rate: 3.0 / size})},
 	{"sgd-half-rate", "noise accounted for half the rate", "sco-sgd/A11/poisson, one step", 3000,
-		accountedFor(accounting.Poisson{Rate: 2.0 / size})},
+		accountedFor(dp.Sampler{Rate: 2.0 / size})},
 	{"sgd-relation", "noise accounted for added records where they are replaced", "sco-sgd/A11/poisson, one step", 3000,
-		accountedFor(accounting.Poisson{Rate: 4.0 / size, Relation: dp.AddRemove})},
+		accountedFor(dp.Sampler{Rate: 4.0 / size, Relation: dp.AddRemove})},
 	{"sgd-canary", "the last record in every batch", "sco-sgd/A11/poisson batches", 0, one(fault.Batch, func(b []int) []int {
 		if len(b) == 0 || b[len(b)-1] != size-1 {
 			b = append(b, size-1)
 		}
 		return b
 	})},
-	{"sgd-no-clip", "gradients not clipped", "sco-sgd/A11/epochs, clipped", 0, sgd(func(p *sco.SGDParams) { p.Threshold = math.Inf(1) })},
+	{"sgd-no-clip", "gradients not clipped", "sco-sgd/A11/epochs, clipped", 0, sgd(func(p *sco.Params) { p.Threshold = math.Inf(1) })},
 	{"sgd-clip-batch", "the sum of a batch clipped in the place of each gradient", "sco-sgd/A11/epochs, clipped", 0,
 		func(ctx context.Context) context.Context {
 			g := 0.0
-			ctx = sgd(func(p *sco.SGDParams) { p.Threshold, g = math.Inf(1), p.Grid })(ctx)
+			ctx = sgd(func(p *sco.Params) { p.Threshold, g = math.Inf(1), p.Grid })(ctx)
 			return one(fault.GridVector, func(k []int64) []int64 {
 				norm := 0.0
 				for _, v := range k {

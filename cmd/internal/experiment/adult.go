@@ -64,9 +64,9 @@ func Adult(runs int, epsilons ...float64) (*sweep.Experiment, error) {
 	}
 	_, d := in.data.Dims()
 	p := &erm.Problem{Data: in.data, Loss: loss.Logistic{}}
-	risk := func(theta []float64) float64 { return erm.NewUnperturbed(p).Func(theta) / float64(in.n) }
+	risk := func(theta []float64) float64 { return p.Perturb(erm.Perturbation{}).Func(theta) / float64(in.n) }
 	// The ridge makes the minimizer unique; it raises the minimum by less than 1e-7.
-	ridge := splitting.Problem{F: erm.NewUnperturbed(p), G: prox.SquaredL2{Weight: 1e-6}}
+	ridge := splitting.Problem{F: p.Perturb(erm.Perturbation{}), G: prox.SquaredL2{Weight: 1e-6}}
 	best, err := splitting.Minimize(context.Background(), ridge, make([]float64, d), nil)
 	if err != nil {
 		return nil, err

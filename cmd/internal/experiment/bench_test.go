@@ -57,7 +57,7 @@ func BenchmarkPublished(b *testing.B) {
 	in := instance()
 	for _, m := range []lasso.Method{lasso.LOP, lasso.LOPClip, lasso.QOP} {
 		for _, steps := range []int{1000, 3000} {
-			p := lasso.PublishedParameters()
+			p := lasso.Paper{Epsilon: 0.5, Delta: 0.01, Lambda: 1, Iterations: 1000}
 			p.Iterations = steps
 			e := must(p.Experiment(in, 2.525390773225e17)) // σ² of the published figure
 			b.Run(fmt.Sprintf("method=%v/K=%d", m, steps), func(b *testing.B) {
@@ -190,7 +190,7 @@ func BenchmarkGradient(b *testing.B) {
 					w[j] = float64(j%5) * 0.01
 				}
 				data := must(erm.NewDataDense(x, y, loss.Bounds{Row: 100, Label: 5}))
-				o := erm.NewUnperturbed(&erm.Problem{Data: data, Loss: loss.Squared{}, Threads: threads})
+				o := (&erm.Problem{Data: data, Loss: loss.Squared{}, Threads: threads}).Perturb(erm.Perturbation{})
 				measure(b, func() { o.Grad(g, w) })
 			})
 		}
@@ -295,7 +295,7 @@ func BenchmarkLogistic(b *testing.B) {
 		p := &erm.Problem{Data: data, Loss: loss.Logistic{}, Reg: g, Threads: 1}
 		_, d := data.Dims()
 		run := func(tol float64) (float64, int) {
-			f := erm.NewUnperturbed(p)
+			f := p.Perturb(erm.Perturbation{})
 			res := must(
 				splitting.Minimize(
 					background,

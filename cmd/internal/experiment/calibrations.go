@@ -7,12 +7,11 @@ import (
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/accounting"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/objpert"
 	"github.com/privopt/privopt/qop"
-	"github.com/privopt/privopt/sco"
 )
 
 // Calibrations is published, repaired and own noise against ε ≤ 1. Neighbors are replaced records,
@@ -71,9 +70,9 @@ type calibration func(epsilon float64) (noise, proved float64, err error)
 // curvature is σ²m by the published constants at m = 2d, as printed or repaired.
 func curvature(d int, asPrinted bool) calibration {
 	return func(eps float64) (noise, proved float64, err error) {
-		p := qop.Published{Dim: d, Degrees: 2 * float64(d), Rank: 1, Smoothness: 1, Epsilon1: eps, Delta1: 0.005,
+		p := publishedInputs{Dim: d, Degrees: 2 * float64(d), Rank: 1, Smoothness: 1, Epsilon1: eps, Delta1: 0.005,
 			Delta3: 0.005}
-		c, err := p.Constants(asPrinted)
+		c, err := p.constants(asPrinted)
 		if err == nil && !asPrinted {
 			proved = eps
 		}
@@ -108,8 +107,11 @@ func linear(constants lop.Calibration) calibration {
 
 func discrete(law objpert.Law) calibration {
 	return func(eps float64) (noise, proved float64, err error) {
-		q := objpert.Public{Space: objpert.Lattice(4), Dim: 23, Range: 1, Budget: dp.Budget{Epsilon: eps, Delta: 1e-9}}
-		pl, err := (&objpert.OPDisc{Law: law}).Calibrate(q)
+		p, err := objpert.Empty(23, objpert.Lattice(4))
+		if err != nil {
+			return 0, 0, err
+		}
+		pl, err := (&objpert.OPDisc{Law: law}).Plan(p, dp.Budget{Epsilon: eps, Delta: 1e-9})
 		if err != nil {
 			return 0, 0, err
 		}
@@ -121,24 +123,37 @@ func discrete(law objpert.Law) calibration {
 func gradients(n int, published bool) calibration {
 	return func(eps float64) (noise, proved float64, err error) {
 		b := dp.Budget{Epsilon: eps, Delta: 1 / float64(n*n)}
-		pl, err := (&sco.NoisySGD{Calibration: sco.Paper}).Calibrate(declared(10, n, 0.01), b)
-		if err != nil {
-			return 0, 0, err
-		}
-		par := pl.Params()
+		p := publishedSGD(declared(10, n, 0.01), b)
 		if !published {
-			z, err := accounting.Noise(par.Sampler, par.Steps, b)
+			z, err := p.sampler.Noise(p.steps, b)
 			return z, eps, err
 		}
-		step, err := accounting.Gaussian(par.Sampler, par.PaperNoise)
-		if err != nil {
-			return 0, 0, err
-		}
-		comp, err := accounting.Compose(step.Times(par.Steps))
-		if err != nil {
-			return 0, 0, err
-		}
-		return par.PaperNoise, max(eps, comp.Epsilon(par.Budget.Delta)), nil
+		proved, err = p.sampler.Epsilon(p.noise, p.steps, b.Delta)
+		return p.noise, max(eps, proved), err
+	}
+}
+
+// publishedNumbers are the numbers of noisy SGD in [BFTT19, Algorithm 1 and Theorem 3.2].
+type publishedNumbers struct {
+	steps   int
+	sampler dp.Sampler
+	noise   float64 // z, over L on the sum of a batch
+}
+
+// publishedSGD returns the published numbers for losses with L = 1, ε ≤ 1 and δ ≤ 1/n²:
+//
+//	T = min( n/8, ε²n²/(32 d ln(1/δ)) ),  m = max( n√(ε/(4T)), 1 ),  z = m·√(8T ln(1/δ))/(nε)
+//
+// The published proof refers to an accountant whose conditions fail for T < 128 ln(1/δ), where the
+// noise may be too small by far.
+func publishedSGD(q erm.Public, b dp.Budget) publishedNumbers {
+	n, log := float64(q.Records), -num.Log(b.Delta)
+	en := b.Epsilon * n
+	steps := max(1, math.Floor(min(n/8, en*en/(32*float64(q.Dim)*log))))
+	batch := max(1, math.Ceil(n*math.Sqrt(b.Epsilon/(4*steps))))
+	return publishedNumbers{
+		steps: int(steps), sampler: dp.Sampler{Size: int(batch), Records: q.Records, Repeats: true},
+		noise: math.Sqrt(8*steps*log) / (n * b.Epsilon) * batch,
 	}
 }
 

@@ -209,18 +209,19 @@ func (c *halfspaceConfig) plot(accuracy string) sweep.Plot {
 	}
 }
 
-// oracles minimize in one thread: cells run in parallel.
-var oracles = map[string]objpert.Oracle{
-	"auto":      objpert.Auto{Workers: 1},
-	"cells":     objpert.CellSearch{Workers: 1},
-	"generic":   objpert.GenericSearch{Workers: 1},
-	"enumerate": objpert.Enumerate{},
+// oracles are the searches of package objpert by name. "cells" prefers the search for 0/1 columns.
+// Cells of an experiment run in parallel, so each search takes one worker.
+var oracles = map[string]objpert.Search{
+	"auto":      {Workers: 1},
+	"cells":     {Workers: 1, Points: -1, Combos: 1e6},
+	"generic":   {Workers: 1, Points: -1, Combos: -1},
+	"enumerate": {Workers: 1, Points: 1e7},
 }
 
 const oracleNames = "auto, cells, generic, enumerate, or cmd:NAME for a solver of mixed-integer programs"
 
 func (c *halfspaceConfig) checkOracle() error {
-	if oracles[c.Oracle] != nil {
+	if _, ok := oracles[c.Oracle]; ok {
 		return nil
 	}
 	name, ok := strings.CutPrefix(c.Oracle, "cmd:")
@@ -238,7 +239,7 @@ func (c *halfspaceConfig) checkOracle() error {
 func (c *halfspaceConfig) external() bool { return strings.HasPrefix(c.Oracle, "cmd:") }
 
 // oracle returns the search that minimizes, beside a command as well.
-func (c *halfspaceConfig) oracle() objpert.Oracle {
+func (c *halfspaceConfig) oracle() objpert.Search {
 	if c.external() {
 		return oracles["auto"]
 	}
@@ -299,12 +300,14 @@ func (d *halfspaceData) prepare(_ context.Context, cell sweep.Cell) (sweep.Task,
 	case "logistic":
 		fit, err = d.logistic(b, det)
 	default:
-		oracle := d.c.oracle()
+		search := d.c.oracle()
+		search.Trace = func(s *objpert.Solution, _ error) { last = s }
+		oracle := objpert.Oracle(search)
 		if d.c.external() {
 			against = d.c.race()
 			oracle = against
 		}
-		fit, err = d.discrete(m, b, oracle, det, &last)
+		fit, err = d.discrete(m, b, oracle, det)
 	}
 	if err != nil {
 		return sweep.Task{}, err
@@ -319,6 +322,9 @@ func (d *halfspaceData) prepare(_ context.Context, cell sweep.Cell) (sweep.Task,
 			}
 			last = nil
 			w, err := det.fit(ctx, &d.c.Options, src, fit)
+			if against != nil {
+				last = against.found
+			}
 			if against != nil && errors.Is(err, dp.ErrWithheld) && (last != nil || against.lap.NoPoint) {
 				// No release: the label of the experiment says so.
 				w, err = make([]float64, len(d.train.row[0])), nil
@@ -347,7 +353,7 @@ func (d *halfspaceData) measure(det *halfspaceDetail, w []float64) float64 {
 
 // discrete calibrates a mechanism over integer weights.
 func (d *halfspaceData) discrete(
-	m halfspaceMethod, b dp.Budget, oracle objpert.Oracle, det *halfspaceDetail, last **objpert.Solution,
+	m halfspaceMethod, b dp.Budget, oracle objpert.Oracle, det *halfspaceDetail,
 ) (fitter, error) {
 	space := objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1}
 	switch {
@@ -360,17 +366,16 @@ func (d *halfspaceData) discrete(
 	if err != nil {
 		return nil, err
 	}
-	trace := func(t objpert.Trace) { *last = t.Solution }
 	law := map[string]objpert.Law{"gaussian": objpert.Gaussian, "paper": objpert.PaperSigma,
 		"rspm-paper": objpert.PaperSigma}[m.kind]
 	var plan *objpert.Plan
 	switch m.kind {
 	case "opdisc", "gaussian", "paper":
-		plan, err = (&objpert.OPDisc{Law: law, Oracle: oracle, Trace: trace}).Plan(p, b)
+		plan, err = (&objpert.OPDisc{Law: law, Oracle: oracle}).Plan(p, b)
 	case "product", "cube":
-		plan, err = (&objpert.Product{Oracle: oracle, Trace: trace}).Plan(p, b)
+		plan, err = (&objpert.Product{Oracle: oracle}).Plan(p, b)
 	case "rspm", "rspm-paper":
-		plan, err = (&objpert.RSPM{Law: law, Oracle: oracle, Trace: trace}).Plan(p, b)
+		plan, err = (&objpert.RSPM{Law: law, Oracle: oracle}).Plan(p, b)
 	default:
 		return nil, fmt.Errorf("no method %q", m.kind)
 	}

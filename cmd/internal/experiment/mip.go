@@ -58,6 +58,7 @@ type lpModel struct {
 	rows    []lpRow
 	choice  [][]int // column of r_jk, -1 where not allowed
 	problem *objpert.Problem
+	values  []int // of a coordinate
 }
 
 func (m *lpModel) add(c lpVariable) int {
@@ -65,20 +66,22 @@ func (m *lpModel) add(c lpVariable) int {
 	return len(m.cols) - 1
 }
 
-// newModel translates p. Errors are those of p.Check.
+// newModel translates p. The error wraps objpert.ErrProblem if p is nil.
 func newModel(p *objpert.Problem) (*lpModel, error) {
-	if err := p.Check(); err != nil {
-		return nil, err
+	d := p.Dim()
+	if d == 0 {
+		return nil, fmt.Errorf("%w: the problem is nil", objpert.ErrProblem)
 	}
-	m := &lpModel{problem: p, choice: make([][]int, p.Dim)}
+	space := p.Space()
+	m := &lpModel{problem: p, values: space.Values, choice: make([][]int, d)}
 	table, norm := reals(p)
-	w := make([]int, p.Dim) // columns of w_j
-	var squares []lpTerm    // ‖w‖²
-	for j := range p.Dim {
-		m.choice[j] = slices.Repeat([]int{-1}, len(p.Values))
+	w := make([]int, d)  // columns of w_j
+	var squares []lpTerm // ‖w‖²
+	for j := range d {
+		m.choice[j] = slices.Repeat([]int{-1}, len(space.Values))
 		var one, sum []lpTerm
-		for k, v := range p.Values {
-			if p.Allowed != nil && !p.Allowed[j][k] {
+		for k, v := range space.Values {
+			if space.Allowed != nil && !space.Allowed[j][k] {
 				continue
 			}
 			c := lpVariable{name: fmt.Sprintf("r%d_%d", j, k), binary: true}
@@ -90,7 +93,7 @@ func newModel(p *objpert.Problem) (*lpModel, error) {
 			one, sum = append(one, lpTerm{i, 1}), append(sum, lpTerm{i, float64(v)})
 			squares = append(squares, lpTerm{i, float64(v * v)})
 		}
-		lo, hi := float64(p.Values[0]), float64(p.Values[len(p.Values)-1])
+		lo, hi := float64(space.Values[0]), float64(space.Values[len(space.Values)-1])
 		w[j] = m.add(lpVariable{name: fmt.Sprintf("w%d", j), lo: lo, hi: hi})
 		m.rows = append(m.rows, lpRow{"=", one, 1}, lpRow{"=", append(sum, lpTerm{w[j], -1}), 0})
 	}
@@ -103,11 +106,12 @@ func newModel(p *objpert.Problem) (*lpModel, error) {
 			squares = append(squares, lpTerm{i, -float64(q)})
 		}
 		m.rows = append(m.rows, lpRow{"=", one, 1}, lpRow{"=", squares, 0})
-	case p.NormSq > 0:
-		m.rows = append(m.rows, lpRow{"<=", squares, float64(p.NormSq)})
+	case space.NormSq > 0:
+		m.rows = append(m.rows, lpRow{"<=", squares, float64(space.NormSq)})
 	}
-	for g, x := range p.X {
-		weight := p.Pos[g] - p.Neg[g]
+	rows, pos, neg := p.Rows()
+	for g, x := range rows {
+		weight := pos[g] - neg[g]
 		if weight == 0 {
 			continue
 		}
@@ -118,7 +122,7 @@ func newModel(p *objpert.Problem) (*lpModel, error) {
 				terms = append(terms, lpTerm{w[j], float64(v)})
 			}
 		}
-		big := bigM(p, x)
+		big := bigM(&space, x)
 		if weight > 0 {
 			m.rows = append(m.rows, lpRow{">=", append(terms, lpTerm{e, big}), 1})
 		} else {
@@ -129,16 +133,16 @@ func newModel(p *objpert.Problem) (*lpModel, error) {
 }
 
 // bigM is 1 plus a bound on |⟨x, w⟩| over W.
-func bigM(p *objpert.Problem, x []int64) float64 {
-	most := math.Max(math.Abs(float64(p.Values[0])), math.Abs(float64(p.Values[len(p.Values)-1])))
+func bigM(s *objpert.Space, x []int64) float64 {
+	most := math.Max(math.Abs(float64(s.Values[0])), math.Abs(float64(s.Values[len(s.Values)-1])))
 	sum, sq := 0.0, 0.0
 	for _, v := range x {
 		sum += math.Abs(float64(v))
 		sq += float64(v) * float64(v)
 	}
 	bound := sum * most
-	if p.NormSq > 0 {
-		bound = math.Min(bound, math.Sqrt(sq*float64(p.NormSq)))
+	if s.NormSq > 0 {
+		bound = math.Min(bound, math.Sqrt(sq*float64(s.NormSq)))
 	}
 	return 1 + math.Ceil(bound)
 }
@@ -199,12 +203,12 @@ func (m *lpModel) writeLP(dst io.Writer) error {
 // point returns the w that values of the columns stand for: the largest r_jk of
 // each coordinate. ok is false if it is not a point of W.
 func (m *lpModel) point(value []float64) (w []int, ok bool) {
-	w = make([]int, m.problem.Dim)
+	w = make([]int, len(m.choice))
 	for j, choice := range m.choice {
 		best := math.Inf(-1)
 		for k, i := range choice {
 			if i >= 0 && value[i] > best {
-				w[j], best = m.problem.Values[k], value[i]
+				w[j], best = m.values[k], value[i]
 			}
 		}
 	}
@@ -481,6 +485,7 @@ type race struct {
 	search  objpert.Oracle
 	bounded func(context.Context) (context.Context, context.CancelFunc)
 	lap     Lap
+	found   *objpert.Solution // by the command; nil if there is none
 }
 
 // Lap is one problem of a race.
@@ -509,7 +514,7 @@ func (c *halfspaceConfig) race() *race {
 
 // Solve implements objpert.Oracle.
 func (r *race) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution, error) {
-	r.lap = Lap{}
+	r.lap, r.found = Lap{}, nil
 	found, err := r.command.Solve(ctx, p)
 	if err != nil && !errors.Is(err, errNoPoint) {
 		return nil, err
@@ -532,5 +537,6 @@ func (r *race) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution
 	if !r.lap.Open {
 		r.lap.Excess = found.Objective - best.Objective
 	}
+	r.found = found
 	return found, nil
 }

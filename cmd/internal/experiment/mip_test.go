@@ -100,7 +100,7 @@ func TestRealSolvers(t *testing.T) {
 			dir := t.TempDir()
 			for seed := range uint64(4) {
 				p := madeProblem(t, seed, 25, 3, spaces()[seed%4])
-				want, err := objpert.Enumerate{}.Solve(bg, p)
+				want, err := objpert.Search{}.Solve(bg, p)
 				require.NoError(t, err)
 				var claim mipClaim
 				o := &mipSolver{command: command, dir: dir, limit: 30 * time.Second, trace: func(c mipClaim) { claim = c }}

@@ -45,7 +45,7 @@ func Passes(runs, d int, file bool, sizes ...float64) *sweep.Experiment {
 		if err != nil {
 			return sweep.Task{}, err
 		}
-		o := erm.NewUnperturbed(&erm.Problem{Data: data, Loss: loss.Logistic{}, Threads: 1})
+		o := (&erm.Problem{Data: data, Loss: loss.Logistic{}, Threads: 1}).Perturb(erm.Perturbation{})
 		theta, g, h := make([]float64, d), make([]float64, d), mat.NewSymDense(d, nil)
 		for j := range theta {
 			theta[j] = rnd.Float64()

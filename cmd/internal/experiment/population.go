@@ -221,19 +221,13 @@ type plannedFit func(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.
 // calibrate plans a private method by public quantities alone. It returns the bound on the expected
 // excess, +Inf where there is none.
 func calibrate(method string, p *erm.Problem, b dp.Budget, s settings) (plannedFit, float64, error) {
-	sgd := func(q *sco.SGDPlan, err error) (plannedFit, float64, error) {
+	stochastic := func(q *sco.Plan, err error) (plannedFit, float64, error) {
 		if err != nil {
 			return nil, 0, err
 		}
 		return q.Fit, q.Params().ExcessBound, nil
 	}
 	obj := func(q *lop.Plan, err error) (plannedFit, float64, error) {
-		if err != nil {
-			return nil, 0, err
-		}
-		return q.Fit, q.Params().ExcessBound, nil
-	}
-	pass := func(q *sco.PassPlan, err error) (plannedFit, float64, error) {
 		if err != nil {
 			return nil, 0, err
 		}
@@ -247,19 +241,20 @@ func calibrate(method string, p *erm.Problem, b dp.Budget, s settings) (plannedF
 	case "objpert":
 		return obj(objective.Plan(p, b))
 	case "svrg":
-		return obj((&sco.ObjPertSVRG{ObjPert: objective}).Plan(p, b))
+		objective.SVRG = true
+		return obj(objective.Plan(p, b))
 	case "output":
 		return obj((&sco.Output{Relation: s.rel, Radius: s.radius, Trace: s.trace}).Plan(p, b))
 	case "psgd":
-		return pass((&sco.PermutationSGD{Trace: s.trace}).Plan(p, b))
+		return stochastic((&sco.PermutationSGD{Trace: s.trace}).Plan(p, b))
 	case "phased":
-		return pass((&sco.Phased{Trace: s.trace}).Plan(p, b))
+		return stochastic((&sco.Phased{Trace: s.trace}).Plan(p, b))
 	case "sgd":
-		return sgd(noisy.Plan(p, b))
+		return stochastic(noisy.Plan(p, b))
 	case "prox":
-		return sgd((&sco.ProxGD{NoisySGD: noisy}).Plan(p, b))
+		return stochastic((&sco.ProxGD{NoisySGD: noisy}).Plan(p, b))
 	case "dpsgd":
-		return sgd((&sco.DPSGD{Relation: s.rel, Trace: s.trace}).Plan(p, b))
+		return stochastic((&sco.DPSGD{Relation: s.rel, Trace: s.trace}).Plan(p, b))
 	}
 	return nil, 0, fmt.Errorf("no method %q", method)
 }

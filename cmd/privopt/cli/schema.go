@@ -17,7 +17,7 @@ import (
 
 func (a *app) schema() *cobra.Command {
 	var (
-		o                       table.Drafting
+		o                       table.Schema
 		public, example, fields string
 		out                     = "-"
 		records                 int
@@ -59,7 +59,7 @@ the noise and the default of delta follow from it.`,
 				return err
 			}
 			defer in.close()
-			s, err := o.Draft(in)
+			s, err := table.Draft(in, o)
 			if err != nil {
 				return fmt.Errorf("%s: %w", in.name, err)
 			}
@@ -78,7 +78,7 @@ the noise and the default of delta follow from it.`,
 	f := c.Flags()
 	f.StringVar(&public, "public", "", "table `FILE` of public rows, - for standard input")
 	f.StringVar(&example, "example", "", "print the schema of an example, `NAME` adult")
-	f.StringVar(&o.Label, "label", "", "`COLUMN` to predict (default: the last one)")
+	f.StringVar(&o.Label.Column, "label", "", "`COLUMN` to predict (default: the last one)")
 	f.IntVar(&records, "records", 0, "public number `N` of records of the private table")
 	neighborsFlag(c, &neighbors, 0,
 		"`KIND` replace (hides the values of a record) or add-remove (also hides whether it\nis there) (default replace)")

@@ -1,5 +1,0 @@
-//go:build !race
-
-package erm
-
-const raceEnabled = false

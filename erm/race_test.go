@@ -1,6 +1,0 @@
-//go:build race
-
-package erm
-
-// raceEnabled: under the race detector sync.Pool drops items at random.
-const raceEnabled = true

@@ -1,0 +1,337 @@
+package linear
+
+import (
+	"math"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/enclose"
+	"github.com/privopt/privopt/internal/num"
+)
+
+// scalar bounds the privacy loss of the exact minimizer for losses of ⟨a,θ⟩, whose records have one
+// scalar derivative. It counts the gradient and the curvature of a record together: a record with a
+// gradient of norm pL at the minimizer, 0 ≤ p ≤ 1, has curvature at most h(p), the envelope of the
+// loss. With s = L/σ and κ(p) = log1p(h(p)/μ),
+//
+//	removing a record   sup_p δ_G(ε−κ(p), √(s²p²+o²))
+//	adding a record     E δ_G(ε − max(0, sN+s²/2), o)   the sign of φ′ is fixed
+//	                    E δ_G(ε − s|N| − s²/2, o)       any convex φ
+//
+// Proof: docs/theory/linear.md#lop.envelope/1.
+type scalar struct {
+	l, mu    float64                      // L, μ
+	beta     float64                      // β
+	c        float64                      // log1p(β/μ) ≥ κ, rounded up
+	envelope func(lo, hi float64) float64 // sup of h over gradient norms in [lo, hi]; nil: β
+	monotone bool
+	grid     []float64 // values of p, from 0 to 1
+	kappas   []float64 // κ there
+	exact    bool      // κ is rounded up by proof, see rigorous
+}
+
+// newScalar prepares the curve for a modulus.
+func newScalar(l, mu, beta float64, envelope func(lo, hi float64) float64, monotone bool) *scalar {
+	k := &scalar{l: l, mu: mu, beta: beta, c: math.Log1p(beta/mu) * SafeC, envelope: envelope, monotone: monotone}
+	if envelope == nil {
+		k.grid, k.kappas = []float64{1}, []float64{k.c}
+		return k
+	}
+	const steps = 32
+	for i := range steps {
+		k.grid = append(k.grid, float64(i)/steps)
+	}
+	for j := 6; j <= 20; j++ {
+		k.grid = append(k.grid, 1-math.Ldexp(1, -j))
+	}
+	k.grid = append(k.grid, 1)
+	for _, p := range k.grid {
+		k.kappas = append(k.kappas, k.kappa(p, p))
+	}
+	return k
+}
+
+// kappa returns the supremum of κ over [p, q], rounded up.
+func (k *scalar) kappa(p, q float64) float64 {
+	if k.envelope == nil {
+		return k.c
+	}
+	lo, hi := k.l*p, k.l*q
+	if k.exact {
+		lo, hi = math.Nextafter(lo, 0), min(math.Nextafter(hi, math.Inf(1)), k.l)
+		return min(k.c, enclose.Log1pAbove(math.Nextafter(k.envelope(lo, hi)/k.mu, math.Inf(1))))
+	}
+	return min(k.c, math.Log1p(k.envelope(lo, hi)/k.mu)*SafeC)
+}
+
+// at returns log δ_G(ε−κ(p), √(s²p²+o²)) for κ = kappa.
+func (k *scalar) at(eps, s, o, p, kappa float64) float64 {
+	return dp.GaussianLogDelta(eps-kappa, math.Hypot(s*p, o))
+}
+
+// logRemove returns the logarithm of the largest value over p that a search finds, which is below
+// the supremum by about 1e-10 at most, and its p.
+func (k *scalar) logRemove(eps, s, o float64) (log, p float64) {
+	return k.largest(func(p, kappa float64) float64 { return k.at(eps, s, o, p, kappa) }, 3e-5, 0)
+}
+
+// largest returns the largest f(p, κ(p)) that a search finds, and its p. The search takes the best
+// point of the grid and refines it between its neighbors, to a share of their distance plus tol.
+func (k *scalar) largest(f func(p, kappa float64) float64, share, tol float64) (value, p float64) {
+	best := 0
+	value = math.Inf(-1)
+	for i, p := range k.grid {
+		if v := f(p, k.kappas[i]); v > value {
+			value, best = v, i
+		}
+	}
+	p = k.grid[best]
+	if k.envelope == nil || math.IsInf(value, -1) {
+		return value, p
+	}
+	lo, hi := k.grid[max(best-1, 0)], k.grid[min(best+1, len(k.grid)-1)]
+	x, v := num.Minimize(func(p float64) float64 { return -f(p, k.kappa(p, p)) }, lo, hi, 0, share*(hi-lo)+tol)
+	if -v > value {
+		return -v, x
+	}
+	return value, p
+}
+
+// logAdd returns the logarithm of a bound on adding a record. Without output noise it is the
+// formula of type scalar. With it, for X = sN + s²/2 and E δ_G(ε−X, o) = δ_G(ε, √(s²+o²)),
+//
+//	max(0, X)   ≤ δ_G(ε, √(s²+o²)) + Φ(−s/2) δ_G(ε, o)
+//	s²/2 + s|N| ≤ 2δ_G(ε, √(s²+o²))
+//
+// which is nearly exact where ε is many o above 0.
+func (k *scalar) logAdd(eps, s, o float64) float64 {
+	switch {
+	case o == 0 && k.monotone:
+		return logMonotone(eps, s)
+	case o == 0:
+		return LogChi(eps, s, 1)
+	case k.monotone:
+		return min(0, num.LogSumExp(dp.GaussianLogDelta(eps, math.Hypot(s, o)), num.LogPhi(-s/2)+dp.GaussianLogDelta(eps, o)))
+	}
+	return min(0, math.Ln2+dp.GaussianLogDelta(eps, math.Hypot(s, o)))
+}
+
+// boundRemove returns a certified upper bound on the supremum over p: above logRemove by 1e-6 if
+// few cells prove that. It is at most the bound with the largest κ for every p, and at most that of
+// renyi.
+func (k *scalar) boundRemove(eps, s, o float64) float64 {
+	apart := min(k.at(eps, s, o, 1, k.c), k.renyi(eps, s, o))
+	found, _ := k.logRemove(eps, s, o)
+	for slack := 1e-6; k.envelope != nil && found > nothing && found+slack < apart; slack *= 10 {
+		if k.removes(eps, s, o, found+slack, patient) {
+			return found + slack
+		}
+	}
+	return apart
+}
+
+// removes reports whether the supremum over p is certainly at most e^{log}:
+//
+//	κ(p) ≤ ε − E(√(s²p²+o²)) for all p,   E(S) the ε with δ_G(ε, S) = e^{log}
+//
+// ε − E is concave in p and does not increase: docs/theory/linear.md#linear.chord.
+func (k *scalar) removes(eps, s, o, log float64, work int) bool {
+	if !(log < 0) {
+		return log == 0
+	}
+	log -= 1e-9 // more than the rounding of everything here
+	guess := eps
+	return k.below(func(p float64) float64 {
+		guess = epsilonAt(math.Hypot(s*p, o), log, guess, 1e-12)
+		return eps - guess
+	}, work)
+}
+
+// epsilonAt returns an ε with log δ_G(ε, S) ≤ log < 0, hardly above the least one; +Inf if it finds
+// none. It uses Newton's method from a guess. log δ_G is concave in ε, so that from the second step
+// on the iterates are on the safe side. The search stops at the relative distance near to the root.
+// As it steps 1e-12 to the safe side, a near below 2e-12 may make it step to and fro.
+func epsilonAt(shift, log, guess, near float64) float64 {
+	if shift == 0 { // δ_G(ε, 0) = 1 − e^ε
+		return math.Nextafter(num.Log1mExp(log), math.Inf(1))
+	}
+	eps := guess
+	for range 100 {
+		v := dp.GaussianLogDelta(eps, shift)
+		if math.IsInf(v, -1) { // too far out for a slope
+			eps /= 2
+			continue
+		}
+		// ∂δ/∂ε = −e^ε Φ(−ε/S − S/2)
+		slope := math.Exp(min(700, eps+num.LogPhi(-eps/shift-shift/2)-v))
+		step := (v - log) / slope
+		if v <= log && -step <= near*(math.Abs(eps)+shift) {
+			return eps
+		}
+		eps += step
+		if v > log && step <= 1e-12*(math.Abs(eps)+shift) { // at the root up to rounding
+			eps += 1e-12 * (math.Abs(eps) + shift)
+		}
+	}
+	for range 100 {
+		if dp.GaussianLogDelta(eps, shift) <= log {
+			return eps
+		}
+		eps += 1e-6 * (math.Abs(eps) + shift)
+	}
+	return math.Inf(1)
+}
+
+// Limits on the cells of one certificate. quick is for first attempts, which often fail.
+const (
+	quick   = 1 << 12
+	patient = 1 << 18
+)
+
+// below reports whether κ(p) ≤ f(p) certainly holds for all p in [0, 1], for a concave f that does
+// not increase and whose values are rounded down. Chords of f are below f, so that few values of f
+// are needed. On a cell [p, q] of a chord, the supremum of κ is compared with the chord at q; a
+// comparison at points alone would prove nothing. If more than work cells are needed, the answer is
+// no.
+func (k *scalar) below(f func(p float64) float64, work int) bool {
+	if k.envelope == nil { // κ = c
+		return k.c <= f(1)
+	}
+	cells := 0
+	var chord func(p, fp, q, fq float64, depth int) bool
+	chord = func(p, fp, q, fq float64, depth int) bool {
+		cells++
+		if k.kappa(p, q) <= fq {
+			return true
+		}
+		mid := p + (q-p)/2
+		fm := fp + (fq-fp)/2 - 0x1p-51*(math.Abs(fp)+math.Abs(fq)) // rounded down
+		if depth == 0 || cells > work || mid == p || mid == q || k.kappa(mid, mid) > fm {
+			return false
+		}
+		return chord(mid, fm, q, fq, depth-1) && chord(p, fp, mid, fm, depth-1)
+	}
+	var cell func(p, fp, q, fq float64) bool
+	cell = func(p, fp, q, fq float64) bool {
+		cells++
+		if k.kappa(p, q) <= fq {
+			return true
+		}
+		mid := p + (q-p)/2
+		if cells > work || mid == p || mid == q {
+			return false
+		}
+		fm, at := f(mid), k.kappa(mid, mid)
+		if at > fm {
+			return false
+		}
+		if fm-(fp+(fq-fp)/2) <= (fm-at)/4 { // the chords are near f, compared with f − κ
+			if chord(mid, fm, q, fq, 16) && chord(p, fp, mid, fm, 16) {
+				return true
+			}
+		}
+		return cell(mid, fm, q, fq) && cell(p, fp, mid, fm)
+	}
+	f1 := f(1)
+	return cell(0, f(0), 1, f1)
+}
+
+// slacks are relative amounts by which a noise scale found by search is raised until it is
+// certified, with the limit on the work. The first suffices where the supremum is at p = 1, which
+// is the rule if curvature costs nothing.
+var slacks = [...]struct {
+	up   float64
+	work int
+}{{2e-9, quick}, {2e-7, patient}, {5e-7, patient}, {1e-6, patient}, {1e-5, patient}, {1e-4, patient}, {1e-3,
+	patient}, {1e-2, patient}}
+
+// leastNoise returns a certified u = σ/L at which removing and adding a record, or replacing one,
+// cost at most (ε, e^{target}) with output noise of shift o; +Inf if it finds none below most, the
+// u of another bound. byRenyi reports that u is proved by the method renyi.
+func (k *scalar) leastNoise(eps, o, target, most float64, replace bool) (u float64, byRenyi bool) {
+	u = math.Inf(1)
+	from := &guess{u: most}
+	if found := k.searchNoise(eps, o, target, most, from, replace, 1e-11); !math.IsInf(found, 1) {
+		for _, slack := range slacks {
+			if v := found * (1 + slack.up); k.meets(eps, 1/v, o, target, replace, slack.work) {
+				u = v
+				break
+			}
+		}
+	}
+	if most = min(u, most); from.leg != nil && !k.mayGain(*from.leg, eps, 1/most, o) {
+		return u, false
+	}
+	if v := k.renyiNoise(eps, o, target, most, replace); v < u {
+		return v, true
+	}
+	return u, false
+}
+
+// guess warm-starts a search with the result at a nearby ridge.
+type guess struct {
+	u   float64
+	leg *leg
+}
+
+// searchNoise returns the u = σ/L that a search finds, not certified, and stores it in from. It is
+// +Inf if most is not enough noise.
+func (k *scalar) searchNoise(eps, o, target, most float64, from *guess, replace bool, tol float64) float64 {
+	log := func(s float64) float64 {
+		if replace {
+			v, g := k.logReplace(eps, s, o, from.leg)
+			from.leg = &g
+			return v
+		}
+		v, _ := k.logRemove(eps, s, o)
+		return max(v, k.logAdd(eps, s, o))
+	}
+	if !(most > 0 && most < math.MaxFloat64) { // no finite noise to improve on
+		return math.Inf(1)
+	}
+	start := min(from.u, most)
+	first := log(1 / start)
+	if !(first <= target) && (start == most || !(log(1/most) <= target)) {
+		return math.Inf(1)
+	}
+	from.u = least(func(s float64) float64 {
+		if s == 1/start {
+			return first
+		}
+		return log(s)
+	}, target, start, tol)
+	return from.u
+}
+
+// meets reports whether s = L/σ with output noise of shift o certainly costs at most δ = e^{log} at
+// ε.
+func (k *scalar) meets(eps, s, o, log float64, replace bool, work int) bool {
+	if replace {
+		_, g := k.logReplace(eps, s, o, nil)
+		return k.replaces(g, eps, s, o, log, work)
+	}
+	return k.logAdd(eps, s, o)+1e-9 <= log && k.removes(eps, s, o, log, work)
+}
+
+// rate returns aL of pure noise of density ∝ exp(−a‖b‖), rounded down:
+//
+//	min_p (ε−κ(p))/p,  replacing  min_p (ε−κ(p))/(1+p)
+//
+// Proof: docs/theory/linear.md#lop.envelope-pure/1.
+func (k *scalar) rate(eps float64, replace, certified bool) float64 {
+	base := 0.0
+	if replace {
+		base = 1
+	}
+	best, _ := k.largest(func(p, kappa float64) float64 { return (kappa - eps) / (base + p) }, 0, 1e-9)
+	best = -best
+	if !certified {
+		return best
+	}
+	for _, slack := range slacks {
+		a := best / (1 + slack.up)
+		if k.below(func(p float64) float64 { return eps - a*(base+p) }, slack.work) {
+			return a
+		}
+	}
+	return 0
+}

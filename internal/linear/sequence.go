@@ -1,0 +1,211 @@
+package linear
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/enclose"
+	"github.com/privopt/privopt/internal/num"
+)
+
+// A Sequence is a fixed number of exact minimizers of linearly perturbed objectives with losses of
+// ⟨a,θ⟩, and of releases with Gaussian noise, in any order. Each may depend on the results of
+// earlier ones; the numbers here may not. With
+//
+//	sᵢ = G/σᵢ, cᵢ    of minimizer i
+//	t                root of the sum of (sensitivity/noise)² of the Gaussian releases
+//	μ² = Σsᵢ² + t²,  c = Σcᵢ
+//
+// removing a record costs δ_G(ε−c, μ); adding one costs
+//
+//	A(ε, μ) = Σ over subsets I of the minimizers of δ_G(ε, √(Σ_I sᵢ² + t²))   sign of φ′ fixed
+//	A(ε, μ) = 2^k δ_G(ε, μ)                                                 any convex φ
+//
+// and replacing one the least over both legs, with half of every sᵢ and of t in each step, and at
+// most 4^k δ_G(ε−c, μ). Proof: docs/theory/composition.md#composition.sequence.
+type Sequence struct {
+	Relation dp.Relation
+	C, S     []float64 // cᵢ and sᵢ of the minimizers
+	T        float64   // t, 0 without Gaussian releases
+	// Monotone says that the sign of φ′ is fixed for each record of every loss.
+	Monotone bool
+}
+
+// Check returns an error wrapping ErrProblem or dp.ErrRelation unless C and S have one
+// length, at most 16, and all numbers are finite and not negative.
+func (q Sequence) Check() error {
+	if err := q.Relation.Check(); err != nil {
+		return fmt.Errorf("field Relation: %w", err)
+	}
+	if len(q.C) != len(q.S) || len(q.S) > 16 {
+		return fmt.Errorf("%w: %d values of C and %d of S, want one of each for every minimizer, at most 16", ErrProblem,
+			len(q.C), len(q.S))
+	}
+	for _, v := range slices.Concat([]float64{q.T}, q.C, q.S) {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return fmt.Errorf("%w: %v in C, S or T, want finite numbers ≥ 0", ErrProblem, v)
+		}
+	}
+	return nil
+}
+
+// Profile returns δ(ε) for removing and for adding a record; under Replace the two functions are
+// the same. A sequence that fails Check gives 1.
+func (q Sequence) Profile() (remove, add func(eps float64) float64) {
+	if q.Check() != nil {
+		one := func(float64) float64 { return 1 }
+		return one, one
+	}
+	of := func(log func(eps float64) float64) func(eps float64) float64 {
+		return everywhere(func(eps float64) float64 { return math.Exp(log(eps)) })
+	}
+	if q.Relation == dp.Replace {
+		both := of(q.logReplace)
+		return both, both
+	}
+	return of(func(eps float64) float64 {
+		return q.logRemove(eps,
+			1)
+	}), of(func(eps float64) float64 { return q.logAdd(eps, 1) })
+}
+
+// LargestShift returns the largest μ at which the sequence meets the budget, up to a relative error
+// of tolerance (0 means the precision of float64). The sequences may differ in S and T only, which
+// grow with μ; only the one at μ = 1 is checked.
+func LargestShift(b dp.Budget, tolerance float64, at func(mu float64) Sequence) (float64, error) {
+	if err := errors.Join(b.Check(), at(1).Check()); err != nil {
+		return 0, err
+	}
+	within := func(mu float64) bool {
+		remove, add := at(mu).Profile()
+		return max(remove(b.Epsilon), add(b.Epsilon)) <= b.Delta
+	}
+	const lo, hi = 0x1p-80, 0x1p80 // as in dp.Calibrate
+	switch {
+	case !within(lo):
+		return 0, fmt.Errorf("%w: no noise level gives %v", dp.ErrCondition, b)
+	case within(hi):
+		return hi, nil
+	}
+	mu, _ := num.BisectTo(within, lo, hi, tolerance)
+	return mu, nil
+}
+
+// shift returns scale·√(Σ_I sᵢ² + t²) for the minimizers in the set of bits.
+func (q Sequence) shift(bits int, scale float64) float64 {
+	sum := q.T * q.T
+	for i, s := range q.S {
+		if bits>>i&1 == 1 {
+			sum += s * s
+		}
+	}
+	return scale * math.Sqrt(sum)
+}
+
+// all is the set of all minimizers.
+func (q Sequence) all() int { return 1<<len(q.S) - 1 }
+
+// c returns Σcᵢ, rounded up.
+func (q Sequence) c() float64 {
+	sum := 0.0
+	for _, c := range q.C {
+		sum += c
+	}
+	return sum * SafeC
+}
+
+// logRemove returns log δ_G(ε−c, scale·μ).
+func (q Sequence) logRemove(eps, scale float64) float64 {
+	return dp.GaussianLogDelta(eps-q.c(), q.shift(q.all(), scale))
+}
+
+// logAdd returns log A(ε, scale·μ), at most 0.
+func (q Sequence) logAdd(eps, scale float64) float64 {
+	if !q.Monotone {
+		return min(0, float64(len(q.S))*math.Ln2+dp.GaussianLogDelta(eps, q.shift(q.all(), scale)))
+	}
+	sum := math.Inf(-1)
+	for bits := range q.all() + 1 {
+		sum = num.LogSumExp(sum, dp.GaussianLogDelta(eps, q.shift(bits, scale)))
+	}
+	return min(0, sum)
+}
+
+// logReplace returns the least bound found over both legs.
+func (q Sequence) logReplace(eps float64) float64 {
+	if eps < 0 {
+		return reflected(eps, q.logReplace(-eps))
+	}
+	_, best := q.bestLeg(eps)
+	return min(0, best, float64(2*len(q.S))*math.Ln2+q.logRemove(eps, 1))
+}
+
+// bestLeg returns the leg with the least bound at ε ≥ 0, and its logarithm.
+func (q Sequence) bestLeg(eps float64) (g leg, best float64) {
+	return bestLeg(bothLegs, eps, 0, eps, 16, 1e-5*eps, func(eps float64) float64 { return q.logRemove(eps, 0.5) },
+		func(eps float64) float64 { return q.logAdd(eps, 0.5) })
+}
+
+// Proves reports whether the sequence certainly costs at most δ at ε, by intervals.
+func (q Sequence) Proves(b dp.Budget) bool {
+	if q.Check() != nil {
+		return false
+	}
+	remove := func(c enclose.Arithmetic, eps enclose.Interval, scale float64) enclose.Interval {
+		for _, cost := range q.C {
+			eps = c.Sub(eps, c.Of(cost))
+		}
+		return c.GaussianDelta(eps, q.enclosedShift(c, q.all(), scale))
+	}
+	add := func(c enclose.Arithmetic, eps enclose.Interval, scale float64) enclose.Interval {
+		if !q.Monotone {
+			return c.Mul(c.Of(math.Ldexp(1, len(q.S))), c.GaussianDelta(eps, q.enclosedShift(c, q.all(), scale)))
+		}
+		sum := c.Of(0)
+		for bits := range q.all() + 1 {
+			sum = c.Add(sum, c.GaussianDelta(eps, q.enclosedShift(c, bits, scale)))
+		}
+		return sum
+	}
+	if q.Relation == dp.AddRemove {
+		return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+			return c.Most(remove(c, c.Of(b.Epsilon), 1), add(c, c.Of(b.Epsilon), 1)), c.Of(b.Delta)
+		})
+	}
+	g, _ := q.bestLeg(b.Epsilon)
+	return g.within(b.Epsilon) && enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+		er, ea := g.epsilons(c, b.Epsilon)
+		r, a := g.factors(c)
+		return c.Add(c.Mul(r, remove(c, er, 0.5)), c.Mul(a, add(c, ea, 0.5))), c.Of(b.Delta)
+	}) || enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+		return c.Mul(c.Of(math.Ldexp(1, 2*len(q.S))), remove(c, c.Of(b.Epsilon), 1)), c.Of(b.Delta)
+	})
+}
+
+// enclosedShift is shift in intervals.
+func (q Sequence) enclosedShift(c enclose.Arithmetic, bits int, scale float64) enclose.Interval {
+	sum := c.Square(c.Of(q.T))
+	for i, s := range q.S {
+		if bits>>i&1 == 1 {
+			sum = c.Add(sum, c.Square(c.Of(s)))
+		}
+	}
+	return c.Mul(c.Of(scale), c.Sqrt(sum))
+}
+
+// A Step is one minimizer of a Sequence. C, S and Output are fixed numbers of the sequence. Ridge
+// and the clipping of the loss may depend on earlier releases.
+type Step struct {
+	C      float64 // cᵢ ≥ log1p(β/(Δ+μ_r))
+	S      float64 // sᵢ = G/σ
+	Output float64 // S′/σ_out of the output noise, one of the Gaussian releases
+	Ridge  float64 // Δ
+}
+
+// LeastRidge returns the least Δ ≥ 0 with log1p(β/(Δ+μ_r)) ≤ c, rounded up.
+func LeastRidge(beta, modulus, c float64) float64 {
+	return max(0, beta/math.Expm1(c)*(1+1e-12)-modulus)
+}

@@ -1,0 +1,286 @@
+package sco
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/draw"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/prox"
+)
+
+// Params are the numbers of a calibrated [Plan]. All are public.
+type Params struct {
+	Theorem    string      `json:"theorem"`
+	Budget     dp.Budget   `json:"budget"` // asked for
+	Relation   dp.Relation `json:"relation"`
+	Dim        int         `json:"dim"`        // d
+	Records    int         `json:"records"`    // n, or under dp.AddRemove the declared n₀
+	Radius     float64     `json:"radius"`     // M
+	Smoothness float64     `json:"smoothness"` // β of the loss; 0 if unknown, null as JSON if +Inf
+	// Clip is L. Noisy SGD clips every gradient, passes clip those of losses of ⟨a,w⟩.
+	Clip  float64 `json:"clip"`
+	Batch float64 `json:"batch"` // qn, the expected size of a batch, by which sums are divided
+	// ExcessBound is on the expected excess population loss over every w ∈ W with ‖w − w₀‖ ≤ M, in
+	// mean form; +Inf where nothing is proved, null as JSON.
+	ExcessBound float64 `json:"excessBound"`
+
+	// Noisy SGD: numbers of its batches and steps, zero for passes.
+
+	Sampler  dp.Sampler `json:"sampler,omitzero"`
+	Steps    int        `json:"steps,omitzero"`    // T
+	StepSize float64    `json:"stepSize,omitzero"` // η
+	Noise    float64    `json:"noise,omitzero"`    // z
+	Sigma    float64    `json:"sigma,omitzero"`    // zL/(qn), noise on a mean gradient, per coordinate
+	// Grid is g: rounded gradients and their noise are multiples of it. Threshold is the norm to
+	// which a gradient is clipped before it is rounded, so that its norm is at most L afterwards.
+	Grid      float64 `json:"grid,omitzero"`
+	Threshold float64 `json:"threshold,omitzero"`
+	Smoothing float64 `json:"smoothing,omitzero"` // β of the envelope, 0 without one
+	Momentum  float64 `json:"momentum,omitzero"`
+	Last      bool    `json:"last,omitzero"` // the release is the last iterate, not the average
+
+	// Passes over a permutation: zero for noisy SGD.
+
+	Passes int     `json:"passes,omitzero"` // k
+	Ridge  float64 `json:"ridge,omitzero"`  // Δ = 2nλ, 0 for steps of one length
+	Phases []Phase `json:"phases,omitzero"`
+}
+
+// Phase is a stretch of records, passed over with one step size, whose average iterate is released
+// with Gaussian noise: as an integer multiple of g in each coordinate, with integer noise of the
+// exact law.
+type Phase struct {
+	Records  int     `json:"records"`  // n_i
+	StepSize float64 `json:"stepSize"` // η_i, or the longest step with a Ridge
+	// Sensitivity is 2kLη_i/b, or L/(λb⌊n/b⌋) with a Ridge: how far a record moves the end of the
+	// phase in exact arithmetic. Hidden adds rounding to it; the noise hides Hidden.
+	Sensitivity float64 `json:"sensitivity"`
+	Hidden      float64 `json:"hidden"`
+	Sigma       float64 `json:"sigma"` // σ_i
+	Grid        float64 `json:"grid"`  // g
+	Reach       float64 `json:"reach"` // ρ, a bound on the norm of the iterates
+}
+
+// newParams returns the numbers that do not depend on batches and steps.
+func newParams(theorem string, q setting, clip float64) Params {
+	smoothness := q.OnSet.Smoothness
+	if math.IsNaN(smoothness) {
+		smoothness = 0
+	}
+	return Params{
+		Theorem: theorem, Budget: q.budget, Relation: q.rel, Dim: q.Dim, Records: q.Records, Radius: q.m,
+		Smoothness: smoothness, Clip: clip, Batch: 1, ExcessBound: math.Inf(1),
+	}
+}
+
+// MarshalJSON writes the numbers under stable names.
+func (p Params) MarshalJSON() ([]byte, error) {
+	type plain Params // without methods
+	finite := func(v float64) *float64 {
+		if math.IsInf(v, 1) {
+			return nil
+		}
+		return &v
+	}
+	return json.Marshal(struct {
+		plain
+		Smoothness  *float64 `json:"smoothness"`
+		ExcessBound *float64 `json:"excessBound"`
+	}{plain(p), finite(p.Smoothness), finite(p.ExcessBound)})
+}
+
+// Plan is a calibrated mechanism over batches or over passes. It is immutable and safe for
+// concurrent use.
+type Plan struct {
+	params  Params
+	cert    dp.Certificate
+	profile dp.Profile // of noisy sums; zero for passes
+	known   erm.Public // bounds that a problem for passes must meet
+	trace   func(erm.Trace)
+}
+
+var _ dp.Plan = (*Plan)(nil)
+
+func (pl *Plan) empty() bool { return pl == nil || pl.params.Theorem == "" }
+
+// batches reports whether the plan is one of noisy SGD, not of passes.
+func (pl *Plan) batches() bool { return pl.profile.Remove != nil }
+
+// Params returns a copy of the numbers of the plan, the zero value for an empty one.
+func (pl *Plan) Params() Params {
+	if pl.empty() {
+		return Params{}
+	}
+	p := pl.params
+	p.Phases = slices.Clone(p.Phases)
+	return p
+}
+
+// Certificate returns the cost of one release, the zero value for an empty plan.
+func (pl *Plan) Certificate() dp.Certificate {
+	if pl.empty() {
+		return dp.Certificate{}
+	}
+	return pl.cert.With()
+}
+
+// Profile returns δ(ε) of one release: that of all noisy sums, by the accountant; or for passes the
+// curve of Gaussian noise at the largest Hidden/Sigma of a phase, since each record is in one
+// phase.
+func (pl *Plan) Profile() dp.Profile {
+	switch {
+	case pl.empty():
+		return dp.Unknown()
+	case pl.batches():
+		return pl.profile
+	}
+	s := 0.0
+	for _, ph := range pl.params.Phases {
+		s = max(s, math.Nextafter(ph.Hidden/ph.Sigma, math.Inf(1)))
+	}
+	return dp.GaussianProfile(s)
+}
+
+// String describes the plan in prose.
+func (pl *Plan) String() string {
+	if pl.empty() {
+		return "an empty plan of stochastic gradients"
+	}
+	p := pl.params
+	if !pl.batches() {
+		first, last := p.Phases[0], p.Phases[len(p.Phases)-1]
+		return fmt.Sprintf("SGD over a random permutation of %d records: %d phases of %d passes in batches of %v, steps "+
+			"of length at most %.6g in the first and %.6g in the last, gradients of norm at most %.6g, ridge %.6g; the end "+
+			"of a phase is rounded to a grid and gets Gaussian noise of standard deviation %.6g in the first and %.6g in "+
+			"the last.\n%v",
+			p.Records, len(p.Phases), p.Passes, p.Batch, first.StepSize, last.StepSize, p.Clip, p.Ridge, first.Sigma,
+			last.Sigma, pl.cert)
+	}
+	what, end := "every record's gradient", "the average of the iterates"
+	if p.Smoothing > 0 {
+		what = fmt.Sprintf("the gradient of every record's Moreau envelope of smoothness %.6g", p.Smoothing)
+	}
+	if p.Last {
+		end = "the last iterate"
+	}
+	return fmt.Sprintf("Noisy SGD: %d steps of length %.6g with momentum %.3g over %v; %s is clipped to norm %.6g and "+
+		"rounded to multiples of %.6g; the sum of a batch gets Gaussian noise of standard deviation %.6g in each of %d "+
+		"coordinates and is divided by %.6g; the release is %s.\n%v",
+		p.Steps, p.StepSize, p.Momentum, p.Sampler, what, p.Clip, p.Grid, p.scale(), p.Dim, p.Batch, end, pl.cert)
+}
+
+// numbers are the parameters of a fit, which an audit may replace.
+var numbers = fault.NewStep[Params](fault.StochasticParams)
+
+// Fit runs the plan on p and releases its end: for noisy SGD the average of the iterates or the
+// last one, for passes the last phase. Its memory does not grow with the number of steps.
+//
+// p must have the dimension of the plan and, under dp.Replace, its number of records. Noisy SGD
+// clips gradients to Clip, so that any loss and set give the guarantee. Passes need a loss whose
+// constants are no worse than those of the plan, and permute the records at random first.
+//
+// src feeds sampling and noise; nil means a secure source, anything else adds the assumption
+// dp.CallerSource. Fit may be called concurrently. Each call spends the budget once. The error
+// wraps ErrMechanism or erm.ErrProblem if p does not fit, is ctx.Err() if ctx was cancelled, or
+// wraps dp.ErrSource if src repeats itself.
+func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
+	if pl.empty() {
+		return nil, refuse(ErrMechanism, "the plan is empty, want one made by Plan or Calibrate")
+	}
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, fmt.Errorf("sco: %w", err)
+	}
+	w, op, own, err := pl.admit(p)
+	if err != nil {
+		return nil, err
+	}
+	source, cert := draw.Open(src, pl.cert.With(own...))
+	par := fault.At(fault.From(ctx), numbers, pl.Params())
+	f := &fit{Params: par, ctx: ctx, f: fault.From(ctx), src: source, set: p.Set, op: op, w: w}
+	if pl.batches() {
+		f.obj = (&erm.Problem{Data: p.Data, Loss: par.perRecord(p.Loss)}).Perturb(erm.Perturbation{})
+		err = f.batches()
+	} else {
+		f.obj = (&erm.Problem{Data: p.Data, Loss: par.convex(p.Loss)}).Perturb(erm.Perturbation{})
+		err = f.phases()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := source.Err(); err != nil {
+		return nil, fmt.Errorf("sco: %w", err)
+	}
+	if err := f.obj.Err(); err != nil {
+		return nil, fmt.Errorf("sco: %w", err)
+	}
+	if pl.trace != nil {
+		t := erm.NewTrace(f.w, math.NaN(), math.NaN(), 1) // no minimizer is certified
+		t.Iterations, t.GradTerms = f.steps, f.evaluations
+		pl.trace(t)
+	}
+	return &dp.Release{Theta: f.w, Certificate: cert}, nil
+}
+
+// admit refuses a problem that the plan was not made for. It returns w₀, r + ι_W, and the
+// assumptions about the parts of p.
+func (pl *Plan) admit(p *erm.Problem) (w []float64, op prox.Operator, own []dp.Assumption, err error) {
+	if err := p.Check(); err != nil {
+		return nil, nil, nil, fmt.Errorf("sco: %w", err)
+	}
+	q := pl.params
+	switch n, d := p.Data.Dims(); {
+	case d != q.Dim:
+		return nil, nil, nil, refuse(ErrMechanism, "the problem has %d parameters, the plan is for %d", d, q.Dim)
+	case q.Relation == dp.Replace && n != q.Records:
+		return nil, nil, nil, refuse(ErrMechanism, "the problem has %d records, the plan is for %d", n, q.Records)
+	case pl.batches():
+		op, err := joint(p)
+		return start(p.Set, d), op, locality(p, op), err
+	}
+	has, w, op, err := known(p, dp.Replace)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for _, c := range []struct {
+		name      string
+		has, want float64
+	}{
+		{"Lipschitz", has.OnSet.Lipschitz, pl.known.OnSet.Lipschitz},
+		{"Smoothness", has.OnSet.Smoothness, pl.known.OnSet.Smoothness},
+		{"Radius", has.Radius, pl.known.Radius}, {"Anchor", has.Anchor, pl.known.Anchor},
+		{"Slope", has.Slope, pl.known.Slope},
+		{"ProxFactor", has.ProxFactor, pl.known.ProxFactor}, {"ProxScale", has.ProxScale, pl.known.ProxScale},
+	} {
+		if !(c.has <= c.want) {
+			return nil, nil, nil, refuse(ErrMechanism, "the problem has %s = %v, the plan is for one of at most %v", c.name,
+				c.has, c.want)
+		}
+	}
+	if k := has.OnSet; !(k.Lipschitz > 0 && k.Smoothness > 0) {
+		return nil, nil, nil, refuse(ErrMechanism, "the problem has Lipschitz = %v and Smoothness = %v, want known ones",
+			k.Lipschitz, k.Smoothness)
+	}
+	return w, op, convexity(p, op), nil
+}
+
+// fit is one run of a plan.
+type fit struct {
+	Params
+	ctx context.Context
+	f   *fault.Set
+	src rand.Source
+	set prox.Set
+	op  prox.Operator // r + ι_W, nil if there is neither
+	obj *erm.Objective
+
+	w                  []float64 // the iterate, at the end the release
+	steps, evaluations int
+}
