@@ -120,7 +120,8 @@ func readSplit(base string) (*mat.Dense, []float64, error) {
 		return nil, nil, fmt.Errorf("%s.shape: %w", base, err)
 	}
 	x, y := make([]float64, n*d), make([]float64, n)
-	for ext, dst := range map[string][]float64{".X": x, ".y": y} {
+	for i, dst := range [][]float64{x, y} {
+		ext := []string{".X", ".y"}[i]
 		raw, err := os.ReadFile(base + ext)
 		if err == nil && len(raw) != 8*len(dst) {
 			err = fmt.Errorf("%s holds %d bytes, want %d", base+ext, len(raw), 8*len(dst))
