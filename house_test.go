@@ -140,7 +140,7 @@ func public(t *testing.T, tests bool) (map[string][]*ast.File, *token.FileSet) {
 		dir := path.Dir(name)
 		first, _, _ := strings.Cut(dir, "/")
 		internal := strings.Contains("/"+dir+"/", "/internal/")
-		if internal || first == "bench" || first == "cmd" || strings.HasSuffix(name, "_test.go") != tests {
+		if internal || first == "cmd" || strings.HasSuffix(name, "_test.go") != tests {
 			return
 		}
 		f, err := parser.ParseFile(fset, name, text, parser.ParseComments|parser.SkipObjectResolution)

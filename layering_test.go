@@ -16,7 +16,6 @@ const module = "github.com/privopt/privopt"
 // nothing outside of cmd can import them.
 var layer = map[string]int{
 	"internal/testkit":   -1,
-	"internal/adult":     -1,
 	"internal/wholefile": -1,
 	"internal/prefix":    -2, // imports the standard library only
 	"internal/enclose":   -1,
@@ -44,7 +43,6 @@ var layer = map[string]int{
 	"dp/ledger":          3, // its file lock is a library
 	"model":              4,
 	"objpert":            2,
-	"bench":              5,
 	"prox/proxtest":      5, // test suites may use what they test
 	"erm/ermtest":        5,
 	"loss/losstest":      5,

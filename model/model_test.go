@@ -16,7 +16,6 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/adult"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/table"
@@ -261,7 +260,10 @@ func TestAdult(t *testing.T) {
 	if folder == "" {
 		t.Skip("PRIVOPT_DATA is not set: it names the folder that holds adult/adult.data")
 	}
-	s, err := table.ReadSchema(strings.NewReader(adult.Schema))
+	schema, err := os.Open("../cmd/internal/adult/adult.schema.json")
+	require.NoError(t, err)
+	defer schema.Close()
+	s, err := table.ReadSchema(schema)
 	require.NoError(t, err)
 	read := func(name string) *table.Data {
 		f, err := os.Open(filepath.Join(folder, "adult", name))

@@ -3,8 +3,14 @@ package objpert
 import (
 	"context"
 	"fmt"
+	"math/big"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,7 +18,84 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	sample "github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/table"
 )
+
+// adultFields is the published schema of the file with all levels.
+var adultFields = sync.OnceValues(func() (*table.Schema, error) {
+	f, err := os.Open("../cmd/internal/adult/fields.schema.json")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return table.ReadSchema(f)
+})
+
+// adultColumns are the attributes of the problems by the number of features.
+var adultColumns = map[int]string{
+	23: "marital-status relationship race sex capital-gain capital-loss hours-per-week",
+	28: "education marital-status sex age capital-gain hours-per-week",
+	43: "education marital-status sex occupation age capital-gain hours-per-week",
+	60: "education marital-status relationship race sex occupation workclass",
+}
+
+// adultProblem is the balanced training set with the given number of features over the lattice of
+// squared radius q: n = 15682. A level is an indicator and a number is a share of its maximum, both
+// times the least common multiple of the maxima.
+func adultProblem(t testing.TB, size, q int) *Problem {
+	folder := os.Getenv("PRIVOPT_DATA")
+	if folder == "" {
+		t.Skip("PRIVOPT_DATA is not set: it names the folder that holds adult/adult.data")
+	}
+	s, err := adultFields()
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(folder, "adult", "adult.data"))
+	require.NoError(t, err)
+	one := big.NewInt(1)
+	column := func(name string) int {
+		return slices.IndexFunc(s.Columns, func(c table.Column) bool { return c.Name == name })
+	}
+	for _, name := range strings.Fields(adultColumns[size]) {
+		if c := s.Columns[column(name)]; c.Levels == nil {
+			most := big.NewInt(int64(*c.Max))
+			common := new(big.Int).GCD(nil, nil, one, most)
+			one.Mul(one, most).Div(one, common)
+		}
+	}
+	negative := strings.Count(string(text), ">50K") // of the others, the first as many
+	var rows [][]int64
+	var labels []int
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Split(strings.TrimSpace(line), ", ")
+		if len(fields) < 15 {
+			continue
+		}
+		label := 1
+		if fields[14] == "<=50K" {
+			label = -1
+			if negative--; negative < 0 {
+				continue
+			}
+		}
+		var row []int64
+		for _, name := range strings.Fields(adultColumns[size]) {
+			i := column(name)
+			if c := s.Columns[i]; c.Levels == nil {
+				v, err := strconv.ParseInt(fields[i], 10, 64)
+				require.NoError(t, err)
+				row = append(row, v*(one.Int64()/int64(*c.Max)))
+				continue
+			}
+			for _, level := range s.Columns[i].Levels {
+				row = append(row, map[bool]int64{true: one.Int64()}[fields[i] == level])
+			}
+		}
+		rows, labels = append(rows, row), append(labels, label)
+	}
+	p, err := NewProblem(rows, labels, nil, Lattice(q))
+	require.NoError(t, err)
+	return p
+}
 
 // benchmarkSolve solves the problems in turn, each within limit, and reports
 // the nodes, the gap left and the share that was proven.

@@ -8,15 +8,12 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/internal/adult"
 	"github.com/privopt/privopt/internal/testkit"
 )
 
@@ -130,31 +127,6 @@ func TestGolden(t *testing.T) {
 			})
 		}
 	}
-}
-
-var adultRecords = sync.OnceValues(func() ([]adult.Record, error) {
-	f, err := os.Open(filepath.Join(os.Getenv("PRIVOPT_DATA"), "adult", "adult.data"))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return adult.Read(f)
-})
-
-// adultProblem is the balanced training set with the given columns over the
-// lattice of squared radius q: n = 15682.
-func adultProblem(t testing.TB, size, q int) *Problem {
-	if os.Getenv("PRIVOPT_DATA") == "" {
-		t.Skip("PRIVOPT_DATA is not set: it names the folder that holds adult/adult.data")
-	}
-	records, err := adultRecords()
-	require.NoError(t, err)
-	f, err := adult.Experiment(size)
-	require.NoError(t, err)
-	rows, labels := f.Integers(adult.Balanced(records, nil))
-	p, err := NewProblem(rows, labels, nil, Lattice(q))
-	require.NoError(t, err)
-	return p
 }
 
 func TestGoldenAdult(t *testing.T) {

@@ -25,9 +25,6 @@ import (
 	"io"
 
 	"github.com/privopt/privopt/cmd/internal/experiment"
-	"github.com/privopt/privopt/cmd/internal/halfspace"
-	"github.com/privopt/privopt/cmd/internal/population"
-	"github.com/privopt/privopt/cmd/internal/scaling"
 	"github.com/privopt/privopt/cmd/internal/sweep"
 )
 
@@ -44,10 +41,10 @@ type subcommand struct {
 func commands() []subcommand {
 	return []subcommand{
 		{"audit", "measure the privacy of every mechanism, and that a sabotage is caught", runAudit},
-		{"population", "measure the excess population loss beside its proved bounds", population.Run},
-		{"halfspace", "fit private halfspaces, each minimized to proven optimality", halfspace.Run},
+		{"population", "measure the excess population loss beside its proved bounds", experiment.Population},
+		{"halfspace", "fit private halfspaces, each minimized to proven optimality", experiment.Halfspace},
 		{"convergence", "draw how the solvers converge", experiment.Convergence},
-		{"scaling", "compare linear with quadratic perturbation, as cmd/scaling", scaling.Run},
+		{"scaling", "compare linear with quadratic perturbation, as cmd/scaling", experiment.Scaling},
 		{"results", "make every figure and table of docs/results", runResults},
 	}
 }

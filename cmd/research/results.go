@@ -1,10 +1,24 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/csv"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -29,43 +43,47 @@ version, and how long it took.
 With one seed the CSV files are the same on every run, except those with "seconds" in their
 names, which hold times and ratios of times.`
 
-// resultsFlags are the flags of the command results.
-type resultsFlags struct {
-	jobs        []string
-	out         string
-	seed        int
-	small, list bool
-	force       bool
+// bench makes the files of jobs, as its flags say.
+type bench struct {
+	jobs               []string
+	out                string
+	seed               int
+	small, list, force bool
+
+	root    string // of the module
+	work    string // folder of the state that is kept between runs
+	version string
+	self    string // SHA-256 of this program
 }
 
 // runResults is the command: it returns the exit code.
 func runResults(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	c := &resultsFlags{}
+	b := &bench{}
 	f := sweep.NewFlags("results", resultsHelp)
-	f.ListVar(&c.jobs, "jobs", names(), names(), "jobs `LIST` to run")
-	f.StringVar(&c.out, "out", "docs/results", "folder `DIR` of the figures and tables")
-	f.IntVar(&c.seed, "seed", 1, sweep.Between(1, 1e6), "seed `N` of all noise and data")
-	f.BoolVar(&c.small, "small", false, "small sizes, to see that every job works; not into docs/results")
-	f.BoolVar(&c.force, "force", false, "repeat jobs that are finished")
-	f.BoolVar(&c.list, "list", false, "list the jobs and leave")
+	f.ListVar(&b.jobs, "jobs", names(), names(), "jobs `LIST` to run")
+	f.StringVar(&b.out, "out", "docs/results", "folder `DIR` of the figures and tables")
+	f.IntVar(&b.seed, "seed", 1, sweep.Between(1, 1e6), "seed `N` of all noise and data")
+	f.BoolVar(&b.small, "small", false, "small sizes, to see that every job works; not into docs/results")
+	f.BoolVar(&b.force, "force", false, "repeat jobs that are finished")
+	f.BoolVar(&b.list, "list", false, "list the jobs and leave")
 	return f.Run(args, stdout, stderr, &sweep.Options{Out: "."}, func() error {
-		switch {
-		case c.list:
+		if b.list {
 			return listJobs(stdout)
-		case c.small && !f.Given("out"):
-			return sweep.Usagef("flag -small needs -out: its figures are no evidence and must not replace those of docs/results")
 		}
-		b, err := newBench(ctx, c)
+		err := sweep.Refuse(b.small && !f.Given("out"),
+			"flag -small needs -out: its figures are no evidence and must not replace those of docs/results")
+		if err == nil {
+			err = b.open(ctx)
+		}
 		if err != nil {
 			return err
 		}
-		var failed error
 		for _, j := range jobs { // one that fails does not keep the others from running
 			if ctx.Err() == nil {
-				failed = errors.Join(failed, b.run(ctx, j, stdout))
+				err = errors.Join(err, b.run(ctx, j, stdout))
 			}
 		}
-		return errors.Join(failed, b.draw(stdout))
+		return errors.Join(err, b.draw(stdout))
 	})
 }
 
@@ -94,19 +112,17 @@ func (j job) missing() (lacks []string) {
 	return lacks
 }
 
-// interrupted returns the error of the context where that ended the work.
-func interrupted(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
-}
-
-// run makes the files of a job, unless they are there or something is missing.
-func (b *bench) run(ctx context.Context, j job, stdout io.Writer) error {
-	if !b.selected[j.name] {
+// run makes the files of a job, unless they are there or something is missing. An error of a
+// context that ended comes as it is.
+func (b *bench) run(ctx context.Context, j job, stdout io.Writer) (err error) {
+	if !slices.Contains(b.jobs, j.name) {
 		return nil
 	}
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = ctx.Err()
+		}
+	}()
 	say := func(format string, args ...any) {
 		fmt.Fprintf(stdout, "%-18s "+format+"\n", append([]any{j.name}, args...)...)
 	}
@@ -116,7 +132,7 @@ func (b *bench) run(ctx context.Context, j job, stdout io.Writer) error {
 	}
 	key, err := b.key(j)
 	if err != nil {
-		return interrupted(ctx, err)
+		return err
 	}
 	if !b.force && b.finished(j, key) {
 		say("finished before, by this program with seed %d", b.seed)
@@ -125,7 +141,7 @@ func (b *bench) run(ctx context.Context, j job, stdout io.Writer) error {
 	start := time.Now()
 	lines, files, err := b.make(ctx, j, key)
 	if err != nil {
-		return interrupted(ctx, fmt.Errorf("%s: %w", j.name, err))
+		return fmt.Errorf("%s: %w", j.name, err)
 	}
 	seconds := time.Since(start).Seconds()
 	say("made in %.3g s", seconds)
@@ -133,4 +149,236 @@ func (b *bench) run(ctx context.Context, j job, stdout io.Writer) error {
 		say("  %s", l)
 	}
 	return errors.Join(b.finish(j, key, files), b.record(j, seconds))
+}
+
+// open makes the folders ready and learns the version.
+func (b *bench) open(ctx context.Context) error {
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return sweep.Usagef("cannot find the module: run this in a clone of the repository, with the go command in PATH: %w",
+			err)
+	}
+	b.root = strings.TrimSpace(string(root))
+	if b.out, err = filepath.Abs(b.out); err != nil {
+		return err
+	}
+	b.work = filepath.Join(b.out, ".work")
+	if err := os.MkdirAll(b.work, 0o755); err != nil {
+		return sweep.Usagef("cannot make the folder of -out: %w", err)
+	}
+	b.version = sweep.Version()
+	describe := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty")
+	describe.Dir = b.root
+	if text, err := describe.Output(); err == nil {
+		b.version = strings.TrimSpace(string(text))
+	}
+	path, err := os.Executable()
+	if err == nil {
+		b.self, err = sum(path)
+	}
+	return err
+}
+
+// sum returns the SHA-256 of a file.
+func sum(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	return fmt.Sprintf("%x", sha256.Sum256(text)), err
+}
+
+// key identifies the files that a job would make: this program, the seed, the arguments of its
+// parts and its scripts.
+func (b *bench) key(j job) (string, error) {
+	text := fmt.Sprintln(b.self, b.seed, b.small, j.name)
+	for _, p := range j.parts {
+		if len(p.command) > 0 {
+			text += fmt.Sprintln(p.command[0], b.args(p))
+		}
+		for _, a := range p.command {
+			if script, ok := strings.CutPrefix(a, "ROOT"); ok && p.outside {
+				hash, err := sum(b.root + script)
+				if err != nil {
+					return "", err
+				}
+				text += hash
+			}
+		}
+	}
+	hash := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(hash[:16]), nil
+}
+
+// args are the arguments of a command, with the values of environment variables.
+func (b *bench) args(p part) []string {
+	args := slices.Clone(p.command[1:])
+	if b.small {
+		args = append(args, p.small...)
+	}
+	for i, a := range args {
+		args[i] = os.ExpandEnv(a)
+	}
+	return args
+}
+
+// stamp is what is kept of a finished job.
+type stamp struct {
+	Key   string   `json:"key"`
+	Files []string `json:"files"`
+}
+
+func (b *bench) stampPath(j job) string { return filepath.Join(b.work, j.name+".json") }
+
+// finished reports whether the files of the job are there, made with the same key.
+func (b *bench) finished(j job, key string) bool {
+	text, err := os.ReadFile(b.stampPath(j))
+	var s stamp
+	if err != nil || json.Unmarshal(text, &s) != nil || s.Key != key {
+		return false
+	}
+	return !slices.ContainsFunc(s.Files, func(name string) bool {
+		_, err := os.Stat(filepath.Join(b.out, name))
+		return err != nil
+	})
+}
+
+// finish keeps the stamp and removes what the sweeps kept.
+func (b *bench) finish(j job, key string, files []string) error {
+	text, err := json.Marshal(stamp{key, files})
+	return errors.Join(err, sweep.WriteFile(b.stampPath(j), text), os.RemoveAll(b.folder(j, key)))
+}
+
+func (b *bench) folder(j job, key string) string { return filepath.Join(b.work, j.name+"-"+key[:8]) }
+
+// make runs the parts of a job and writes its files. The lines are shown.
+func (b *bench) make(ctx context.Context, j job, key string) (lines, files []string, err error) {
+	var folders []string
+	var kept []part
+	for i, p := range j.parts {
+		dir := filepath.Join(b.folder(j, key), strconv.Itoa(i))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, nil, err
+		}
+		if err := b.part(ctx, p, dir); err != nil {
+			return nil, nil, err
+		}
+		if !p.prepares {
+			kept, folders = append(kept, p), append(folders, dir)
+		}
+	}
+	j.parts = kept
+	if j.collect == nil {
+		j.collect = collectSweeps
+	}
+	out, err := j.collect(j, folders)
+	if err != nil {
+		return nil, nil, err
+	}
+	out.add(j.file()+".csv", out.table)
+	if out.slopes != nil {
+		out.add(j.file()+"-slopes.csv", append([][]string{{"part", "method", "slope", "low", "high"}}, out.slopes...))
+	}
+	for _, r := range out.slopes {
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("log-log slope of %s %s: %s", r[0], r[1], r[2])))
+	}
+	files = slices.Sorted(maps.Keys(out.files))
+	for _, name := range files {
+		err = cmp.Or(err, sweep.WriteFile(filepath.Join(b.out, name), out.files[name]))
+	}
+	return lines, files, err
+}
+
+// part runs one command or experiment into the folder dir.
+func (b *bench) part(ctx context.Context, p part, dir string) error {
+	if p.experiment != nil {
+		e, err := p.experiment(b)
+		if err != nil {
+			return err
+		}
+		seed := uint64(b.seed)
+		o := &sweep.Options{
+			Seed:    &seed,
+			Out:     dir,
+			Resume:  true,
+			Formats: []string{"csv", "json"},
+			Quiet:   true,
+			Workers: p.workers,
+		}
+		_, err = e.Run(ctx, o, io.Discard, io.Discard)
+		return err
+	}
+	args := b.args(p)
+	if p.sweep {
+		args = append(
+			args,
+			"-seed",
+			strconv.Itoa(b.seed+p.offset),
+			"-out",
+			dir,
+			"-formats",
+			"csv,json,png",
+			"-quiet",
+			"-resume",
+		)
+	}
+	for i, a := range args {
+		args[i] = strings.NewReplacer("DIR", dir, "ROOT", b.root, "WORK", b.work, "SEED", strconv.Itoa(b.seed)).Replace(a)
+	}
+	stdout, err := os.Create(filepath.Join(dir, "stdout.txt"))
+	if err != nil {
+		return err
+	}
+	defer stdout.Close()
+	var stderr bytes.Buffer
+	said := func(err error) error {
+		return fmt.Errorf("%s %s: %w: %s", p.command[0], strings.Join(args, " "), err, lastLine(stderr.Bytes()))
+	}
+	if !p.outside {
+		if code := find(p.command[0])(ctx, args, stdout, &stderr); code != p.code {
+			return said(fmt.Errorf("exit code %d, want %d", code, p.code))
+		}
+		return nil
+	}
+	cmd := exec.CommandContext(ctx, os.ExpandEnv(p.command[0]), args...)
+	cmd.Stdout, cmd.Stderr, cmd.Dir = stdout, &stderr, dir
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Run(); err != nil {
+		return said(err)
+	}
+	return nil
+}
+
+func lastLine(text []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return lines[len(lines)-1]
+}
+
+var madeHeader = []string{"job", "size", "seed", "version", "go", "platform", "processors", "seconds", "date"}
+
+// record notes in made-seconds.csv who made the files of a job.
+func (b *bench) record(j job, seconds float64) error {
+	path := filepath.Join(b.out, "made-seconds.csv")
+	rows := map[string][]string{}
+	old, err := readCSV(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, r := range old {
+		rows[r[0]] = r
+	}
+	rows[j.name] = []string{j.name, pick(b, "full", "small"), strconv.Itoa(b.seed), b.version, runtime.Version(),
+		runtime.GOOS + "/" + runtime.GOARCH, strconv.Itoa(runtime.NumCPU()),
+		strconv.FormatFloat(seconds, 'f', 1, 64), time.Now().UTC().Format(time.DateOnly)}
+	table := [][]string{madeHeader}
+	for _, name := range names() { // the old header and jobs that are gone are left out
+		if r, ok := rows[name]; ok {
+			table = append(table, r)
+		}
+	}
+	return sweep.WriteFile(path, text(table))
+}
+
+func text(rows [][]string) []byte {
+	var b bytes.Buffer
+	_ = csv.NewWriter(&b).WriteAll(rows) // a Buffer does not fail
+	return b.Bytes()
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -13,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/privopt/privopt/cmd/internal/halfspace"
+	"github.com/privopt/privopt/cmd/internal/experiment"
 )
 
 func readCSV(path string) ([][]string, error) {
@@ -31,19 +32,31 @@ func readCSV(path string) ([][]string, error) {
 	return rows, nil
 }
 
-// output is what a job makes: the table JOB.csv, the table JOB-slopes.csv, and other files by name.
+// output holds the products of a job: the table JOB.csv, the table JOB-slopes.csv, and other files
+// by name.
 type output struct {
 	table, slopes [][]string
 	files         map[string][]byte
 }
 
-// take adds a file under a name.
-func (o *output) take(name, path string) error {
-	data, err := os.ReadFile(path)
+// add adds a table, if there is one, under a name.
+func (o *output) add(name string, table [][]string) {
+	if table != nil {
+		o.put(name, text(table))
+	}
+}
+
+func (o *output) put(name string, data []byte) {
 	if o.files == nil {
 		o.files = map[string][]byte{}
 	}
 	o.files[name] = data
+}
+
+// take adds a file under a name.
+func (o *output) take(name, path string) error {
+	data, err := os.ReadFile(path)
+	o.put(name, data)
 	return err
 }
 
@@ -153,6 +166,7 @@ func floats(fields []string) ([]float64, error) {
 	return x, nil
 }
 
+// slopesOf reads the slopes of a summary: numbers, or objects with an interval.
 func slopesOf(part, dir string) ([][]string, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, "summary.json"))
 	if err != nil {
@@ -170,12 +184,12 @@ func slopesOf(part, dir string) ([][]string, error) {
 	for _, m := range slices.Sorted(maps.Keys(s.Results.Slopes)) {
 		var x float64
 		var with struct{ Slope, Low, High float64 }
-		row := []string{part, m}
+		row := []string{part, m, "", "", ""}
 		switch v := s.Results.Slopes[m]; {
 		case json.Unmarshal(v, &x) == nil:
-			row = append(row, figure4(x), "", "")
+			row[2] = figure4(x)
 		case json.Unmarshal(v, &with) == nil:
-			row = append(row, figure4(with.Slope), figure4(with.Low), figure4(with.High))
+			row = []string{part, m, figure4(with.Slope), figure4(with.Low), figure4(with.High)}
 		}
 		rows = append(rows, row)
 	}
@@ -185,26 +199,19 @@ func slopesOf(part, dir string) ([][]string, error) {
 // figure4 writes four digits: slopes rest on no more.
 func figure4(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 
-// collectFiles takes the CSV files and pictures of the parts as they are.
+// collectFiles takes the CSV files and pictures of the only part as they are.
 func collectFiles(_ job, folders []string) (*output, error) {
 	out := &output{}
-	for _, dir := range folders {
-		for _, ext := range []string{".csv", ".png"} {
-			found, err := filepath.Glob(filepath.Join(dir, "*"+ext))
-			if err != nil {
-				return nil, err
-			}
-			for _, path := range found {
-				if err := out.take(filepath.Base(path), path); err != nil {
-					return nil, err
-				}
-			}
+	entries, err := os.ReadDir(folders[0])
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); ext == ".csv" || ext == ".png" {
+			err = cmp.Or(err, out.take(e.Name(), filepath.Join(folders[0], e.Name())))
 		}
 	}
-	if len(out.files) == 0 {
-		return nil, fmt.Errorf("no files in %v", folders)
+	if err == nil && len(out.files) == 0 {
+		err = fmt.Errorf("no files in %v", folders)
 	}
-	return out, nil
+	return out, err
 }
 
 // collectStdout takes what a program wrote to standard output as the table.
@@ -229,8 +236,10 @@ func collectAudit(j job, folders []string) (*output, error) {
 		}
 		return figure4(*x)
 	}
-	rows := [][]string{{"name", "case", "sabotage", "layer", "theorem", "relation", "epsilon", "delta", "exact", "at least", "p",
-		"test", "power", "releases", "verdict"}}
+	rows := [][]string{
+		{"name", "case", "sabotage", "layer", "theorem", "relation", "epsilon", "delta", "exact", "at least", "p",
+			"test", "power", "releases", "verdict"},
+	}
 	for _, c := range found.Cases {
 		p, test := "", ""
 		least := math.Inf(1)
@@ -240,9 +249,12 @@ func collectAudit(j job, folders []string) (*output, error) {
 				p = figure4(min(1, t.P*float64(len(c.Tests)))) // corrected for their number
 			}
 		}
-		rows = append(rows, []string{c.Mechanism, c.Case, c.Sabotage, string(c.Layer), c.Theorem, c.Relation.String(), figure4(c.Claim.Epsilon),
-			figure4(c.Claim.Delta),
-			optional(c.Exact), optional(c.Lower), p, test, optional(c.Power), strconv.Itoa(c.Releases), string(c.Verdict)})
+		rows = append(
+			rows,
+			[]string{c.Mechanism, c.Case, c.Sabotage, string(c.Layer), c.Theorem, c.Relation.String(), figure4(c.Claim.Epsilon),
+				figure4(c.Claim.Delta),
+				optional(c.Exact), optional(c.Lower), p, test, optional(c.Power), strconv.Itoa(c.Releases), string(c.Verdict)},
+		)
 	}
 	out := &output{table: rows}
 	return out, out.take(j.file()+".png", filepath.Join(folders[0], "audit.png"))
@@ -251,8 +263,10 @@ func collectAudit(j job, folders []string) (*output, error) {
 // collectLaps takes from the cells of cmd/halfspace what both searches did. The name of a
 // part is the number of records.
 func collectLaps(j job, folders []string) (*output, error) {
-	rows := [][]string{{"records", "eps", "method", "problem", "status of the solver", "claims optimum", "excess over the minimum",
-		"solver seconds", "search seconds", "search proved"}}
+	rows := [][]string{
+		{"records", "eps", "method", "problem", "status of the solver", "claims optimum", "excess over the minimum",
+			"solver seconds", "search seconds", "search proved"},
+	}
 	for i, dir := range folders {
 		raw, err := os.ReadFile(filepath.Join(dir, "cells.jsonl"))
 		if err != nil {
@@ -262,7 +276,7 @@ func collectLaps(j job, folders []string) (*output, error) {
 			var cell struct {
 				Value  float64
 				Method string
-				Detail struct{ Laps []halfspace.Lap }
+				Detail struct{ Laps []experiment.Lap }
 			}
 			if err := json.Unmarshal([]byte(l), &cell); err != nil {
 				return nil, err

@@ -30,9 +30,9 @@ func (j job) file() string {
 	return j.name
 }
 
-// part is one command of this program, script or experiment of a job. In arguments, $NAME stands for an environment
-// variable, DIR for the folder of the part, ROOT for that of the module, WORK for
-// one that jobs share, and SEED for the seed.
+// part is one command of this program, script or experiment of a job. In arguments, $NAME stands
+// for an environment variable, DIR for the folder of the part, ROOT for that of the module, WORK
+// for one that jobs share, and SEED for the seed.
 type part struct {
 	name       string
 	command    []string // a subcommand, or a script and its interpreter if outside
@@ -46,15 +46,27 @@ type part struct {
 	workers    int
 }
 
+// called is a part that is a command, with arguments added by -small.
+func called(command, small string) part {
+	return part{command: strings.Fields(command), small: strings.Fields(small)}
+}
+
 // swept is a part that is a command with the flags of package sweep.
-func swept(name, command string, small ...string) part {
-	return part{name: name, command: strings.Fields(command), small: small, sweep: true}
+func swept(name, command, small string) part {
+	p := called(command, small)
+	p.name, p.sweep = name, true
+	return p
+}
+
+// experimentJob is a job of one experiment.
+func experimentJob(name, what string, e func(b *bench) (*sweep.Experiment, error), needs ...func() error) job {
+	return job{name: name, what: what, needs: needs, parts: []part{{experiment: e}}}
 }
 
 // draws are the sweep over n with the anchor taken as exact, on k draws of the data.
 func draws(k int) (parts []part) {
 	for i := range k {
-		p := swept(fmt.Sprintf("draw %d", i+1), "scaling -sweep n -eta 0 -runs 20", "-values", "300,3000", "-runs", "2")
+		p := swept(fmt.Sprintf("draw %d", i+1), "scaling -sweep n -eta 0 -runs 20", "-values 300,3000 -runs 2")
 		p.offset = i
 		parts = append(parts, p)
 	}
@@ -96,147 +108,121 @@ func installed(name string) func() error {
 // interpreter is the Python that peers run on.
 func interpreter() string { return cmp.Or(os.Getenv("PYTHON"), "/usr/bin/python3") }
 
-// python needs an interpreter with packages.
-func python(packages ...string) func() error {
-	return func() error {
-		if err := exec.Command(interpreter(), "-c", "import "+strings.Join(packages, ", ")).Run(); err != nil {
-			return fmt.Errorf("%s has no %s", interpreter(), strings.Join(packages, ", "))
-		}
-		return nil
+// science needs numpy, scipy and scikit-learn.
+func science() error {
+	if err := exec.Command(interpreter(), "-c", "import numpy, scipy, sklearn").Run(); err != nil {
+		return fmt.Errorf("%s has no numpy, scipy, sklearn", interpreter())
 	}
+	return nil
 }
 
 var (
 	adultData = variable("PRIVOPT_DATA", "adult/adult.test")
 	racePeers = variable("PRIVOPT_PEERS", "race/mkdata.py")
-	science   = python("numpy", "scipy", "sklearn")
 )
 
 // driver is bench/race.py with its arguments.
-func driver(small []string, args ...string) part {
-	return part{command: append([]string{interpreter(), "ROOT/bench/race.py", "$PRIVOPT_PEERS/race", "WORK/race"}, args...),
-		small: small, outside: true,
-		prepares: args[0] == "data"}
+func driver(small string, args ...string) part {
+	command := append([]string{interpreter(), "ROOT/bench/race.py", "$PRIVOPT_PEERS/race", "WORK/race"}, args...)
+	return part{command: command, small: strings.Fields(small), outside: true, prepares: args[0] == "data"}
 }
 
-const onAdult = " -data $PRIVOPT_DATA/adult/adult.data -test $PRIVOPT_DATA/adult/adult.test"
+const (
+	onAdult    = " -data $PRIVOPT_DATA/adult/adult.data -test $PRIVOPT_DATA/adult/adult.test"
+	fewBoxes   = "-kappas 5 -runs 2"
+	oracleRace = " -methods opdisc -q 2,4 -eps 0.5 -runs 5 -oracle cmd:cbc -timeout 10 -workers 1"
+	auditFiles = "audit -quiet -seed SEED -json DIR/audit.json -png DIR/audit.png"
+)
+
+// sabotage is a part whose audit has to fail.
+func sabotage() part {
+	p := called(auditFiles+" -sabotage all", "-sabotage relation-exactly")
+	p.code = sweep.ExitCondition
+	return p
+}
+
+// passes are parts that time passes in memory and in a file, one cell at a time.
+func passes(name string, file bool) part {
+	return part{name: name, workers: 1, experiment: func(b *bench) (*sweep.Experiment, error) {
+		sizes := pick(b, []float64{1e5, 3e5, 1e6, 3e6, 1e7}, []float64{1e4, 3e4})
+		if file && os.Getenv("PRIVOPT_ROWS") == "1e8" { // 10 GB
+			sizes = append(sizes, 3e7, 1e8)
+		}
+		return experiment.Passes(5, 12, file, sizes...), nil
+	}}
+}
 
 // jobs in the order of docs/results.md.
 var jobs = []job{
 	{name: "diameter", what: "risk of linear and quadratic perturbation as the box grows", parts: []part{
-		swept("ours", "scaling", "-kappas", "5", "-runs", "2"),
-		swept("exact", "scaling -eta 0 -methods qop", "-kappas", "5", "-runs", "2"),
-		swept("repaired", "scaling -calibration paper", "-kappas", "5", "-runs", "2"),
-		swept("published", "scaling -mode paper", "-kappas", "5", "-runs", "2"),
+		swept("ours", "scaling", fewBoxes),
+		swept("exact", "scaling -eta 0 -methods qop", fewBoxes),
+		swept("repaired", "scaling -calibration paper", fewBoxes),
+		swept("published", "scaling -mode paper", fewBoxes),
 	}},
 	{name: "published", what: "the published curves, run again on their records", collect: collectPublished,
-		needs: []func() error{variable("PRIVOPT_DATA", "fig2/reference.csv")}, parts: []part{
-			swept("", "scaling -mode paper -methods lop,lop-clip,qop,anchor -data $PRIVOPT_DATA/fig2/problem.csv"+
-				" -label y -anchor $PRIVOPT_DATA/fig2/anchor.csv", "-kappas", "5", "-runs", "2"),
-		}},
-	{name: "sweep-n", what: "the same against the number of records, for six draws of the data", parts: append(draws(6),
-		swept("declared", "scaling -sweep n -methods qop,nonprivate", "-values", "300,3000", "-runs", "2"))},
+		needs: []func() error{variable("PRIVOPT_DATA", "fig2/reference.csv")},
+		parts: []part{swept("", "scaling -mode paper -methods lop,lop-clip,qop,anchor -label y "+
+			"-data $PRIVOPT_DATA/fig2/problem.csv -anchor $PRIVOPT_DATA/fig2/anchor.csv", fewBoxes)}},
+	{name: "sweep-n", what: "the same against the number of records, for six draws of the data",
+		parts: append(draws(6),
+			swept("declared", "scaling -sweep n -methods qop,nonprivate", "-values 300,3000 -runs 2"))},
 	{name: "sweep-d", what: "the same against the dimension",
-		parts: []part{swept("", "scaling -sweep d -eta 0", "-values", "10,20", "-runs", "2")}},
+		parts: []part{swept("", "scaling -sweep d -eta 0", "-values 10,20 -runs 2")}},
 	{name: "sweep-eps", what: "the same against the budget",
-		parts: []part{swept("", "scaling -sweep eps -eta 0", "-values", "0.5,2", "-runs", "2", "-d", "20")}},
+		parts: []part{swept("", "scaling -sweep eps -eta 0", "-values 0.5,2 -runs 2 -d 20")}},
 	{name: "bound", what: "utility bound of quadratic perturbation", picture: "bound.png", parts: []part{
-		{command: []string{"scaling", "-figure", "bound", "-out", "DIR", "-formats", "csv,json,png", "-quiet",
-			"-resume"}, small: []string{"-values", "4"}},
-	}},
-	{name: "calibrations", what: "published, repaired and own noise of four families", parts: []part{
-		{experiment: func(b *bench) (*sweep.Experiment, error) {
+		called("scaling -figure bound -out DIR -formats csv,json,png -quiet -resume", "-values 4")}},
+	experimentJob("calibrations", "published, repaired and own noise of four families",
+		func(b *bench) (*sweep.Experiment, error) {
 			return experiment.Calibrations(pick(b, 100, 5), pick(b, []float64{0.1, 0.2, 0.5, 1}, []float64{0.5, 1})...), nil
-		}},
-	}},
+		}),
 	{name: "adult", what: "test accuracy on Adult", needs: []func() error{adultData}, parts: []part{
 		swept("", "population"+onAdult+" -runs 20 -values 0.05,0.1,0.2,0.5,1,2 -methods lop,sgd,dpsgd -relation addremove",
-			"-runs", "2", "-values", "1,2", "-methods", "lop"),
-	}},
-	{name: "adult-peers", what: "the same of peers", needs: []func() error{adultData, racePeers, science}, collect: collectStdout,
-		parts: []part{
-			driver(nil, "data"), driver([]string{"2", "1,2"}, "accuracy", "SEED"),
-		}},
-	{name: "adult-risk", what: "excess risk on Adult with all defaults", needs: []func() error{adultData}, parts: []part{
-		{experiment: func(b *bench) (*sweep.Experiment, error) {
-			return experiment.Adult(pick(b, 20, 2), pick(b, []float64{0.1, 0.3, 1}, []float64{1})...)
-		}},
-	}},
+			"-runs 2 -values 1,2 -methods lop")}},
+	{name: "adult-peers", what: "the same of peers", needs: []func() error{adultData, racePeers, science},
+		collect: collectStdout, parts: []part{driver("", "data"), driver("2 1,2", "accuracy", "SEED")}},
+	experimentJob("adult-risk", "excess risk on Adult with all defaults", func(b *bench) (*sweep.Experiment, error) {
+		return experiment.Adult(pick(b, 20, 2), pick(b, []float64{0.1, 0.3, 1}, []float64{1})...)
+	}, adultData),
 	{name: "race-peers", what: "least squares of peers on 13 data sets",
-		needs: []func() error{adultData, racePeers, science}, collect: collectStdout, parts: []part{
-			driver(nil, "data"), driver([]string{"2", "1"}, "squares", "SEED"),
-		}},
-	{name: "race", what: "automatic least squares on 13 data sets", needs: []func() error{adultData, racePeers, science}, parts: []part{
-		driver(nil, "data"),
-		{name: "model.Fit", experiment: func(b *bench) (*sweep.Experiment, error) {
+		needs:   []func() error{adultData, racePeers, science},
+		collect: collectStdout, parts: []part{driver("", "data"), driver("2 1", "squares", "SEED")}},
+	{name: "race", what: "automatic least squares on 13 data sets", needs: []func() error{adultData, racePeers, science},
+		parts: []part{driver("", "data"), {name: "model.Fit", experiment: func(b *bench) (*sweep.Experiment, error) {
 			return experiment.Race(filepath.Join(b.work, "race", "data"), uint64(10*(b.seed-1)), pick(b, 10, 2),
-				pick(b, experiment.RaceSets, []string{"syn-1e3-5", "diabetes"}), pick(b, []float64{0.1, 0.3, 1, 3}, []float64{1})...)
-		}},
-	}},
-	{name: "coverage", what: "coverage of intervals of 95 %", parts: []part{
-		{experiment: func(b *bench) (*sweep.Experiment, error) {
-			return experiment.Coverage(pick(b, 400, 5), 2000, pick(b, []float64{0.1, 0.2, 0.5, 1, 2, 5}, []float64{0.5, 2})...), nil
-		}},
-	}},
+				pick(b, experiment.RaceSets, []string{"syn-1e3-5", "diabetes"}),
+				pick(b, []float64{0.1, 0.3, 1, 3}, []float64{1})...)
+		}}}},
+	experimentJob("coverage", "coverage of intervals of 95 %", func(b *bench) (*sweep.Experiment, error) {
+		return experiment.Coverage(pick(b, 400, 5), 2000, pick(b, []float64{0.1, 0.2, 0.5, 1, 2, 5}, []float64{0.5, 2})...),
+			nil
+	}),
 	{name: "halfspace", what: "private halfspaces on Adult, each minimized exactly", needs: []func() error{adultData},
-		picture: "accuracy.png", parts: []part{
-			swept("", "halfspace"+onAdult+" -methods opdisc,paper,logistic", "-runs", "1", "-eps", "1", "-q", "2"),
-		}},
-	{name: "oracle", what: "time of the exact search beside CBC", seconds: true,
-		needs: []func() error{installed("cbc")}, collect: collectLaps, parts: []part{
-			swept("300", "halfspace -n 300 -methods opdisc -q 2,4 -eps 0.5 -runs 5 -oracle cmd:cbc -timeout 10 -workers 1", "-n", "100",
-				"-runs", "1", "-timeout", "1"),
-			swept("2000", "halfspace -n 2000 -methods opdisc -q 2,4 -eps 0.5 -runs 5 -oracle cmd:cbc -timeout 10 -workers 1", "-n", "200",
-				"-runs", "1", "-timeout", "1"),
-		}},
-	{name: "population", what: "excess population loss where privacy limits it", picture: "excess.png", parts: []part{
-		swept("", "population -methods sgd,objpert,phased,psgd", "-runs", "2", "-values", "1000,2000"),
-	}},
+		picture: "accuracy.png",
+		parts:   []part{swept("", "halfspace"+onAdult+" -methods opdisc,paper,logistic", "-runs 1 -eps 1 -q 2")}},
+	{name: "oracle", what: "time of the exact search beside CBC", seconds: true, collect: collectLaps,
+		needs: []func() error{installed("cbc")},
+		parts: []part{swept("300", "halfspace -n 300"+oracleRace, "-n 100 -runs 1 -timeout 1"),
+			swept("2000", "halfspace -n 2000"+oracleRace, "-n 200 -runs 1 -timeout 1")}},
+	{name: "population", what: "excess population loss where privacy limits it", picture: "excess.png",
+		parts: []part{swept("", "population -methods sgd,objpert,phased,psgd", "-runs 2 -values 1000,2000")}},
 	{name: "population-stat", what: "the same where the records limit it", picture: "excess.png", parts: []part{
-		swept("", "population -regime statistical -methods sgd,objpert,phased,onepass", "-runs", "2", "-values", "1000,2000"),
-	}},
+		swept("", "population -regime statistical -methods sgd,objpert,phased,onepass", "-runs 2 -values 1000,2000")}},
 	{name: "population-d", what: "the same against the dimension", picture: "excess.png", parts: []part{
-		swept("", "population -sweep d -methods sgd,objpert,phased -values 16,32,64,128,256 -runs 15", "-runs", "2",
-			"-values", "16,32"),
-	}},
-	{name: "audit", what: "measured privacy of every mechanism", collect: collectAudit, parts: []part{
-		{command: []string{"audit", "-quiet", "-seed", "SEED", "-json", "DIR/audit.json",
-			"-png", "DIR/audit.png"}, small: []string{"-mechanism", "lop-clip"}},
-	}},
-	{name: "sabotage", what: "what every sabotage looks like", collect: collectAudit, parts: []part{
-		{command: []string{"audit", "-quiet", "-seed", "SEED", "-json", "DIR/audit.json", "-png", "DIR/audit.png",
-			"-sabotage", "all"}, small: []string{"-sabotage", "relation-exactly"}, code: 3},
-	}},
-	{name: "lowbits", what: "the attack on the last bits of a release", parts: []part{
-		{experiment: func(b *bench) (*sweep.Experiment, error) {
-			return experiment.LowBits(pick(b, 4000, 50), pick(b, []float64{1, 2, 5, 10, 20, 50}, []float64{1, 20})...), nil
-		}},
-	}},
-	{name: "speed", what: "ratios of times against numpy, C and scikit-learn", seconds: true, collect: collectGoals, parts: []part{
-		{command: []string{"bash", "ROOT/bench/peers.sh", "3"}, outside: true},
-	}, needs: []func() error{variable("PRIVOPT_PEERS", "gradpass.c"), installed("bash"), installed("gcc"), science}},
-	{name: "passes", what: "scaling with n: time of a pass", seconds: true, parts: []part{
-		{name: "memory", workers: 1, experiment: func(b *bench) (*sweep.Experiment, error) {
-			return experiment.Passes(5, 12, false, sizes(b)...), nil
-		}},
-		{name: "file", workers: 1, experiment: func(b *bench) (*sweep.Experiment, error) {
-			return experiment.Passes(5, 12, true, append(sizes(b), largest()...)...), nil
-		}},
-	}},
-	{name: "convergence", what: "how the solvers converge", collect: collectFiles, parts: []part{
-		{command: []string{"convergence", "-out", "DIR"}, small: []string{"-figure", "bias"}},
-	}},
-}
-
-// sizes are the numbers of records of the job passes.
-func sizes(b *bench) []float64 {
-	return pick(b, []float64{1e5, 3e5, 1e6, 3e6, 1e7}, []float64{1e4, 3e4})
-}
-
-// largest is 10⁸ records, 10 GB, if PRIVOPT_ROWS says so.
-func largest() []float64 {
-	if os.Getenv("PRIVOPT_ROWS") == "1e8" {
-		return []float64{3e7, 1e8}
-	}
-	return nil
+		swept("", "population -sweep d -methods sgd,objpert,phased -values 16,32,64,128,256 -runs 15",
+			"-runs 2 -values 16,32")}},
+	{name: "audit", what: "measured privacy of every mechanism", collect: collectAudit,
+		parts: []part{called(auditFiles, "-mechanism lop-clip")}},
+	{name: "sabotage", what: "what every sabotage looks like", collect: collectAudit, parts: []part{sabotage()}},
+	experimentJob("lowbits", "the attack on the last bits of a release", func(b *bench) (*sweep.Experiment, error) {
+		return experiment.LowBits(pick(b, 4000, 50), pick(b, []float64{1, 2, 5, 10, 20, 50}, []float64{1, 20})...), nil
+	}),
+	{name: "speed", what: "ratios of times against numpy, C and scikit-learn", seconds: true, collect: collectGoals,
+		parts: []part{{command: []string{"bash", "ROOT/bench/peers.sh", "3"}, outside: true}},
+		needs: []func() error{variable("PRIVOPT_PEERS", "gradpass.c"), installed("bash"), installed("gcc"), science}},
+	{name: "passes", what: "scaling with n: time of a pass", seconds: true,
+		parts: []part{passes("memory", false), passes("file", true)}},
+	{name: "convergence", what: "how the solvers converge", collect: collectFiles,
+		parts: []part{called("convergence -out DIR", "-figure bias")}},
 }

@@ -91,7 +91,11 @@ func TestResults(t *testing.T) {
 
 	again := []string{"-small", "-out", second}
 	if !testkit.Deep() {
-		again = append(again, "-jobs", testkit.Of("", "diameter,sweep-n,calibrations,")+"sweep-d,sweep-eps,lowbits,population")
+		again = append(
+			again,
+			"-jobs",
+			testkit.Of("", "diameter,sweep-n,calibrations,")+"sweep-d,sweep-eps,lowbits,population",
+		)
 	}
 	code, _, stderr = made(t, again...)
 	require.Zero(t, code, stderr)
@@ -139,7 +143,10 @@ func TestShipped(t *testing.T) {
 			require.Contains(t, string(text), "results/"+e.Name(), "a file that docs/results.md does not show")
 		}
 	}
-	for _, word := range strings.FieldsFunc(string(text), func(r rune) bool { return strings.ContainsRune(" ()`,;\n", r) }) {
+	for _, word := range strings.FieldsFunc(string(text), func(r rune) bool {
+		return strings.ContainsRune(" ()`,;\n",
+			r)
+	}) {
 		if strings.HasPrefix(word, "results/") {
 			_, err := os.Stat(filepath.Join("../../docs", word))
 			require.NoError(t, err, word)
@@ -155,7 +162,8 @@ func TestLostRows(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"race.csv": "sweep,value,method,runs,mean,std,stderr,ols\neps,1,a,2,0.5,0.1,0.1,0.75\neps,1,b,2,-9,0.1,0.1,0.5\n",
-		"peer.csv": "part,sweep,value,method,runs,mean,std,stderr\nP,eps,1,a,2,0.25,0,0\nP,eps,1,b,2,0.5,0,0\nP,eps,1,c,2,0.5,0,0\n",
+		"peer.csv": "part,sweep,value,method,runs,mean,std,stderr\nP,eps,1,a,2,0.25,0,0\nP,eps,1,b,2,0.5,0,0\n" +
+			"P,eps,1,c,2,0.5,0,0\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}

@@ -3,8 +3,8 @@
 package main
 
 import (
-	"github.com/privopt/privopt/cmd/internal/scaling"
+	"github.com/privopt/privopt/cmd/internal/experiment"
 	"github.com/privopt/privopt/cmd/internal/sweep"
 )
 
-func main() { sweep.Main(scaling.Run) }
+func main() { sweep.Main(experiment.Scaling) }

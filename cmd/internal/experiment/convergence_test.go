@@ -76,7 +76,11 @@ func TestArguments(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	var out, errs bytes.Buffer
-	require.Equal(t, sweep.ExitInterrupted, Convergence(ctx, []string{"-figure", "adaptive", "-out", t.TempDir()}, &out, &errs))
+	require.Equal(
+		t,
+		sweep.ExitInterrupted,
+		Convergence(ctx, []string{"-figure", "adaptive", "-out", t.TempDir()}, &out, &errs),
+	)
 	require.Contains(t, errs.String(), "canceled")
 }
 

@@ -17,9 +17,9 @@ import (
 // Intervals whose coverage is measured: that of model.Fit; the same without the
 // variance of the noise; the same around the coefficient with its shrinkage.
 const (
-	Whole      = "interval"
-	NoNoise    = "without the variance of the noise"
-	NoDebiased = "around the coefficient itself"
+	wholeInterval = "interval"
+	noNoise       = "without the variance of the noise"
+	noDebiased    = "around the coefficient itself"
 )
 
 // Coverage fits three coefficients to n records with intervals of 95 %, and counts how often these
@@ -27,7 +27,7 @@ const (
 func Coverage(runs, n int, epsilons ...float64) *sweep.Experiment {
 	theta := []float64{0.3, -0.35, 0.4}
 	return &sweep.Experiment{
-		Name: "coverage", Sweep: "eps", Values: epsilons, Methods: []string{Whole, NoNoise, NoDebiased},
+		Name: "coverage", Sweep: "eps", Values: epsilons, Methods: []string{wholeInterval, noNoise, noDebiased},
 		Params:  map[string]any{"runs": runs, "n": n},
 		Columns: []sweep.Column{column("weak")},
 		Prepare: func(_ context.Context, c sweep.Cell) (sweep.Task, error) {
@@ -52,9 +52,9 @@ func Coverage(runs, n int, epsilons ...float64) *sweep.Experiment {
 						i := row.Interval
 						middle, half := i.Debiased, (i.Upper-i.Lower)/2
 						switch c.Method {
-						case NoNoise:
+						case noNoise:
 							half *= math.Sqrt(max(0, 1-i.PrivacyErr*i.PrivacyErr/(i.StdErr*i.StdErr)))
-						case NoDebiased:
+						case noDebiased:
 							middle = row.Estimate
 						}
 						if covers(i.Unidentified, middle, half, theta[j]) {
@@ -72,8 +72,8 @@ func Coverage(runs, n int, epsilons ...float64) *sweep.Experiment {
 	}
 }
 
-// covers reports whether the interval middle ± half holds theta. One that is unidentified is the whole line,
-// whatever the numbers in its place.
+// covers reports whether the interval middle ± half holds theta. One that is unidentified is the
+// whole line, whatever the numbers in its place.
 func covers(unidentified bool, middle, half, theta float64) bool {
 	return unidentified || math.Abs(theta-middle) <= half
 }

@@ -1,17 +1,24 @@
 package experiment
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // measured runs an experiment with seed 1.
@@ -58,7 +65,7 @@ func TestAdult(t *testing.T) {
 	require.NoError(t, err)
 	for _, r := range measured(t, e) {
 		key := fmt.Sprintf("%s %v", r.Method, r.Value)
-		accuracy, ok := Detail(r, "accuracy")
+		accuracy, ok := detail(r, "accuracy")
 		require.True(t, ok)
 		t.Logf("%-14s excess risk %.5f (%.5f), accuracy %.4f", key, r.Mean, r.StdErr, accuracy)
 		require.LessOrEqual(t, r.Mean, before[key][0]+2*math.Hypot(r.StdErr, before[key][1]), key)
@@ -108,7 +115,7 @@ func TestRaceFiles(t *testing.T) {
 func lost(results []sweep.Result) map[float64]float64 {
 	sum, sets := map[float64]float64{}, map[float64]float64{}
 	for _, r := range results {
-		ols, _ := Detail(r, "ols")
+		ols, _ := detail(r, "ols")
 		sum[r.Value] += min(1, ols-r.Mean)
 		sets[r.Value]++
 	}
@@ -131,12 +138,12 @@ func TestLost(t *testing.T) {
 func TestCoverage(t *testing.T) {
 	results := measured(t, Coverage(400, 2000, 0.5))
 	for _, r := range results {
-		weak, _ := Detail(r, "weak")
+		weak, _ := detail(r, "weak")
 		t.Logf("%s: covered %.3f, weak %.3f", r.Method, r.Mean, weak)
 	}
-	require.InDelta(t, 0.95, mean(t, results, 0.5, Whole), 0.03)
-	require.Less(t, mean(t, results, 0.5, NoNoise), 0.92)
-	require.Less(t, mean(t, results, 0.5, NoDebiased), 0.92)
+	require.InDelta(t, 0.95, mean(t, results, 0.5, wholeInterval), 0.03)
+	require.Less(t, mean(t, results, 0.5, noNoise), 0.92)
+	require.Less(t, mean(t, results, 0.5, noDebiased), 0.92)
 }
 
 // TestCovers: an interval that is the whole line holds every number.
@@ -151,10 +158,10 @@ func TestCovers(t *testing.T) {
 func TestLowBits(t *testing.T) {
 	const runs = 1000
 	for _, r := range measured(t, LowBits(runs, 1, 20)) {
-		right, _ := Detail(r, "right")
-		wrong, _ := Detail(r, "wrong")
+		right, _ := detail(r, "right")
+		wrong, _ := detail(r, "wrong")
 		require.InDelta(t, right-wrong, r.Mean, 1e-12)
-		if r.Method == Floats {
+		if r.Method == floatNoise {
 			require.Zero(t, wrong)
 			require.Greater(t, right, map[float64]float64{1: 0.05, 20: 0.5}[r.Value])
 			continue
@@ -175,7 +182,7 @@ func TestCalibrations(t *testing.T) {
 	}
 	require.Less(t, at("lop/ours"), at("lop/repaired"))
 	for _, r := range results {
-		proved, ok := Detail(r, "proved")
+		proved, ok := detail(r, "proved")
 		switch r.Method {
 		case "qop/published", "lop/published":
 			require.False(t, ok)
@@ -190,8 +197,8 @@ func TestCalibrations(t *testing.T) {
 }
 
 // TestPublishedSGD: the numbers of [BFTT19], golden values of its formulas with T = max(1, floor),
-// m = max(1, ceil) and natural logarithms. The last row is a counterexample to its claim: the noise of
-// one step is too small.
+// m = max(1, ceil) and natural logarithms. The last row is a counterexample to its claim: the noise
+// of one step is too small.
 func TestPublishedSGD(t *testing.T) {
 	for _, c := range []struct {
 		n, d         int
@@ -220,11 +227,11 @@ func TestPublishedSGD(t *testing.T) {
 // TestPasses: cells of two sizes and the slope through exact points.
 func TestPasses(t *testing.T) {
 	for _, r := range append(measured(t, Passes(2, 3, false, 100, 1000)), measured(t, Passes(2, 3, true, 100, 9000))...) {
-		s, ok := Detail(r, "least")
+		s, ok := detail(r, "least")
 		require.True(t, ok)
 		require.Positive(t, s)
 		require.LessOrEqual(t, s, r.Mean)
-		s, ok = Detail(r, "cpu")
+		s, ok = detail(r, "cpu")
 		require.True(t, ok)
 		require.GreaterOrEqual(t, s, 0.0)
 	}
@@ -233,7 +240,7 @@ func TestPasses(t *testing.T) {
 	for i := range x {
 		exact = append(exact, sweep.Result{Value: x[i], Method: "m", Detail: []byte(fmt.Sprintf(`{"cpu": %v}`, y[i]))})
 	}
-	require.InDelta(t, 2, Slope(exact, "m"), 1e-12)
+	require.InDelta(t, 2, secondsSlope(exact, "m"), 1e-12)
 }
 
 // Without data an experiment says which variable is missing.
@@ -245,4 +252,38 @@ func TestNoData(t *testing.T) {
 	t.Setenv("PRIVOPT_DATA", t.TempDir())
 	_, err = Adult(1, 1)
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// TestNoNoiseInOutput: a run with progress, JSON and every file prints no value
+// of the noise of its fits, nor does one of a file with private records.
+func TestNoNoiseInOutput(t *testing.T) {
+	var s testkit.Spy
+	dir := t.TempDir()
+	var out bytes.Buffer
+	args := []string{"-n", "30", "-d", "5", "-runs", "3", "-values", "0.1,1,10", "-progress", "-out", dir}
+	for _, more := range [][]string{{"-seed", "5"}, {"-seed", "6", "-json", "-force"}, {"-force"}} {
+		ctx := fault.With(t.Context(), release.Drawn, func(q erm.Perturbation) erm.Perturbation {
+			s.See(q.Linear...)
+			if w, ok := q.Quad.(*mat.SymDense); ok {
+				s.See(w.RawSymmetric().Data...)
+			}
+			return q
+		})
+		code := Scaling(fault.With(ctx, release.OutputNoise, s.Integers), append(args, more...), &out, &out)
+		require.Zero(t, code, out.String())
+	}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(entries), 6)
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		require.NoError(t, err)
+		if filepath.Ext(e.Name()) == ".png" || filepath.Ext(e.Name()) == ".pdf" { // compressed
+			continue
+		}
+		out.Write(text)
+	}
+	require.Greater(t, s.Len(), 500)
+	value, form, found := s.Find(out.String())
+	require.False(t, found, "noise value %v is printed as %q", value, form)
 }

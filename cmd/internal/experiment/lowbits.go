@@ -15,8 +15,8 @@ import (
 
 // Releases that the attack looks at.
 const (
-	Floats  = "float64 noise, added in float64"
-	Integer = "release of this module"
+	floatNoise   = "float64 noise, added in float64"
+	integerNoise = "release of this module"
 )
 
 // LowBits lets the attack look at releases of output perturbation at ε = 1, δ = 1e-6, in each of
@@ -28,7 +28,7 @@ const (
 func LowBits(runs int, dims ...float64) *sweep.Experiment {
 	const n = 200
 	return &sweep.Experiment{
-		Name: "lowbits", Sweep: "d", Values: dims, Methods: []string{Floats, Integer},
+		Name: "lowbits", Sweep: "d", Values: dims, Methods: []string{floatNoise, integerNoise},
 		Params:  map[string]any{"runs": runs, "n": n},
 		Columns: []sweep.Column{column("right"), column("wrong")},
 		Prepare: func(_ context.Context, c sweep.Cell) (sweep.Task, error) {
@@ -67,7 +67,7 @@ func LowBits(runs int, dims ...float64) *sweep.Experiment {
 				Run: func(ctx context.Context, src rand.Source) (float64, error) {
 					own := int(src.Uint64() & 1)
 					var release []float64
-					if c.Method == Floats {
+					if c.Method == floatNoise {
 						noise.Normal(nu, plans[own].Params().OutputSigma, src)
 						for j, v := range nu {
 							release = append(release, minimizer[own][j]+v)
@@ -79,7 +79,8 @@ func LowBits(runs int, dims ...float64) *sweep.Experiment {
 						}
 						release = rel.Theta
 					}
-					right, other := testkit.Reaches(minimizer[own], release, testkit.Sums), testkit.Reaches(minimizer[1-own], release, testkit.Sums)
+					right := testkit.Reaches(minimizer[own], release, testkit.Sums)
+					other := testkit.Reaches(minimizer[1-own], release, testkit.Sums)
 					switch {
 					case right && !other:
 						named++

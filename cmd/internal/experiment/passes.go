@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/erm"
@@ -20,31 +19,27 @@ import (
 	"github.com/privopt/privopt/table/npy"
 )
 
-// Methods of Passes: what is computed at a new point.
+// Methods of Passes, computed at a new point.
 const (
-	newton    = "gradient and Hessian"
-	certified = "certificate"
+	newton        = "gradient and Hessian"
+	certificateOf = "certificate"
 )
 
-// Passes measures the seconds of a gradient with its Hessian, and of a certificate, of the logistic loss over n records of d
-// uniform numbers, in memory or in a file. The column cpu is the least processor time over the runs, added
-// over the threads: it bears a machine that others use too. Run it with one worker,
-// or cells disturb one another.
+// Passes measures the seconds of a gradient with its Hessian, and of a certificate, of the logistic
+// loss over n records of d uniform numbers, in memory or in a file. The column cpu is the least
+// processor time over the runs, added over the threads: other programs may use the machine. Run it
+// with one worker, or cells disturb one another.
 func Passes(runs, d int, file bool, sizes ...float64) *sweep.Experiment {
-	where := ", in memory"
+	where, records := ", in memory", dense
 	if file {
-		where = ", in a file"
+		where, records = ", in a file", packed
 	}
 	e := &sweep.Experiment{
 		Name: "passes", Sweep: "n", Values: sizes, Params: map[string]any{"runs": runs, "d": d, "file": file},
 		Columns: []sweep.Column{column("least"), column("cpu")},
-		Methods: []string{newton + where, certified + where},
+		Methods: []string{newton + where, certificateOf + where},
 	}
 	e.Prepare = func(_ context.Context, c sweep.Cell) (sweep.Task, error) {
-		records := dense
-		if file {
-			records = packed
-		}
 		rnd := rand.New(noise.Reproducible(uint64(c.Value), "passes"))
 		data, err := records(int(c.Value), d, rnd)
 		if err != nil {
@@ -57,14 +52,14 @@ func Passes(runs, d int, file bool, sizes ...float64) *sweep.Experiment {
 		}
 		pass := func() {
 			theta[0] += 1e-3 // a new point: sums at the last ones are kept
-			if c.Method == certified+where {
+			if c.Method == certificateOf+where {
 				o.Residual(theta)
 				return
 			}
 			o.Grad(g, theta)
 			o.Hessian(h, theta)
 		}
-		pass() // what is computed once is not timed
+		pass() // the first pass also computes sums that later ones reuse
 		least, cpu := math.Inf(1), math.Inf(1)
 		return sweep.Task{
 			Runs: runs,
@@ -82,7 +77,7 @@ func Passes(runs, d int, file bool, sizes ...float64) *sweep.Experiment {
 		slopes := map[string]float64{}
 		var lines []string
 		for _, m := range e.Methods {
-			slopes[m] = Slope(results, m)
+			slopes[m] = secondsSlope(results, m)
 			lines = append(lines, fmt.Sprintf("%s: log-log slope of processor seconds in n: %.3f", m, slopes[m]))
 		}
 		return map[string]any{"slopes": slopes}, lines
@@ -110,7 +105,8 @@ func dense(n, d int, rnd *rand.Rand) (*erm.Data, error) {
 	return erm.NewDataDense(x, y, inside(d))
 }
 
-// packed returns n records in a file that has no name any more, where the system allows that, and goes away with the process.
+// packed returns n records in a file that is removed at once, where the system allows that: it
+// lasts as long as it is open.
 func packed(n, d int, rnd *rand.Rand) (*erm.Data, error) {
 	dir, err := os.MkdirTemp("", "passes")
 	if err != nil {
@@ -143,15 +139,13 @@ func packed(n, d int, rnd *rand.Rand) (*erm.Data, error) {
 	return erm.Open(f, inside(d))
 }
 
-// Slope is the least-squares slope of the logarithm of the processor seconds against
-// the logarithm of the swept value.
-func Slope(results []sweep.Result, method string) float64 {
+// secondsSlope is the log-log slope of the processor seconds against the swept value.
+func secondsSlope(results []sweep.Result, method string) float64 {
 	var x, y []float64
 	for _, r := range results {
-		if s, ok := Detail(r, "cpu"); ok && r.Method == method {
-			x, y = append(x, math.Log(r.Value)), append(y, math.Log(s))
+		if s, ok := detail(r, "cpu"); ok && r.Method == method {
+			x, y = append(x, r.Value), append(y, s)
 		}
 	}
-	_, slope := stat.LinearRegression(x, y, nil, false)
-	return slope
+	return logSlope(x, y)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -25,8 +24,8 @@ import (
 
 // RaceSets are the regression sets of the race.
 var RaceSets = []string{
-	"syn-1e3-5", "syn-1e4-5", "syn-1e4-20", "syn-1e5-20", "syn-1e4-100", "syn-1e5-100", "syn-1e4-20-skew", "syn-1e5-20-skew",
-	"adult-hours", "adult-age", "adult-hours-small", "diabetes", "digits",
+	"syn-1e3-5", "syn-1e4-5", "syn-1e4-20", "syn-1e5-20", "syn-1e4-100", "syn-1e5-100", "syn-1e4-20-skew",
+	"syn-1e5-20-skew", "adult-hours", "adult-age", "adult-hours-small", "diabetes", "digits",
 }
 
 // Race fits least squares with all defaults of model.Fit, relation add-remove, δ = 1/n²,
@@ -120,32 +119,25 @@ func readSplit(base string) (*mat.Dense, []float64, error) {
 	if _, err := fmt.Sscan(string(text), &n, &d); err != nil {
 		return nil, nil, fmt.Errorf("%s.shape: %w", base, err)
 	}
-	numbers := func(file string, want int) ([]float64, error) {
-		raw, err := os.ReadFile(file)
+	x, y := make([]float64, n*d), make([]float64, n)
+	for i, dst := range [][]float64{x, y} {
+		ext := []string{".X", ".y"}[i]
+		raw, err := os.ReadFile(base + ext)
+		if err == nil && len(raw) != 8*len(dst) {
+			err = fmt.Errorf("%s holds %d bytes, want %d", base+ext, len(raw), 8*len(dst))
+		}
+		if err == nil {
+			_, err = binary.Decode(raw, binary.LittleEndian, dst)
+		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if len(raw) != 8*want {
-			return nil, fmt.Errorf("%s holds %d bytes, want %d", file, len(raw), 8*want)
-		}
-		out := make([]float64, want)
-		for i := range out {
-			out[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
-		}
-		return out, nil
-	}
-	x, err := numbers(base+".X", n*d)
-	if err != nil {
-		return nil, nil, err
-	}
-	y, err := numbers(base+".y", n)
-	if err != nil {
-		return nil, nil, err
 	}
 	return mat.NewDense(n, d, x), y, nil
 }
 
-// leastSquares returns the solution of least norm, singular values below 1e-6 of the largest cut off.
+// leastSquares returns the solution of least norm, singular values below 1e-6 of the largest cut
+// off.
 func leastSquares(x *mat.Dense, y []float64) ([]float64, error) {
 	var gram mat.SymDense
 	_, d := x.Dims()

@@ -21,7 +21,7 @@ import (
 // checkpointName is the file of Options.Out that holds the finished cells.
 const checkpointName = "cells.jsonl"
 
-// header is the first line of the checkpoint: what the cells belong to.
+// header is the first line of the checkpoint. It identifies the experiment of the cells.
 type header struct {
 	SchemaVersion int             `json:"schema_version"`
 	Experiment    string          `json:"experiment"`
@@ -64,7 +64,8 @@ func (h header) differs(old header) string {
 	}
 	params, now := fields(h)
 	_, then := fields(old)
-	for _, n := range slices.Concat([]string{"experiment", "version", "seed", "sweep", "methods"}, params, []string{"values"}) {
+	names := slices.Concat([]string{"experiment", "version", "seed", "sweep", "methods"}, params, []string{"values"})
+	for _, n := range names {
 		if was, is := string(then[n]), string(now[n]); was != is {
 			return fmt.Sprintf("%s was %s and is %s", n, shorten(was), shorten(is))
 		}
@@ -74,90 +75,57 @@ func (h header) differs(old header) string {
 
 // shorten keeps a message on one line of bearable length.
 func shorten(s string) string {
-	if s == "" {
-		return "absent"
-	}
 	if r := []rune(s); len(r) > 60 {
 		return string(r[:57]) + "..."
 	}
-	return s
+	return cmp.Or(s, "absent")
 }
 
-// journal appends finished cells to the checkpoint.
-type journal struct {
-	f      *files
-	header header
-
-	mu      sync.Mutex // guards file and written
-	file    *os.File
-	written int // lines handed to the operating system
-
-	syncing sync.Mutex // held during a sync
-	synced  int        // lines known to be on disk
-}
-
-// append writes r and returns when it is on disk. Workers that arrive during
-// a sync share the next one.
-func (j *journal) append(r Result) error {
-	line, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("sweep: checkpoint: %w", err)
-	}
-	j.mu.Lock()
-	_, err = j.file.Write(append(line, '\n'))
-	j.written++
-	mine := j.written
-	j.mu.Unlock()
-	if err != nil {
-		return fmt.Errorf("sweep: checkpoint: %w", err)
-	}
-
-	j.syncing.Lock()
-	defer j.syncing.Unlock()
-	if j.synced >= mine {
-		return nil
-	}
-	j.mu.Lock()
-	upTo := j.written
-	j.mu.Unlock()
-	if err := j.file.Sync(); err != nil {
-		return fmt.Errorf("sweep: checkpoint: %w", err)
-	}
-	j.synced = upTo
-	return nil
-}
-
-// finish rewrites the checkpoint in order of cells, so that its bytes do not
-// tell in which order workers or sittings finished them.
-func (j *journal) finish(results []Result) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	if err := enc.Encode(j.header); err != nil {
-		return fmt.Errorf("sweep: checkpoint: %w", err)
-	}
-	for _, r := range results {
-		if err := enc.Encode(r); err != nil {
-			return fmt.Errorf("sweep: checkpoint: %w", err)
-		}
-	}
-	if err := j.Close(); err != nil {
-		return fmt.Errorf("sweep: checkpoint: %w", err)
-	}
-	return WriteFile(j.f.path(checkpointName), b.Bytes())
-}
-
-// Close closes the file; closing twice is fine.
-func (j *journal) Close() error {
-	if err := j.file.Close(); err != nil && !errors.Is(err, fs.ErrClosed) {
-		return err
-	}
-	return nil
-}
-
-// files is the output directory of an experiment.
+// files is the folder of an experiment, with its checkpoint.
 type files struct {
 	e *Experiment
 	o *Options
+
+	header header
+	mu     sync.Mutex // guards checkpoint
+	// checkpoint is open while cells are computed.
+	checkpoint *os.File
+}
+
+func broken(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("sweep: checkpoint: %w", err)
+}
+
+// append writes r to the checkpoint and returns when it is on disk.
+func (f *files) append(r Result) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return broken(err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, err := f.checkpoint.Write(append(line, '\n')); err != nil {
+		return broken(err)
+	}
+	return broken(f.checkpoint.Sync())
+}
+
+// finish rewrites the checkpoint in order of cells: its bytes do not depend on the order in which
+// workers or sittings finished them.
+func (f *files) finish(results []Result) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	err := enc.Encode(f.header)
+	for _, r := range results {
+		err = cmp.Or(err, enc.Encode(r))
+	}
+	if err := cmp.Or(err, f.checkpoint.Close()); err != nil {
+		return broken(err)
+	}
+	return WriteFile(f.path(checkpointName), b.Bytes())
 }
 
 func (f *files) path(name string) string { return filepath.Join(f.o.Out, name) }
@@ -174,88 +142,85 @@ func (f *files) outputs() []string {
 	return names
 }
 
-// open makes the directory ready: it refuses results of another run unless Force is set, reads the
+// open makes the folder ready: it refuses results of another run unless Force is set, reads the
 // finished cells if Resume is set, and leaves a checkpoint that begins with the header of this run.
-func (f *files) open() (*journal, map[string]Result, error) {
-	h, err := newHeader(f.e, f.o)
-	if err != nil {
-		return nil, nil, err
+func (f *files) open() (done map[string]Result, err error) {
+	if f.header, err = newHeader(f.e, f.o); err != nil {
+		return nil, err
 	}
 	if err := os.MkdirAll(f.o.Out, 0o755); err != nil {
-		return nil, nil, Usagef("cannot make the folder of -out: %w", err)
+		return nil, Usagef("cannot make the folder of -out: %w", err)
 	}
-	for _, name := range append(f.outputs(), checkpointName) { // what kill −9 left of a write
+	for _, name := range append(f.outputs(), checkpointName) { // a write that kill −9 ended
 		left, _ := filepath.Glob(f.path("." + name + ".[0-9]*"))
 		for _, tmp := range left {
 			os.Remove(tmp)
 		}
 	}
 	path := f.path(checkpointName)
-	done := map[string]Result{}
 	text, err := os.ReadFile(path)
 	switch {
 	case err == nil && f.o.Resume:
 		var size int64
-		if done, size, err = f.load(text, h); err != nil {
-			return nil, nil, err
+		if done, size, err = f.load(text); err != nil {
+			return nil, err
 		}
-		if err := os.Truncate(path, size); err != nil { // a line cut short by kill −9
-			return nil, nil, fmt.Errorf("cannot repair the checkpoint: %w", err)
+		if err := os.Truncate(path, size); err != nil { // a line that kill −9 cut short
+			return nil, fmt.Errorf("cannot repair the checkpoint: %w", err)
 		}
 	case err == nil || errors.Is(err, fs.ErrNotExist):
 		if err := f.claim(err == nil); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		line, err := json.Marshal(h)
+		line, err := json.Marshal(f.header)
 		if err != nil {
-			return nil, nil, fmt.Errorf("sweep: checkpoint: %w", err)
+			return nil, broken(err)
 		}
 		if err := WriteFile(path, append(line, '\n')); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		// Figures of an older run must not stand beside the cells of this one.
 		for _, name := range f.outputs() {
 			if err := os.Remove(f.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, nil, fmt.Errorf("cannot remove the older file: %w", err)
+				return nil, fmt.Errorf("cannot remove the older file: %w", err)
 			}
 		}
 	default:
-		return nil, nil, fmt.Errorf("cannot read the checkpoint: %w", err)
+		return nil, fmt.Errorf("cannot read the checkpoint: %w", err)
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("cannot open the checkpoint: %w", err)
+	if f.checkpoint, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0); err != nil {
+		return nil, fmt.Errorf("cannot open the checkpoint: %w", err)
 	}
-	return &journal{f: f, header: h, file: file}, done, nil
+	return done, nil
 }
 
-// claim refuses a directory that holds results unless Force is set.
+// claim refuses a folder that holds results unless Force is set.
 func (f *files) claim(checkpoint bool) error {
 	if f.o.Force {
 		return nil
 	}
-	if checkpoint {
-		return Usagef("-out %s holds results of another run: -resume continues that run, -force overwrites it, or name another folder", f.o.Out)
-	}
+	err := Refuse(checkpoint, "-out %s holds results of another run: -resume continues that run, -force overwrites it, "+
+		"or name another folder", f.o.Out)
 	for _, name := range f.outputs() {
-		if _, err := os.Lstat(f.path(name)); err == nil {
-			return Usagef("-out %s holds %s: -force overwrites it, or name another folder", f.o.Out, name)
-		}
+		_, missing := os.Lstat(f.path(name))
+		err = cmp.Or(err, Refuse(missing == nil, "-out %s holds %s: -force overwrites it, or name another folder",
+			f.o.Out, name))
 	}
-	return nil
+	return err
 }
 
-// load reads the cells of a checkpoint with header h and the length of its intact part. A last line
-// cut short is left out; a damaged line before it is an error.
-func (f *files) load(text []byte, h header) (map[string]Result, int64, error) {
+// load reads the cells of a checkpoint and the length of its intact part. A last line that was cut
+// short is left out; a damaged line before it is an error.
+func (f *files) load(text []byte) (map[string]Result, int64, error) {
+	path := f.path(checkpointName)
 	line, rest, whole := bytes.Cut(text, []byte("\n"))
 	var old header
 	if err := json.Unmarshal(line, &old); err != nil || !whole || old.ID == "" {
-		return nil, 0, Usagef("-resume: %s does not begin with the header of a sweep: -force starts again", f.path(checkpointName))
+		return nil, 0, Usagef("-resume: %s does not begin with the header of a sweep: -force starts again", path)
 	}
-	if old.ID != h.ID {
-		return nil, 0, Usagef("-resume: %s belongs to another experiment (%s): use the flags of that run, -force, or another -out",
-			f.path(checkpointName), h.differs(old))
+	if old.ID != f.header.ID {
+		return nil, 0, Usagef("-resume: %s belongs to another experiment (%s): use the flags of that run, -force, or "+
+			"another -out", path, f.header.differs(old))
 	}
 	known := map[string]bool{}
 	for _, c := range f.e.cells() {
@@ -270,11 +235,12 @@ func (f *files) load(text []byte, h header) (map[string]Result, int64, error) {
 		if err != nil && len(rest) == 0 || !whole {
 			break // cut short: its cell was not finished
 		}
-		if err != nil || r.SchemaVersion != SchemaVersion || r.Runs < 1 || !known[key(r.Value, r.Method)] {
-			return nil, 0, Usagef("-resume: line %d of %s is damaged: delete that line or start again with -force", n, f.path(checkpointName))
+		k := key(r.Value, r.Method)
+		if err != nil || r.SchemaVersion != SchemaVersion || r.Runs < 1 || !known[k] {
+			return nil, 0, Usagef("-resume: line %d of %s is damaged: delete that line or start again with -force", n, path)
 		}
-		if _, twice := done[key(r.Value, r.Method)]; !twice {
-			done[key(r.Value, r.Method)] = r
+		if _, twice := done[k]; !twice {
+			done[k] = r
 		}
 		size += int64(len(line) + 1)
 	}

@@ -24,7 +24,8 @@ func FuzzResume(f *testing.F) {
 	require.NoError(f, err)
 	for _, s := range []string{
 		"", "\n", "{}", "{}\n", "null\n", `{"id":"x"}` + "\n", string(head), string(head) + "\n",
-		string(head) + "\n" + string(cell) + "\n", string(head) + "\n" + string(cell), string(head) + "\n" + string(cell[:20]),
+		string(head) + "\n" + string(cell) + "\n", string(head) + "\n" + string(cell),
+		string(head) + "\n" + string(cell[:20]),
 		string(head) + "\n" + string(cell) + "\n" + string(cell) + "\n", string(head) + "\n\n" + string(cell) + "\n",
 		string(head) + "\n" + strings.Replace(string(cell), "0.1", "0.3", 1) + "\n", string(head) + "\n{\"value\":1e999}\n",
 		string(head) + "\r\n" + string(cell) + "\r\n", string(head) + "\n\x00\n", "\xff\xfe\n",
@@ -32,11 +33,12 @@ func FuzzResume(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if i := bytes.IndexByte(text, '\n'); i > 0 && bytes.HasPrefix(text, []byte("H")) { // mutations seldom hit the header's hash
+		if i := bytes.IndexByte(text, '\n'); i > 0 &&
+			bytes.HasPrefix(text, []byte("H")) { // mutations seldom hit the header's hash
 			text = append(append([]byte{}, head...), text[i:]...)
 		}
-		files := &files{e: &e.Experiment, o: o}
-		done, size, err := files.load(text, h)
+		files := &files{e: &e.Experiment, o: o, header: h}
+		done, size, err := files.load(text)
 		if err != nil {
 			require.ErrorIs(t, err, ErrUsage)
 			require.Equal(t, ExitUsage, ExitCode(err))
@@ -56,7 +58,8 @@ func FuzzResume(f *testing.F) {
 // FuzzFlags: no list of numbers makes the parser panic; what it accepts is
 // distinct and in range.
 func FuzzFlags(f *testing.F) {
-	for _, s := range []string{"", "1", "1,2", "1,1", "nan", "1e400", " 1 , 2 ", "0x1p4", "-0", "1_0", "inf,1", ",", "1,", "1;2", "\x00"} {
+	for _, s := range []string{"", "1", "1,2", "1,1", "nan", "1e400", " 1 , 2 ", "0x1p4", "-0", "1_0", "inf,1", ",", "1,",
+		"1;2", "\x00"} {
 		f.Add(s, 0.0, 10.0, false)
 		f.Add(s, -1.0, 1e300, true)
 	}

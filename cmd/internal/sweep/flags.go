@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -8,11 +9,13 @@ import (
 	"io"
 	"math"
 	"os"
+	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/privopt/privopt/dp"
@@ -31,8 +34,8 @@ type Options struct {
 	JSON     bool
 }
 
-// Formats lists what Options.Formats may hold.
-var Formats = []string{"csv", "json", "png", "svg", "pdf"}
+// allFormats are the files that Options.Formats may name.
+var allFormats = []string{"csv", "json", "png", "svg", "pdf"}
 
 // Register adds the flags of o to f, with out as the default folder.
 func (o *Options) Register(f *Flags, out string) {
@@ -42,7 +45,8 @@ func (o *Options) Register(f *Flags, out string) {
 	f.StringVar(&o.Out, "out", out, "folder `DIR` of the results")
 	f.BoolVar(&o.Force, "force", false, "overwrite results of another run in -out")
 	f.BoolVar(&o.Resume, "resume", false, "continue the run in -out; without -seed the remaining cells draw new noise")
-	f.ListVar(&o.Formats, "formats", Formats, Formats, "files to write, `LIST` of csv, json (summary.json), png, svg, pdf")
+	f.ListVar(&o.Formats, "formats", allFormats, allFormats,
+		"files to write, `LIST` of csv, json (summary.json), png, svg, pdf")
 	f.BoolVar(&o.Quiet, "quiet", false, "no notes and no progress on standard error")
 	f.BoolVar(&o.Progress, "progress", false, "progress on standard error also without a terminal")
 	f.BoolVar(&o.JSON, "json", false, "one JSON object a cell on standard output instead of the table")
@@ -50,13 +54,9 @@ func (o *Options) Register(f *Flags, out string) {
 
 // check reports contradictions between options.
 func (o *Options) check() error {
-	switch {
-	case o.Out == "":
-		return Usagef(`invalid value "" for flag -out: want the name of a folder, for example scaling-out`)
-	case o.Force && o.Resume:
-		return Usagef("-force and -resume contradict each other: give one of them")
-	}
-	return nil
+	return cmp.Or(
+		Refuse(o.Out == "", `invalid value "" for flag -out: want the name of a folder, for example scaling-out`),
+		Refuse(o.Force && o.Resume, "-force and -resume contradict each other: give one of them"))
 }
 
 // Flags is a flag set whose values carry their range, so that every bad value
@@ -83,21 +83,28 @@ func (f *Flags) Given(name string) bool {
 	return found
 }
 
-// Pointless returns an error about the first of the named flags that the command line
-// sets; why, such as "with -data", says why it has no meaning.
-func (f *Flags) Pointless(why string, names ...string) error {
+// Pointless returns an error about the first of the named flags that the command line sets; why,
+// such as "with -data", says why it has no meaning.
+func (f *Flags) Pointless(why string, names ...string) (err error) {
 	for _, name := range names {
-		if f.Given(name) {
-			return Usagef("flag -%s has no meaning %s: leave it out", name, why)
-		}
+		err = cmp.Or(err, Refuse(f.Given(name), "flag -%s has no meaning %s: leave it out", name, why))
 	}
-	return nil
+	return err
+}
+
+// PointlessIf is Pointless where when is true, else nil.
+func (f *Flags) PointlessIf(when bool, why string, names ...string) error {
+	if !when {
+		return nil
+	}
+	return f.Pointless(why, names...)
 }
 
 // RunExperiment is Run of a program whose body is the experiment that describe returns.
 // Errors of the kinds in public can be repaired by a flag or a file.
 func (f *Flags) RunExperiment(
-	ctx context.Context, args []string, stdout, stderr io.Writer, o *Options, public []error, describe func() (*Experiment, error),
+	ctx context.Context, args []string, stdout, stderr io.Writer, o *Options, public []error,
+	describe func() (*Experiment, error),
 ) int {
 	return f.Run(args, stdout, stderr, o, func() error {
 		e, err := describe()
@@ -131,8 +138,8 @@ func (f *Flags) parse(args []string, stdout io.Writer, o *Options) error {
 		f.SetOutput(stdout)
 		f.PrintDefaults()
 		f.SetOutput(io.Discard)
-		fmt.Fprintf(stdout, "\nExit codes: 0 done, 1 failure, 2 bad flag, file or budget value, 3 privacy condition unmet, 4 release withheld, "+
-			"130 interrupted.\n")
+		fmt.Fprint(stdout, "\nExit codes: 0 done, 1 failure, 2 bad flag, file or budget value, 3 privacy condition unmet, "+
+			"4 release withheld, 130 interrupted.\n")
 		return err
 	case err != nil:
 		return Usagef("%w; %s -h lists the flags", err, f.Name())
@@ -145,10 +152,8 @@ func (f *Flags) parse(args []string, stdout io.Writer, o *Options) error {
 				}
 			}
 		}
-		if _, err := fmt.Fprintln(stdout, v); err != nil {
-			return err
-		}
-		return flag.ErrHelp
+		_, err := fmt.Fprintln(stdout, v)
+		return cmp.Or(err, flag.ErrHelp)
 	case f.NArg() > 0:
 		return Usagef("unexpected argument %q: everything is a flag; %s -h lists them", f.Arg(0), f.Name())
 	}
@@ -168,7 +173,8 @@ func Between(lo, hi float64) Range { return Range{Min: lo, Max: hi, Example: max
 // Positive is the interval (0, hi].
 func Positive(hi float64) Range { return Range{Max: hi, Open: true, Example: min(hi, 1)} }
 
-// parse returns the number in text, a whole one if integer is set, or an error that names the range.
+// parse returns the number in text, a whole one if integer is set, or an error that names the
+// range.
 func (r Range) parse(text string, integer bool) (float64, error) {
 	x, err := strconv.ParseFloat(text, 64)
 	inside := x >= r.Min && x <= r.Max && !(r.Open && x == r.Min) // false for NaN
@@ -182,72 +188,84 @@ func (r Range) parse(text string, integer bool) (float64, error) {
 	if r.Open {
 		left = "("
 	}
-	return 0, fmt.Errorf("want a %s in %s%s, %s], for example %s", kind, left, format(r.Min), format(r.Max), format(r.Example))
+	return 0, fmt.Errorf("want a %s in %s%s, %s], for example %s", kind, left, format(r.Min), format(r.Max),
+		format(r.Example))
 }
 
-// value is a flag.Value of two functions.
-type value struct {
-	get func() string
-	set func(text string) error
+// value is a flag.Value that keeps what parse returns in p. Package flag also asks the zero value
+// for its text.
+type value[T any] struct {
+	p     *T
+	show  func(T) string
+	parse func(text string) (T, error)
 }
 
-// String implements flag.Value. Package flag also asks the zero value.
-func (v value) String() string {
-	if v.get == nil {
+// String implements flag.Value.
+func (v value[T]) String() string {
+	if v.p == nil {
 		return ""
 	}
-	return v.get()
+	return v.show(*v.p)
 }
 
 // Set implements flag.Value.
-func (v value) Set(text string) error { return v.set(text) }
+func (v value[T]) Set(text string) (err error) {
+	*v.p, err = v.parse(text)
+	return err
+}
 
 // FloatVar defines a flag that takes a number of the range.
 func (f *Flags) FloatVar(p *float64, name string, initial float64, r Range, usage string) {
 	*p = initial
-	f.Var(value{func() string { return format(*p) }, func(text string) (err error) {
-		*p, err = r.parse(text, false)
-		return err
-	}}, name, usage)
+	f.Var(value[float64]{p, format, func(text string) (float64, error) { return r.parse(text, false) }}, name, usage)
 }
 
 // IntVar defines a flag that takes an integer of the range.
 func (f *Flags) IntVar(p *int, name string, initial int, r Range, usage string) {
 	*p = initial
-	f.Var(value{func() string { return strconv.Itoa(*p) }, func(text string) error {
+	f.Var(value[int]{p, strconv.Itoa, func(text string) (int, error) {
 		x, err := r.parse(text, true)
-		*p = int(x)
-		return err
+		return int(x), err
 	}}, name, usage)
 }
 
 // ChoiceVar defines a flag that takes one of the choices.
 func (f *Flags) ChoiceVar(p *string, name, initial string, choices []string, usage string) {
 	*p = initial
-	f.Var(value{func() string { return *p }, func(text string) error {
+	f.Var(value[string]{p, strings.Clone, func(text string) (string, error) {
 		if !slices.Contains(choices, text) {
-			return fmt.Errorf("want one of %s", strings.Join(choices, ", "))
+			return "", fmt.Errorf("want one of %s", strings.Join(choices, ", "))
 		}
-		*p = text
-		return nil
+		return text, nil
 	}}, name, usage)
 }
 
 // ListVar defines a flag that takes a comma-separated list of choices, none twice.
 func (f *Flags) ListVar(p *[]string, name string, initial, choices []string, usage string) {
 	*p = slices.Clone(initial)
-	f.Var(value{func() string { return strings.Join(*p, ",") }, func(text string) error {
-		var list []string
+	show := func(list []string) string { return strings.Join(list, ",") }
+	f.Var(value[[]string]{p, show, func(text string) (list []string, err error) {
 		for item := range strings.SplitSeq(text, ",") {
 			item = strings.TrimSpace(item)
 			if !slices.Contains(choices, item) || slices.Contains(list, item) {
-				return fmt.Errorf("want a list, without repetition, of %s", strings.Join(choices, ","))
+				return nil, fmt.Errorf("want a list, without repetition, of %s", show(choices))
 			}
 			list = append(list, item)
 		}
-		*p = list
-		return nil
+		return list, nil
 	}}, name, usage)
+}
+
+// SeedVar defines a flag that takes a seed and passes it to set.
+func (f *Flags) SeedVar(set func(seed uint64), usage string) {
+	f.Func("seed", usage, func(text string) error {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return errors.New("want a whole number in [0, 18446744073709551615], for example 1")
+		}
+		set(n)
+		return nil
+	})
 }
 
 // ParseValues reads a comma-separated list of distinct numbers of the range,
@@ -267,23 +285,13 @@ func ParseValues(name, text string, r Range, integer bool) ([]float64, error) {
 	return values, nil
 }
 
-// Swept are the ranges of the quantities that experiments sweep, and whether they are whole numbers.
-var Swept = map[string]struct {
-	Range
-	Whole bool
-}{
-	"kappa": {Range: Positive(1e9)}, "eps": {Range: Positive(1e5)},
-	"n": {Between(1, 1e7), true}, "d": {Between(1, 5000), true},
-}
-
 // CheckBudgets returns an error that names the flags unless every ε is a budget with δ.
-func CheckBudgets(flags string, delta float64, epsilons ...float64) error {
+func CheckBudgets(flags string, delta float64, epsilons ...float64) (err error) {
 	for _, eps := range epsilons {
-		if err := (dp.Budget{Epsilon: eps, Delta: delta}).Check(); err != nil {
-			return Usagef("flags %s: %w", flags, err)
-		}
+		bad := dp.Budget{Epsilon: eps, Delta: delta}.Check()
+		err = cmp.Or(err, Refuse(bad != nil, "flags %s: %w", flags, bad))
 	}
-	return nil
+	return err
 }
 
 // File identifies a file without a function of what is in it.
@@ -300,11 +308,11 @@ func ReadFile[T any](name, path string, parse func(r io.Reader) (T, error)) (con
 	}
 	defer file.Close()
 	info, err := file.Stat()
-	switch {
-	case err != nil:
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a folder, want a file", path)
+	}
+	if err != nil {
 		return content, nil, Usagef("flag -%s: %w", name, err)
-	case info.IsDir():
-		return content, nil, Usagef("flag -%s: %s is a folder, want a file", name, path)
 	}
 	if content, err = parse(file); err != nil {
 		err = fmt.Errorf("flag -%s: %w", name, err)
@@ -312,14 +320,76 @@ func ReadFile[T any](name, path string, parse func(r io.Reader) (T, error)) (con
 	return content, &File{path, info.ModTime().UTC().Format(time.RFC3339)}, err
 }
 
-// SeedVar defines a flag that takes a seed and passes it to set.
-func (f *Flags) SeedVar(set func(seed uint64), usage string) {
-	f.Func("seed", usage, func(text string) error {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return errors.New("want a whole number in [0, 18446744073709551615], for example 1")
-		}
-		set(n)
+// ErrUsage reports a flag, file or value that the caller of the program has to
+// change. Test with errors.Is.
+var ErrUsage = errors.New("usage")
+
+// usageError is a message without the sentinel's own text.
+type usageError struct{ error }
+
+func (usageError) Is(target error) bool { return target == ErrUsage }
+func (e usageError) Unwrap() error      { return e.error }
+
+// Usagef returns an error with the formatted text that wraps ErrUsage.
+func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// Refuse is Usagef where bad is true, else nil.
+func Refuse(bad bool, format string, args ...any) error {
+	if !bad {
 		return nil
-	})
+	}
+	return Usagef(format, args...)
+}
+
+// Exit codes of the programs of this module.
+const (
+	ExitOK          = 0
+	ExitFailure     = 1   // a file, a pipe, an overflow
+	ExitUsage       = 2   // bad flag, file or budget value
+	ExitCondition   = 3   // a privacy condition of a theorem is unmet
+	ExitWithheld    = 4   // a release was withheld
+	ExitInterrupted = 130 // Ctrl-C or SIGTERM
+)
+
+// ExitCode maps err to the exit code of the program.
+func ExitCode(err error) int {
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+		return ExitOK
+	case errors.Is(err, context.Canceled):
+		return ExitInterrupted
+	case errors.Is(err, ErrUsage) || errors.Is(err, dp.ErrBudget):
+		return ExitUsage
+	case errors.Is(err, dp.ErrCondition):
+		return ExitCondition
+	case errors.Is(err, dp.ErrWithheld):
+		return ExitWithheld
+	}
+	return ExitFailure
+}
+
+// Main runs a program that ends in order on SIGINT and SIGTERM: the first one
+// cancels the context, a second one ends the process at once. Writes to a
+// closed pipe return syscall.EPIPE instead of killing the process.
+func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer) int) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// report writes err as the one line that a program ends with. A reader that
+// closed the pipe wants to hear nothing.
+func report(stderr io.Writer, name string, err error) {
+	if err != nil && !errors.Is(err, flag.ErrHelp) && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, io.ErrClosedPipe) {
+		fmt.Fprintf(stderr, "%s: %s\n", name, strings.Join(strings.Fields(err.Error()), " "))
+	}
+}
+
+// Version is the version of the module that holds the program, as the go command recorded it.
+func Version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
 }

@@ -43,10 +43,25 @@ func TestFlags(t *testing.T) {
 	p, code, stdout, stderr := run()
 	require.Zero(t, code)
 	require.Empty(t, stdout+stderr)
-	require.Equal(t, parsed{Options{Out: "toy-out", Formats: Formats}, 300, 0.5, "fast"}, p)
+	require.Equal(t, parsed{Options{Out: "toy-out", Formats: allFormats}, 300, 0.5, "fast"}, p)
 
-	p, code, stdout, stderr = run("-n", "5e2", "-eps=2", "-mode", "slow", "-seed", "0", "-formats", "csv,png", "-json", "-workers", "3",
-		"-resume", "-out", "x")
+	p, code, stdout, stderr = run(
+		"-n",
+		"5e2",
+		"-eps=2",
+		"-mode",
+		"slow",
+		"-seed",
+		"0",
+		"-formats",
+		"csv,png",
+		"-json",
+		"-workers",
+		"3",
+		"-resume",
+		"-out",
+		"x",
+	)
 	require.Zero(t, code)
 	require.Empty(t, stderr)
 	require.Equal(t, "n given", stdout)

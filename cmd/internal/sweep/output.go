@@ -16,20 +16,20 @@ import (
 	"time"
 )
 
-// Summary is the content of summary.json.
-type Summary struct {
+// summary is the content of summary.json.
+type summary struct {
 	SchemaVersion int             `json:"schema_version"`
 	Experiment    string          `json:"experiment"`
 	NotPrivate    string          `json:"not_private,omitempty"`
 	Params        json.RawMessage `json:"params"`
-	Environment   Environment     `json:"environment"`
-	Methods       []Total         `json:"methods"`
+	Environment   environment     `json:"environment"`
+	Methods       []methodTotal   `json:"methods"`
 	Results       any             `json:"results,omitempty"`
-	Seconds       Seconds         `json:"seconds"`
+	Seconds       seconds         `json:"seconds"`
 }
 
-// Environment says where the numbers come from.
-type Environment struct {
+// environment is the origin of the numbers.
+type environment struct {
 	Version    string  `json:"version"` // of the module
 	Go         string  `json:"go"`
 	Platform   string  `json:"platform"`
@@ -37,32 +37,33 @@ type Environment struct {
 	Seed       *uint64 `json:"seed"` // null: secure noise
 }
 
-// Total counts the work of one method.
-type Total struct {
+// methodTotal counts the work of one method.
+type methodTotal struct {
 	Method string `json:"method"`
 	Cells  int    `json:"cells"`
 	Runs   int    `json:"runs"`
 }
 
-// Seconds are the only numbers that differ between two runs with one seed.
-type Seconds struct {
+// seconds are the only numbers that differ between two runs with one seed.
+type seconds struct {
 	Wall    float64            `json:"wall"`    // of the last sitting
 	Cells   float64            `json:"cells"`   // added over all cells
 	Methods map[string]float64 `json:"methods"` // the same for each method
 }
 
 // summarize fills everything but Results and the wall time.
-func (e *Experiment) summarize(h header, results []Result) Summary {
-	s := Summary{
+func (e *Experiment) summarize(h header, results []Result) summary {
+	s := summary{
 		SchemaVersion: SchemaVersion,
 		Experiment:    e.Name,
 		NotPrivate:    h.NotPrivate,
 		Params:        h.Params,
-		Environment:   Environment{Version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, runtime.GOMAXPROCS(0), h.Seed},
-		Seconds:       Seconds{Methods: map[string]float64{}},
+		Environment: environment{Version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
+			runtime.GOMAXPROCS(0), h.Seed},
+		Seconds: seconds{Methods: map[string]float64{}},
 	}
 	for _, m := range e.Methods {
-		t := Total{Method: m}
+		t := methodTotal{Method: m}
 		for _, r := range results {
 			if r.Method == m {
 				t.Cells++
@@ -77,9 +78,9 @@ func (e *Experiment) summarize(h header, results []Result) Summary {
 }
 
 // write puts the result files into the folder and returns the closing lines.
-func (f *files) write(h header, results []Result, start time.Time) ([]string, error) {
-	var mu sync.Mutex
+func (f *files) write(results []Result, start time.Time) ([]string, error) {
 	var wg sync.WaitGroup
+	var mu sync.Mutex
 	var failed error
 	save := func(name string, render func() ([]byte, error)) {
 		wg.Go(func() { // rendering one plot is as long as hundreds of cells
@@ -92,21 +93,19 @@ func (f *files) write(h header, results []Result, start time.Time) ([]string, er
 			mu.Unlock()
 		})
 	}
-	var figures []Figure
+	figures := []Figure{{Name: f.base(), Plot: f.e.Plot, Results: results}}
 	if f.e.Figures != nil {
-		figures = f.e.Figures(results)
+		figures = append(figures, f.e.Figures(results)...)
 	}
 	for _, format := range f.o.Formats {
-		if format == "json" {
-			continue
-		}
-		if format == "csv" {
-			save(f.base()+".csv", func() ([]byte, error) { return writeCSV(h, f.e.Columns, results) })
-			continue
-		}
-		save(f.base()+"."+format, func() ([]byte, error) { return f.e.Plot.render(format, f.e, h.NotPrivate, results) })
-		for _, fig := range figures {
-			save(fig.Name+"."+format, func() ([]byte, error) { return fig.render(format, f.e, h.NotPrivate) })
+		switch format {
+		case "json":
+		case "csv":
+			save(f.base()+".csv", func() ([]byte, error) { return writeCSV(f.header, f.e.Columns, results) })
+		default:
+			for _, fig := range figures {
+				save(fig.Name+"."+format, func() ([]byte, error) { return fig.render(format, f.e, f.header.NotPrivate) })
+			}
 		}
 	}
 	wg.Wait()
@@ -115,7 +114,7 @@ func (f *files) write(h header, results []Result, start time.Time) ([]string, er
 	}
 
 	var lines []string
-	s := f.e.summarize(h, results)
+	s := f.e.summarize(f.header, results)
 	if f.e.Summarize != nil {
 		s.Results, lines = f.e.Summarize(results)
 	}
@@ -133,8 +132,8 @@ func (f *files) write(h header, results []Result, start time.Time) ([]string, er
 	for _, t := range s.Methods {
 		runs += t.Runs
 	}
-	return append(lines, fmt.Sprintf("%d runs in %d cells, %.3g s of work, %.3g s in all; files in %s", runs, len(results), s.Seconds.Cells,
-		s.Seconds.Wall, f.o.Out)), nil
+	return append(lines, fmt.Sprintf("%d runs in %d cells, %.3g s of work, %.3g s in all; files in %s", runs, len(results),
+		s.Seconds.Cells, s.Seconds.Wall, f.o.Out)), nil
 }
 
 var csvHeader = []string{"sweep", "value", "method", "runs", "mean", "std", "stderr", "seconds"}
@@ -170,7 +169,8 @@ func writeCSV(h header, columns []Column, results []Result) ([]byte, error) {
 		if h.NotPrivate != "" {
 			name += " (not private)"
 		}
-		row := []string{name, format(r.Value), r.Method, strconv.Itoa(r.Runs), format(r.Mean), format(r.Std), format(r.StdErr), format(r.Seconds)}
+		row := []string{name, format(r.Value), r.Method, strconv.Itoa(r.Runs), format(r.Mean), format(r.Std),
+			format(r.StdErr), format(r.Seconds)}
 		for _, c := range columns {
 			row = append(row, c.Text(r))
 		}
@@ -180,8 +180,8 @@ func writeCSV(h header, columns []Column, results []Result) ([]byte, error) {
 	return b.Bytes(), w.Error()
 }
 
-// writeTable writes one line a value and, for each method, a column with the
-// mean and, where it has several runs, one with the standard error.
+// writeTable writes one line a value and, for each method, a column with the mean and, where it has
+// several runs, one with the standard error.
 func writeTable(out io.Writer, e *Experiment, notPrivate string, results []Result) error {
 	var b bytes.Buffer
 	if notPrivate != "" {
@@ -199,13 +199,9 @@ func writeTable(out io.Writer, e *Experiment, notPrivate string, results []Resul
 			fmt.Fprint(w, "±se\t")
 		}
 	}
-	fmt.Fprintln(w)
 	for i, r := range results {
 		if i%len(e.Methods) == 0 {
-			if i > 0 {
-				fmt.Fprintln(w)
-			}
-			fmt.Fprintf(w, "%s\t", strconv.FormatFloat(r.Value, 'g', 5, 64))
+			fmt.Fprintf(w, "\n%.5g\t", r.Value)
 		}
 		mean, err := short(r)
 		fmt.Fprintf(w, "%s\t", mean)
@@ -214,22 +210,20 @@ func writeTable(out io.Writer, e *Experiment, notPrivate string, results []Resul
 		}
 	}
 	fmt.Fprintln(w)
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	w.Flush() // a Buffer does not fail
 	_, err := out.Write(b.Bytes())
 	return err
 }
 
-// short writes the mean to the digits that its standard error supports, at
-// least four, and the error to two.
+// short writes the mean to the digits that its standard error supports, at least four, and the
+// error to two.
 func short(r Result) (mean, stderr string) {
 	digits := 4
 	if r.StdErr > 0 && r.Mean != 0 {
 		digits = min(8, max(4, 2+int(math.Ceil(math.Log10(math.Abs(r.Mean)/r.StdErr)))))
 	}
 	if r.Runs > 1 {
-		stderr = strconv.FormatFloat(r.StdErr, 'g', 2, 64)
+		stderr = fmt.Sprintf("%.2g", r.StdErr)
 	}
-	return strconv.FormatFloat(r.Mean, 'g', digits, 64), stderr
+	return fmt.Sprintf("%.*g", digits, r.Mean), stderr
 }

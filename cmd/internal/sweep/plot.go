@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"image/color"
-	"image/png"
 	"math"
 	"slices"
 	"strconv"
@@ -18,9 +17,9 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
+	_ "gonum.org/v1/plot/vg/vgimg" // png
 	"gonum.org/v1/plot/vg/vgpdf"
-	"gonum.org/v1/plot/vg/vgsvg"
+	_ "gonum.org/v1/plot/vg/vgsvg" // svg
 )
 
 // Plot words the figure: mean against value on two logarithmic axes, with
@@ -48,12 +47,19 @@ type Style struct{ Color, Dash int }
 // dashes are line patterns in points, solid first.
 var dashes = [][]vg.Length{nil, {7, 4}, {3, 3}, {9, 3, 2, 3}}
 
-// The picture is 1200×800 pixels at the 96 dots an inch of PNG.
-const (
-	plotWidth  = 900 * vg.Length(1) // points
-	plotHeight = 600 * vg.Length(1)
-	plotDPI    = 96
-)
+// Figure is a picture besides the plot of the experiment: Results drawn as Plot says, or, where
+// Results is nil, a histogram of Values.
+type Figure struct {
+	Name string // of the files, without extension
+	Plot Plot
+	// Results of the methods of the experiment, with other means.
+	Results []Result
+	// Values, positive numbers, are counted in log-spaced bins.
+	Values []float64
+}
+
+// A picture is 1200×800 pixels at the 96 dots an inch of PNG.
+const plotWidth, plotHeight = 900 * vg.Length(1), 600 * vg.Length(1) // points
 
 // palette holds the colors of Okabe and Ito, told apart by color-blind readers
 // too, darkest contrasts first.
@@ -163,7 +169,10 @@ func (RoundTicks) Ticks(lo, hi float64) []plot.Tick {
 	digits := max(0, -int(math.Floor(math.Log10(step)+slack)))
 	var ticks []plot.Tick
 	for k := math.Ceil(lo/step - slack); k*step <= hi+slack*step; k++ {
-		ticks = append(ticks, plot.Tick{Value: max(lo, min(hi, k*step)), Label: strconv.FormatFloat(k*step+0, 'f', digits, 64)})
+		ticks = append(
+			ticks,
+			plot.Tick{Value: max(lo, min(hi, k*step)), Label: strconv.FormatFloat(k*step+0, 'f', digits, 64)},
+		)
 	}
 	return ticks
 }
@@ -204,18 +213,46 @@ func tickLabel(f, k int) string {
 	return strconv.FormatFloat(x, 'f', -1, 64)
 }
 
-// PNG draws the results of methods, which need not come from an experiment, as
-// a picture: mean against value, with bands of one standard deviation.
+// PNG draws the results of methods, which need not come from an experiment, as a picture: mean
+// against value, with bands of one standard deviation.
 func (p Plot) PNG(methods []string, results []Result) ([]byte, error) {
 	return p.render("png", &Experiment{Methods: methods}, "", results)
 }
 
+// render draws the figure as png, svg or pdf.
+func (fig Figure) render(format string, e *Experiment, notPrivate string) ([]byte, error) {
+	if fig.Results != nil {
+		return fig.Plot.render(format, e, notPrivate, fig.Results)
+	}
+	pl := fig.Plot.layout(e, notPrivate)
+	var logs plotter.Values
+	for _, v := range fig.Values {
+		if v > 0 && !math.IsInf(v, 0) {
+			logs = append(logs, math.Log10(v))
+		}
+	}
+	pl.X.Min, pl.X.Max = wholeDecades(plotter.Range(logs))
+	pl.Y.Min, pl.Y.Max = 0, 1
+	pl.X.Tick.Marker = decades{}
+	if len(logs) > 0 {
+		h, err := plotter.NewHist(logs, 30)
+		if err != nil {
+			return nil, fmt.Errorf("sweep: plot: %w", err)
+		}
+		h.FillColor = palette[1]
+		h.LineStyle.Color, h.LineStyle.Width = color.White, vg.Points(0.5)
+		pl.Add(h)
+		for _, b := range h.Bins {
+			pl.Y.Max = max(pl.Y.Max, 1.05*b.Weight)
+		}
+	}
+	return paint(format, pl, plot.Legend{})
+}
+
 // render draws the results as png, svg or pdf.
 func (p Plot) render(format string, e *Experiment, notPrivate string, results []Result) ([]byte, error) {
-	pl := plot.New()
-	p.layout(pl, e, notPrivate)
+	pl := p.layout(e, notPrivate)
 	list := curves(e.Methods, results, p.Linear)
-
 	var xs, ys plotter.Values
 	for _, c := range list {
 		for j, at := range c.line {
@@ -243,61 +280,51 @@ func (p Plot) render(format string, e *Experiment, notPrivate string, results []
 			return nil, fmt.Errorf("sweep: plot: %w", err)
 		}
 	}
-	return paint(format, pl, &legend)
+	return paint(format, pl, legend)
 }
 
 // pdf guards the defaults of the PDF library, which are global.
 var pdf sync.Mutex
 
-// paint returns the picture of a plot with a legend in a corner, or none.
-func paint(format string, pl *plot.Plot, legend *plot.Legend) ([]byte, error) {
-	paint := func(c vg.CanvasSizer) {
-		all := draw.New(c)
-		all.SetColor(color.White)
-		all.Fill(all.Rectangle.Path())
-		inner := draw.Crop(all, vg.Points(12), vg.Points(-22), vg.Points(10), vg.Points(-8))
-		pl.Draw(inner)
-		if legend == nil {
-			return
-		}
-		corner := draw.Crop(pl.DataCanvas(inner), vg.Points(10), vg.Points(-10), vg.Points(10), vg.Points(-10))
-		corner.SetColor(color.NRGBA{0xff, 0xff, 0xff, 0xd0})
-		corner.Fill(backing(*legend, corner).Path())
-		legend.Draw(corner)
-	}
-
-	var b bytes.Buffer
-	var err error
-	switch format {
-	case "png":
-		c := vgimg.NewWith(vgimg.UseWH(plotWidth, plotHeight), vgimg.UseDPI(plotDPI))
-		paint(c)
-		err = (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, c.Image())
-	case "svg":
-		c := vgsvg.New(plotWidth, plotHeight)
-		paint(c)
-		_, err = c.WriteTo(&b)
-	case "pdf":
+// paint returns the picture of a plot with a legend in a corner.
+func paint(format string, pl *plot.Plot, legend plot.Legend) ([]byte, error) {
+	if format == "pdf" { // the date and the order of the fonts would make equal plots differ
 		pdf.Lock()
 		defer pdf.Unlock()
-		// The date and the order of the fonts would make equal plots differ.
 		fpdf.SetDefaultCreationDate(time.Unix(0, 0).UTC())
 		fpdf.SetDefaultModificationDate(time.Unix(0, 0).UTC())
 		fpdf.SetDefaultCatalogSort(true)
-		c := vgpdf.New(plotWidth, plotHeight)
-		paint(oneSize{c})
-		_, err = c.WriteTo(&b)
-	default:
-		err = fmt.Errorf("unknown format %q", format)
 	}
+	file, err := draw.NewFormattedCanvas(plotWidth, plotHeight, format)
 	if err != nil {
+		return nil, fmt.Errorf("sweep: plot: %w", err)
+	}
+	var c vg.CanvasSizer = file
+	if p, ok := file.(*vgpdf.Canvas); ok {
+		c = oneSize{p}
+	}
+	all := draw.New(c)
+	all.SetColor(color.White)
+	all.Fill(all.Rectangle.Path())
+	inner := draw.Crop(all, vg.Points(12), vg.Points(-22), vg.Points(10), vg.Points(-8))
+	pl.Draw(inner)
+	if legend.ThumbnailWidth > 0 {
+		corner := draw.Crop(pl.DataCanvas(inner), vg.Points(10), vg.Points(-10), vg.Points(10), vg.Points(-10))
+		back := legend // Legend.Rectangle looks at the opposite side
+		back.Left = !legend.Left
+		corner.SetColor(color.NRGBA{0xff, 0xff, 0xff, 0xd0})
+		corner.Fill(back.Rectangle(corner).Path())
+		legend.Draw(corner)
+	}
+	var b bytes.Buffer
+	if _, err := file.WriteTo(&b); err != nil {
 		return nil, fmt.Errorf("sweep: plot: %w", err)
 	}
 	return b.Bytes(), nil
 }
 
-// oneSize writes text of every size as scaled text of one: the PDF library
-// compresses a font once for each size, which takes longer than all the rest.
+// oneSize writes text of every size as scaled text of one: the PDF library compresses a font once
+// for each size, which takes longer than all the rest.
 type oneSize struct{ *vgpdf.Canvas }
 
 // FillString implements vg.Canvas.
@@ -311,41 +338,33 @@ func (c oneSize) FillString(f font.Face, at vg.Point, text string) {
 	c.Canvas.FillString(f, vg.Point{}, text)
 }
 
-// backing is the rectangle behind the legend in its corner of c. The library's
-// own Rectangle looks at the opposite side.
-func backing(l plot.Legend, c draw.Canvas) vg.Rectangle {
-	mirrored := l
-	mirrored.Left = !l.Left
-	return mirrored.Rectangle(c)
-}
-
-// layout sets texts, fonts and margins.
-func (p Plot) layout(pl *plot.Plot, e *Experiment, notPrivate string) {
+// layout returns an empty plot with texts, fonts and margins.
+func (p Plot) layout(e *Experiment, notPrivate string) *plot.Plot {
+	pl := plot.New()
 	pl.Title.Text = p.Title
 	if notPrivate != "" {
 		pl.Title.Text = "NOT PRIVATE: " + notPrivate + "\n" + p.Title
 	}
 	pl.X.Label.Text, pl.Y.Label.Text = cmp.Or(p.X, e.Sweep), p.Y
-	set(&pl.Title.TextStyle.Font, 15)
-	set(&pl.X.Label.TextStyle.Font, 14)
-	set(&pl.Y.Label.TextStyle.Font, 14)
-	set(&pl.X.Tick.Label.Font, 12)
-	set(&pl.Y.Tick.Label.Font, 12)
+	pl.Title.TextStyle.Font = sans(15)
+	pl.X.Label.TextStyle.Font, pl.Y.Label.TextStyle.Font = sans(14), sans(14)
+	pl.X.Tick.Label.Font, pl.Y.Tick.Label.Font = sans(12), sans(12)
 	pl.Title.Padding = vg.Points(10)
 	pl.X.Label.Padding, pl.Y.Label.Padding = vg.Points(6), vg.Points(6)
 	pl.X.Padding, pl.Y.Padding = 0, 0
+	return pl
 }
 
-// set selects the sans-serif face at a size in points.
-func set(f *font.Font, size float64) {
-	*f = font.Font{Typeface: "Liberation", Variant: "Sans", Size: font.Points(size)}
+// sans is the sans-serif face at a size in points.
+func sans(size float64) font.Font {
+	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: font.Points(size)}
 }
 
 // draw adds the band, the line and the legend entry of curve c.
 func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
-	name := c.method
-	if l, ok := p.Legend[name]; ok {
-		name = l
+	name, ok := p.Legend[c.method]
+	if !ok {
+		name = c.method
 	}
 	look, ok := p.Style[c.method]
 	if !ok {
@@ -367,16 +386,26 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 		return nil
 	}
 	if c.band && p.Linear {
-		if err := bars(pl, c, draw.LineStyle{Color: ink, Width: vg.Points(1.2)}); err != nil {
+		errs := make(plotter.YErrors, len(c.line))
+		for j, at := range c.line {
+			errs[j].Low, errs[j].High = at.Y-c.low[j], c.top[j]-at.Y
+		}
+		bars, err := plotter.NewYErrorBars(struct {
+			plotter.XYs
+			plotter.YErrors
+		}{c.line, errs})
+		if err != nil {
 			return err
 		}
+		bars.LineStyle = draw.LineStyle{Color: ink, Width: vg.Points(1.2)}
+		pl.Add(bars)
 	} else if c.band && len(c.line) > 1 {
-		ring := make(plotter.XYs, 0, 2*len(c.line))
+		var ring plotter.XYs
 		for j, at := range c.line {
 			ring = append(ring, plotter.XY{X: at.X, Y: min(c.top[j], pl.Y.Max)})
 		}
-		for j, at := range slices.Backward(c.line) {
-			ring = append(ring, plotter.XY{X: at.X, Y: max(c.low[j], pl.Y.Min)}) // a lower end ≤ 0 is cut at the axis
+		for j, at := range slices.Backward(c.line) { // a lower end ≤ 0 is cut at the axis
+			ring = append(ring, plotter.XY{X: at.X, Y: max(c.low[j], pl.Y.Min)})
 		}
 		band, err := plotter.NewPolygon(ring)
 		if err != nil {
@@ -386,49 +415,25 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 		band.Color = color.NRGBA{ink.R, ink.G, ink.B, 0x33}
 		pl.Add(band)
 	}
-	l, err := plotter.NewLine(c.line)
+	line, dots, err := plotter.NewLinePoints(c.line)
 	if err != nil {
 		return err
 	}
-	l.LineStyle = style
-	pl.Add(l)
+	line.LineStyle = style
+	pl.Add(line)
 	if len(c.line) <= 30 && p.Style == nil {
-		dots, err := plotter.NewScatter(c.line)
-		if err != nil {
-			return err
-		}
 		dots.GlyphStyle = draw.GlyphStyle{Color: ink, Radius: vg.Points(3), Shape: draw.CircleGlyph{}}
 		pl.Add(dots)
 	}
-	legend.Add(name, l)
+	legend.Add(name, line)
 	return nil
 }
 
-func bars(pl *plot.Plot, c curve, style draw.LineStyle) error {
-	errs := errorBars{c.line, make(plotter.YErrors, len(c.line))}
-	for j, at := range c.line {
-		errs.YErrors[j].Low, errs.YErrors[j].High = at.Y-c.low[j], c.top[j]-at.Y
-	}
-	b, err := plotter.NewYErrorBars(errs)
-	if err != nil {
-		return err
-	}
-	b.LineStyle = style
-	pl.Add(b)
-	return nil
-}
-
-// errorBars is what the plot library takes: points and their errors.
-type errorBars struct {
-	plotter.XYs
-	plotter.YErrors
-}
-
-// legend returns the legend, without entries for single curves, for the corner that hides the fewest points,
-// with more room on the vertical axis if no corner is free.
+// legend returns the legend, without entries for single curves, for the corner that hides the
+// fewest points, with more room on the vertical axis if no corner is free.
 func (p Plot) legend(pl *plot.Plot, list []curve) plot.Legend {
 	l := plot.NewLegend()
-	set(&l.TextStyle.Font, 13)
+	l.TextStyle.Font = sans(13)
 	l.ThumbnailWidth = vg.Points(34)
 	l.Padding = vg.Points(4)
 	l.YPosition = draw.PosCenter
@@ -436,33 +441,34 @@ func (p Plot) legend(pl *plot.Plot, list []curve) plot.Legend {
 	if p.Style != nil {
 		entries = len(p.Colors) + len(p.Dashes)
 		for i, name := range p.Colors {
-			l.Add(name, &plotter.Line{LineStyle: draw.LineStyle{Color: palette[i%len(palette)], Width: vg.Points(2)}})
+			style := draw.LineStyle{Color: palette[i%len(palette)], Width: vg.Points(2)}
+			l.Add(name, &plotter.Line{LineStyle: style})
 		}
 		for i, name := range p.Dashes {
-			l.Add(name, &plotter.Line{LineStyle: draw.LineStyle{Color: color.Gray{0x40}, Width: vg.Points(1.5), Dashes: dashes[i%len(dashes)]}})
+			style := draw.LineStyle{Color: color.Gray{0x40}, Width: vg.Points(1.5), Dashes: dashes[i%len(dashes)]}
+			l.Add(name, &plotter.Line{LineStyle: style})
 		}
 	}
 	height := 0.033*float64(entries) + 0.04 // of the data area
 	best := math.MaxInt
-	for _, top := range []bool{true, false} {
-		for _, left := range []bool{true, false} {
-			hidden := 0
-			for _, c := range list {
-				for j, at := range c.line {
-					for step := range 20 { // also between points that are far apart
-						before, f := c.line[max(0, j-1)], float64(step)/20
-						u := (at.X + f*(before.X-at.X) - pl.X.Min) / (pl.X.Max - pl.X.Min)
-						v := (at.Y + f*(before.Y-at.Y) - pl.Y.Min) / (pl.Y.Max - pl.Y.Min)
-						if (left && u < 0.45 || !left && u > 0.55) && (top && v > 1-height || !top && v < height) {
-							hidden++
-						}
+	for corner := range 4 {
+		top, left := corner < 2, corner%2 == 0
+		hidden := 0
+		for _, c := range list {
+			for j, at := range c.line {
+				for step := range 20 { // also between points that are far apart
+					before, f := c.line[max(0, j-1)], float64(step)/20
+					u := (at.X + f*(before.X-at.X) - pl.X.Min) / (pl.X.Max - pl.X.Min)
+					v := (at.Y + f*(before.Y-at.Y) - pl.Y.Min) / (pl.Y.Max - pl.Y.Min)
+					if (left && u < 0.45 || !left && u > 0.55) && (top && v > 1-height || !top && v < height) {
+						hidden++
 					}
 				}
 			}
-			if hidden < best {
-				best = hidden
-				l.Top, l.Left = top, left
-			}
+		}
+		if hidden < best {
+			best = hidden
+			l.Top, l.Left = top, left
 		}
 	}
 	if best > 0 { // every corner is taken: make room on top

@@ -2,9 +2,13 @@ package sweep
 
 import (
 	"bytes"
+	"encoding/csv"
 	"image/png"
 	"math"
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,7 +69,8 @@ func TestAxes(t *testing.T) {
 }
 
 func TestTickLabels(t *testing.T) {
-	for want, fk := range map[string][2]int{"0.001": {1, -3}, "2e-4": {2, -4}, "0.5": {5, -1}, "1": {1, 0}, "20000": {2, 4}, "100000": {1, 5},
+	for want, fk := range map[string][2]int{"0.001": {1, -3}, "2e-4": {2, -4}, "0.5": {5, -1}, "1": {1, 0}, "20000": {2,
+		4}, "100000": {1, 5},
 		"1e6": {1, 6}, "5e12": {5, 12}} {
 		require.Equal(t, want, tickLabel(fk[0], fk[1]))
 	}
@@ -73,7 +78,8 @@ func TestTickLabels(t *testing.T) {
 
 // Linear axes have three to ten labels of different texts.
 func TestRoundTicks(t *testing.T) {
-	for _, r := range [][2]float64{{0, 1}, {-0.05, 1.05}, {0.78, 0.845}, {0, 1.98}, {-3e4, 7e4}, {0, 17}, {0.9367, 0.9533}, {1e-9, 9e-9}} {
+	for _, r := range [][2]float64{{0, 1}, {-0.05, 1.05}, {0.78, 0.845}, {0, 1.98}, {-3e4, 7e4}, {0, 17}, {0.9367,
+		0.9533}, {1e-9, 9e-9}} {
 		ticks, seen := (RoundTicks{}).Ticks(r[0], r[1]), map[string]bool{}
 		for _, tick := range ticks {
 			require.True(t, tick.Value >= r[0] && tick.Value <= r[1])
@@ -85,4 +91,61 @@ func TestRoundTicks(t *testing.T) {
 		}
 		require.True(t, len(ticks) >= 3 && len(ticks) <= 10, "%v: %d labels", r, len(ticks))
 	}
+}
+
+// An experiment with a linear axis, an added column and two more figures.
+func TestColumnsAndFigures(t *testing.T) {
+	e := newToy()
+	e.Plot.Linear = true
+	e.Columns = []Column{{"twice", func(r Result) string { return strconv.FormatFloat(2*r.Mean, 'g', -1, 64) }}}
+	e.Figures = func(results []Result) []Figure {
+		return []Figure{
+			{Name: "again", Plot: Plot{Linear: true}, Results: results},
+			{Name: "times", Values: []float64{1e-3, 2e-3, 0.5, math.Inf(1), 0, math.NaN()}},
+			{Name: "none"},
+		}
+	}
+	o := seeded(t.TempDir())
+	o.Formats, o.Quiet = []string{"csv", "png", "svg"}, true
+	results, err := e.Run(t.Context(), o, &bytes.Buffer{}, &bytes.Buffer{})
+	require.NoError(t, err)
+
+	text, err := os.ReadFile(filepath.Join(o.Out, "risk.csv"))
+	require.NoError(t, err)
+	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	require.NoError(t, err)
+	require.Equal(t, "twice", rows[0][len(rows[0])-1])
+	for i, r := range results {
+		require.Equal(t, strconv.FormatFloat(2*r.Mean, 'g', -1, 64), rows[i+1][len(rows[0])-1])
+	}
+	for _, name := range []string{"risk", "again", "times", "none"} {
+		picture, err := os.ReadFile(filepath.Join(o.Out, name+".png"))
+		require.NoError(t, err, name)
+		im, err := png.Decode(bytes.NewReader(picture))
+		require.NoError(t, err, name)
+		require.Equal(t, 1200, im.Bounds().Dx(), name)
+		svg, err := os.ReadFile(filepath.Join(o.Out, name+".svg"))
+		require.NoError(t, err, name)
+		require.Contains(t, string(svg), "NOT PRIVATE", name)
+	}
+	again, _ := os.ReadFile(filepath.Join(o.Out, "again.svg"))
+	times, _ := os.ReadFile(filepath.Join(o.Out, "times.svg"))
+	none, _ := os.ReadFile(filepath.Join(o.Out, "none.svg"))
+	require.NotEqual(t, string(again), string(times))
+	require.Greater(
+		t,
+		strings.Count(string(times), "<path"),
+		strings.Count(string(none), "<path"),
+		"bars of the histogram",
+	)
+}
+
+func TestRoomy(t *testing.T) {
+	lo, hi := roomy(0.7, 0.8)
+	require.InDeltaSlice(t, []float64{0.695, 0.805}, []float64{lo, hi}, 1e-12)
+	lo, hi = roomy(0.5, 0.5)
+	require.Less(t, lo, 0.5)
+	require.Greater(t, hi, 0.5)
+	lo, hi = roomy(math.Inf(1), math.Inf(-1))
+	require.Equal(t, []float64{0, 1}, []float64{lo, hi})
 }

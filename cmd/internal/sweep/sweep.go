@@ -1,18 +1,15 @@
 // Package sweep runs experiments that repeat a randomized computation over a grid: swept value ×
-// method × run. It is what every experiment binary of this module shares: parallel workers with
-// reproducible streams, a checkpoint that survives kill −9, tables, CSV, JSON, plots and progress.
-// The binary itself says what one cell computes and nothing else.
+// method × run. Every experiment of this module shares it: parallel workers with reproducible
+// streams, a checkpoint that survives kill −9, tables, CSV, JSON, plots and progress. The
+// experiment says what one cell computes and nothing else.
 //
-//	func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-//		var o sweep.Options
-//		f := sweep.NewFlags("mean", "Mean of a noisy count.")
-//		o.Register(f, "mean-out")
-//		return f.Run(args, stdout, stderr, &o, func() error {
-//			e := &sweep.Experiment{Name: "mean", Sweep: "eps", Values: []float64{1, 2}, Methods: []string{"laplace"}, Prepare: prepare}
-//			_, err := e.Run(ctx, &o, stdout, stderr)
-//			return err
-//		})
-//	}
+//	var o sweep.Options
+//	f := sweep.NewFlags("mean", "Mean of a noisy count.")
+//	o.Register(f, "mean-out")
+//	code := f.RunExperiment(ctx, args, stdout, stderr, &o, nil, func() (*sweep.Experiment, error) {
+//		return &sweep.Experiment{Name: "mean", Sweep: "eps", Values: []float64{1, 2},
+//			Methods: []string{"laplace"}, Prepare: prepare}, nil
+//	})
 //
 // # Notation
 //
@@ -24,21 +21,17 @@
 //
 // # Randomness
 //
-// With a seed, the stream of a run is noise.Reproducible(seed, experiment, sweep, value, method,
-// run): it depends on nothing else, so values do not depend on the number of workers, on the other
-// cells or on interruptions. Seeded noise can be drawn again by anyone and is therefore labelled
-// not private. Without a seed every run draws from noise.Secure, and a resumed experiment draws new
+// With a seed, the stream of a run depends on the seed, the names of experiment and sweep, the
+// value, the method and the number of the run. Values do not depend on the number of workers, on
+// the other cells or on interruptions. Anyone can draw seeded noise again, and so it is labelled
+// not private. Without a seed every run draws secure noise, and a resumed experiment draws new
 // noise for its remaining cells.
 //
 // # Files
 //
-// Options.Out receives cells.jsonl, a header line followed by one line a finished cell in order of
-// completion, synced before its worker goes on, and at the end in order of cells; and, at the end,
-// NAME.csv, NAME.png, NAME.svg, NAME.pdf and summary.json, each written aside and renamed.
-//
-// # References
-//
-// None: this package is bookkeeping.
+// Options.Out receives cells.jsonl: a header line, then one line a finished cell in order of
+// completion, synced before its worker goes on, and at the end in order of cells. At the end it
+// receives NAME.csv, NAME.png, NAME.svg, NAME.pdf and summary.json, each written aside and renamed.
 package sweep
 
 import (
@@ -50,21 +43,23 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/noise"
 )
 
 // SchemaVersion is the version of the JSON objects and files written here. It
 // changes when a field changes its meaning or goes; new fields do not count.
-const SchemaVersion = 1
+const SchemaVersion = 2
 
 // Cell is one point of the grid. Index counts in output order: values outside, methods inside.
 type Cell struct {
@@ -154,18 +149,6 @@ func Median(x []float64) float64 {
 	return stat.Quantile(0.5, stat.Empirical, slices.Sorted(slices.Values(x)), nil)
 }
 
-// Cost returns what all releases cost together, nil if that promises nothing, and a
-// line that says it.
-func Cost(certificates []dp.Certificate) (*dp.Budget, string) {
-	n := len(certificates)
-	all, err := dp.Basic(certificates...)
-	if err != nil {
-		return nil, fmt.Sprintf("publishing all %d releases would promise nothing: their ε and δ add up beyond every meaningful budget", n)
-	}
-	return &all.Budget, fmt.Sprintf("publishing all %d releases, or the best of them, would cost (ε = %.4g, δ = %.4g) together", n,
-		all.Epsilon, all.Delta)
-}
-
 // key identifies a cell across processes.
 func key(value float64, method string) string { return format(value) + " " + method }
 
@@ -174,22 +157,20 @@ func format(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
 // check reports mistakes in the description of an experiment.
 func (e *Experiment) check() error {
-	if len(e.Values) == 0 || len(e.Methods) == 0 {
-		return Usagef("an experiment needs at least one value and one method")
-	}
+	err := Refuse(len(e.Values) == 0 || len(e.Methods) == 0, "an experiment needs at least one value and one method")
 	seen := map[string]bool{}
 	for _, c := range e.cells() {
-		if k := key(c.Value, c.Method); seen[k] {
-			return Usagef("%s = %s with method %s is listed twice: list each value and each method once", e.Sweep, format(c.Value), c.Method)
-		} else {
-			seen[k] = true
-		}
-		if math.IsNaN(c.Value) || math.IsInf(c.Value, 0) {
-			return Usagef("%s = %v, want finite values", e.Sweep, c.Value)
-		}
+		k := key(c.Value, c.Method)
+		err = cmp.Or(err,
+			Refuse(seen[k], "%s = %s with method %s is listed twice: list each value and each method once", e.Sweep,
+				format(c.Value), c.Method),
+			Refuse(!finite(c.Value), "%s = %v, want finite values", e.Sweep, c.Value))
+		seen[k] = true
 	}
-	return nil
+	return err
 }
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // cells lists the grid in output order.
 func (e *Experiment) cells() []Cell {
@@ -222,138 +203,107 @@ func (e *Experiment) source(o *Options, c Cell, run int) rand.Source {
 	return noise.Reproducible(*o.Seed, e.Name, e.Sweep, format(c.Value), c.Method, strconv.Itoa(run))
 }
 
-func (e *Experiment) solve(ctx context.Context, o *Options, c Cell) (Result, error) {
+// solve prepares a cell and carries out its runs.
+func (e *Experiment) solve(ctx context.Context, o *Options, c Cell) (r Result, err error) {
 	start := time.Now()
-	r := Result{SchemaVersion: SchemaVersion, Sweep: e.Sweep, Value: c.Value, Method: c.Method, NotPrivate: e.notPrivate(o)}
-	fail := func(err error) (Result, error) {
-		return r, fmt.Errorf("%s = %s, method %s: %w", e.Sweep, format(c.Value), c.Method, err)
-	}
+	r = Result{SchemaVersion: SchemaVersion, Sweep: e.Sweep, Value: c.Value, Method: c.Method,
+		NotPrivate: e.notPrivate(o)}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s = %s, method %s: %w", e.Sweep, format(c.Value), c.Method, err)
+		}
+	}()
+	const exceed = ": the parameters exceed what float64 can hold"
 	task, err := e.Prepare(ctx, c)
 	if err != nil {
-		return fail(err)
+		return r, err
 	}
 	outcomes := make([]float64, task.Runs)
 	for i := range outcomes {
 		if err := ctx.Err(); err != nil {
-			return fail(err)
+			return r, err
 		}
-		x, err := task.Run(ctx, e.source(o, c, i))
-		if err != nil {
-			return fail(err)
+		if outcomes[i], err = task.Run(ctx, e.source(o, c, i)); err != nil {
+			return r, err
 		}
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return fail(errors.New("the outcome is not a finite number: the parameters exceed what float64 can hold"))
+		if !finite(outcomes[i]) {
+			return r, errors.New("the outcome is not a finite number" + exceed)
 		}
-		outcomes[i] = x
 	}
 	r.Runs = task.Runs
-	r.Average(outcomes)
-	for _, x := range []float64{r.Mean, r.Std} {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return fail(errors.New("mean or standard deviation overflow: the parameters exceed what float64 can hold"))
-		}
+	if r.Average(outcomes); !finite(r.Mean) || !finite(r.Std) {
+		return r, errors.New("mean or standard deviation overflow" + exceed)
 	}
 	if task.Detail != nil {
 		if r.Detail, err = json.Marshal(task.Detail()); err != nil {
-			return fail(err)
+			return r, err
 		}
 	}
 	r.Seconds = time.Since(start).Seconds()
 	return r, nil
 }
 
-// grid is the state that the workers share.
-type grid struct {
-	mu     sync.Mutex
-	cells  []Cell
-	next   int       // first cell not handed out
-	done   []*Result // by index
-	shown  int       // cells before it have been emitted
-	failed map[int]error
-	stop   error // why no more cells are handed out
-}
-
-// take hands out the next cell that is not done.
-func (g *grid) take(ctx context.Context) (Cell, bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for ; g.next < len(g.cells) && g.stop == nil && ctx.Err() == nil; g.next++ {
-		if g.done[g.next] == nil {
-			g.next++
-			return g.cells[g.next-1], true
-		}
-	}
-	return Cell{}, false
-}
-
-// flush emits the finished cells whose turn has come.
-func (g *grid) flush(emit func(Result) error) {
-	for ; g.shown < len(g.done) && g.done[g.shown] != nil; g.shown++ {
-		if err := emit(*g.done[g.shown]); err != nil && g.stop == nil {
-			g.stop = err
-		}
-	}
-}
-
 // compute solves the cells that are not in done and returns all results in order. Every finished
 // cell is passed to record before its worker goes on, and to emit in order. On a failure no further
 // cell begins, those under way are finished, and the failure of the first cell is returned.
 func (e *Experiment) compute(
-	ctx context.Context, o *Options, done map[string]Result, record func(Result) error, emit func(Result) error,
-) ([]Result, error) {
-	g := &grid{cells: e.cells(), failed: map[int]error{}}
-	g.done = make([]*Result, len(g.cells))
-	for i, c := range g.cells {
+	ctx context.Context, o *Options, done map[string]Result, record, emit func(Result) error,
+) (results []Result, err error) {
+	cells := e.cells()
+	solved, failed := make([]*Result, len(cells)), make([]error, len(cells))
+	for i, c := range cells {
 		if r, ok := done[key(c.Value, c.Method)]; ok {
-			g.done[i] = &r
+			solved[i] = &r
 		}
 	}
-	g.flush(emit)
-
+	var mu sync.Mutex   // guards all below, solved and failed
+	var stop error      // why no more cells are handed out
+	next, shown := 0, 0 // the first cells that are not handed out, not emitted
+	flush := func() {
+		for ; shown < len(cells) && solved[shown] != nil; shown++ {
+			stop = cmp.Or(stop, emit(*solved[shown]))
+		}
+	}
+	take := func() (c Cell, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		for ; next < len(cells) && stop == nil && ctx.Err() == nil; next++ {
+			if solved[next] == nil {
+				next++
+				return cells[next-1], true
+			}
+		}
+		return c, false
+	}
+	flush()
 	var wg sync.WaitGroup
-	for range min(cmp.Or(o.Workers, runtime.GOMAXPROCS(0)), len(g.cells)) {
+	for range min(cmp.Or(o.Workers, runtime.GOMAXPROCS(0)), len(cells)) {
 		wg.Go(func() {
-			for {
-				c, ok := g.take(ctx)
-				if !ok {
-					return
-				}
+			for c, ok := take(); ok; c, ok = take() {
 				r, err := e.solve(ctx, o, c)
 				if err == nil {
 					err = record(r)
 				}
-				g.mu.Lock()
-				if err != nil {
-					g.failed[c.Index] = err
-					if g.stop == nil {
-						g.stop = err
-					}
-				} else {
-					g.done[c.Index] = &r
-					g.flush(emit)
+				mu.Lock()
+				if err == nil {
+					solved[c.Index] = &r
+					flush()
 				}
-				g.mu.Unlock()
+				failed[c.Index], stop = err, cmp.Or(stop, err)
+				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
-
-	var results []Result
-	var first error // the first failure in order, whichever worker was faster
-	for i := range g.cells {
-		if g.done[i] != nil {
-			results = append(results, *g.done[i])
-		} else if first == nil {
-			first = g.failed[i]
+	for _, r := range solved {
+		if r != nil {
+			results = append(results, *r)
 		}
 	}
-	switch missing := len(results) < len(g.cells); {
-	case missing && ctx.Err() != nil:
+	if len(results) < len(cells) && ctx.Err() != nil {
 		return results, fmt.Errorf("interrupted: %w", ctx.Err())
-	case first != nil:
-		return results, first
 	}
-	return results, g.stop // emit failed, or nil
+	return results, cmp.Or(cmp.Or(failed...), stop) // the first failure in order, else that of emit
 }
 
 // Run carries the experiment out as o says and returns its cells in order. A cancelled ctx ends it
@@ -364,12 +314,12 @@ func (e *Experiment) Run(ctx context.Context, o *Options, stdout, stderr io.Writ
 		return nil, err
 	}
 	start := time.Now()
-	files := &files{e, o}
-	journal, done, err := files.open()
+	files := &files{e: e, o: o}
+	done, err := files.open()
 	if err != nil {
 		return nil, err
 	}
-	defer journal.Close()
+	defer files.checkpoint.Close() // a second Close does nothing
 
 	note := func(format string, args ...any) {
 		if !o.Quiet {
@@ -389,7 +339,7 @@ func (e *Experiment) Run(ctx context.Context, o *Options, stdout, stderr io.Writ
 	lines := json.NewEncoder(stdout)
 	results, err := e.compute(ctx, o, done, func(r Result) error {
 		bar.add()
-		return journal.append(r)
+		return files.append(r)
 	}, func(r Result) error {
 		if !o.JSON {
 			return nil
@@ -403,10 +353,10 @@ func (e *Experiment) Run(ctx context.Context, o *Options, stdout, stderr io.Writ
 		}
 		return results, err
 	}
-	if err := journal.finish(results); err != nil {
+	if err := files.finish(results); err != nil {
 		return results, err
 	}
-	closing, err := files.write(journal.header, results, start)
+	closing, err := files.write(results, start)
 	if err != nil {
 		return results, err
 	}
@@ -419,4 +369,99 @@ func (e *Experiment) Run(ctx context.Context, o *Options, stdout, stderr io.Writ
 		note("%s", l)
 	}
 	return results, nil
+}
+
+// progress counts finished cells on standard error: a bar on a terminal, plain
+// lines with Options.Progress elsewhere, nothing otherwise.
+type progress struct {
+	bar *progressbar.ProgressBar // nil without a terminal
+
+	mu    sync.Mutex
+	w     io.Writer // nil: silent
+	name  string
+	total int
+	first int // cells that were finished before
+	done  int
+	start time.Time
+	last  time.Time
+	every time.Duration
+}
+
+// newProgress starts the count and shows its first state at once.
+func newProgress(w io.Writer, o *Options, name string, total, done int) *progress {
+	tty := isTerminal(w)
+	if o.Quiet || !tty && !o.Progress {
+		return &progress{}
+	}
+	now := time.Now()
+	p := &progress{w: w, name: name, total: total, first: done, done: done, start: now, last: now, every: 2 * time.Second}
+	// The bar moves the cursor: some users ask for plain text.
+	if tty && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" {
+		p.bar = progressbar.NewOptions(total,
+			progressbar.OptionSetWriter(w),
+			progressbar.OptionSetDescription(name),
+			progressbar.OptionSetItsString("cells"),
+			progressbar.OptionShowCount(),
+			progressbar.OptionShowIts(),
+			progressbar.OptionSetPredictTime(true),
+			progressbar.OptionSetWidth(30),
+			progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionSetRenderBlankState(true),
+			progressbar.OptionOnCompletion(func() { fmt.Fprintln(w) }),
+		)
+		if done > 0 {
+			p.bar.Add(done)
+		}
+		return p
+	}
+	p.line(now)
+	return p
+}
+
+// Progress counts total units of work on w as an experiment counts its cells: add after each, end
+// after the last or at an interruption. Of o it reads Quiet and Progress.
+func Progress(w io.Writer, o *Options, name string, total int) (add, end func()) {
+	p := newProgress(w, o, name, total, 0)
+	return p.add, p.close
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// add counts one finished cell.
+func (p *progress) add() {
+	if p.w == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done++
+	if p.bar != nil {
+		p.bar.Add(1)
+		return
+	}
+	if now := time.Now(); p.done == p.total || now.Sub(p.last) >= p.every {
+		p.last = now
+		p.line(now)
+	}
+}
+
+// line writes the count, the rate and the time left.
+func (p *progress) line(now time.Time) {
+	fmt.Fprintf(p.w, "%s: %d/%d cells", p.name, p.done, p.total)
+	if fresh := p.done - p.first; fresh > 0 {
+		elapsed := max(now.Sub(p.start), time.Microsecond)
+		left := time.Duration(float64(elapsed) / float64(fresh) * float64(p.total-p.done))
+		fmt.Fprintf(p.w, ", %.3g cells/s, %s left", float64(fresh)/elapsed.Seconds(), left.Round(time.Second/10))
+	}
+	fmt.Fprintln(p.w)
+}
+
+// close ends an unfinished bar, so that the next message has its own line.
+func (p *progress) close() {
+	if p.bar != nil && !p.bar.IsFinished() {
+		fmt.Fprintln(p.w)
+	}
 }

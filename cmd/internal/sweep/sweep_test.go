@@ -58,7 +58,11 @@ func newToy() *toy {
 
 func seeded(dir string) *Options {
 	seed := uint64(7)
-	return &Options{Seed: &seed, Out: dir, Formats: []string{"csv", "json", "svg"}} // png and pdf take most of a second under -race
+	return &Options{
+		Seed:    &seed,
+		Out:     dir,
+		Formats: []string{"csv", "json", "svg"},
+	} // png and pdf take most of a second under -race
 }
 
 // runToy carries t out and returns what it wrote to the two streams.
@@ -96,7 +100,7 @@ func TestValuesDoNotDependOnWorkers(t *testing.T) {
 	for _, workers := range []int{1, 2, 5} {
 		dir := t.TempDir()
 		o := seeded(dir)
-		o.Workers, o.Formats = workers, Formats
+		o.Workers, o.Formats = workers, allFormats
 		_, _, err := runToy(t.Context(), newToy(), o)
 		require.NoError(t, err)
 		got := contents(t, dir)
@@ -210,7 +214,10 @@ func TestResumeRepairsATruncatedLine(t *testing.T) {
 		require.Equal(t, want, contents(t, dir), name)
 	}
 
-	require.NoError(t, os.WriteFile(path, bytes.Join([][]byte{lines[0], lines[1], []byte("{\"sweep\n"), lines[2]}, nil), 0o644))
+	require.NoError(
+		t,
+		os.WriteFile(path, bytes.Join([][]byte{lines[0], lines[1], []byte("{\"sweep\n"), lines[2]}, nil), 0o644),
+	)
 	_, _, err = runToy(t.Context(), newToy(), o)
 	require.ErrorIs(t, err, ErrUsage)
 	require.Contains(t, err.Error(), "line 3")
@@ -306,7 +313,7 @@ func TestNoNonFiniteNumberLeaves(t *testing.T) {
 func TestFilesAndStreams(t *testing.T) {
 	dir := t.TempDir()
 	e, o := newToy(), seeded(dir)
-	o.Formats = Formats
+	o.Formats = allFormats
 	e.NotPrivate = "published constants"
 	e.Summarize = func(r []Result) (any, []string) { return len(r), []string{"closing line"} }
 	stdout, stderr, err := runToy(t.Context(), e, o)
@@ -326,14 +333,14 @@ func TestFilesAndStreams(t *testing.T) {
 	require.Len(t, rows, 13)
 	require.Equal(t, []string{"x (not private)", "0.1", "a", "5"}, rows[1][:4])
 
-	var s Summary
+	var s summary
 	text, err := os.ReadFile(filepath.Join(dir, "summary.json"))
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &s))
 	require.Equal(t, label, s.NotPrivate)
 	require.EqualValues(t, 7, *s.Environment.Seed)
 	require.EqualValues(t, 12, s.Results)
-	require.Equal(t, Total{"a", 4, 20}, s.Methods[0])
+	require.Equal(t, methodTotal{"a", 4, 20}, s.Methods[0])
 	for _, name := range []string{"risk.svg", "risk.pdf", "cells.jsonl"} {
 		require.NotEmpty(t, contents(t, dir)[name])
 	}
@@ -353,7 +360,7 @@ func TestJSONSchema(t *testing.T) {
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
 	require.Len(t, lines, 12)
-	shape := regexp.MustCompile(`^\{"schema_version":1,"sweep":"x","value":[^,]+,"method":"[a-z]+",` +
+	shape := regexp.MustCompile(`^\{"schema_version":2,"sweep":"x","value":[^,]+,"method":"[a-z]+",` +
 		`"runs":5,"mean":[^,]+,"std":[^,]+,"stderr":[^,]+,"seconds":[^,]+,"not_private":"[^"]+","detail":\{[^}]*\}\}$`)
 	for i, line := range lines {
 		require.Regexp(t, shape, line)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/internal/adult"
+	"github.com/privopt/privopt/cmd/internal/adult"
 )
 
 // fenced returns the blocks of a language in a file of the documentation.
@@ -53,7 +53,7 @@ func madeUp(n int) string {
 	for range n {
 		for _, a := range adult.Attributes {
 			if a.Levels == nil {
-				fmt.Fprintf(&b, "%d, ", rnd.Int64N(a.Max+1))
+				fmt.Fprintf(&b, "%d, ", rnd.Int64N(int64(*a.Max)+1))
 			} else {
 				b.WriteString(a.Levels[rnd.IntN(len(a.Levels))] + ", ")
 			}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/privopt/privopt/cmd/internal/adult"
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/adult"
 	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/table"
 )
