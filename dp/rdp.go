@@ -205,8 +205,5 @@ func raised(x ...float64) float64 {
 
 // logBinomial returns log C(a, k), rounded up.
 func logBinomial(a, k float64) float64 {
-	x, _ := math.Lgamma(a + 1)
-	y, _ := math.Lgamma(k + 1)
-	z, _ := math.Lgamma(a - k + 1)
-	return raised(x, -y, -z)
+	return raised(num.LogGamma(a+1), -num.LogGamma(k+1), -num.LogGamma(a-k+1))
 }

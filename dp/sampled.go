@@ -212,7 +212,7 @@ func (s Sampler) one(z float64) noisySum {
 		return noisySum{pair: pld.Symmetric(drawn(s.Size, s.Records, z)), rdp: func(float64) float64 { return math.Inf(1) }}
 	case q == 1:
 		r := reach(rel) / z
-		return noisySum{pld.Symmetric(func(eps float64) float64 { return gauss(eps, r) }), GaussianRDP(r), r}
+		return noisySum{pld.Symmetric(func(eps float64) float64 { return gaussDelta(eps, r) }), GaussianRDP(r), r}
 	case s.Size > 0:
 		return noisySum{pair: pld.Symmetric(subset(q, z)), rdp: rdpReplace(q, z)}
 	case rel == Replace:
@@ -230,12 +230,12 @@ func reach(r Relation) float64 {
 	return 1
 }
 
-// gauss returns δ_G(ε, s) for ε ≥ 0 with relative error below 1e-11.
+// gaussDelta returns δ_G(ε, s) for ε ≥ 0 with relative error below 1e-11.
 //
 // With a = ε/s − s/2, b = a + s the difference Φ(−a) − e^ε Φ(−b) loses a factor of about (1+a)/s on
 // the error a²·2⁻⁵³ of erfc, which is affordable for s ≥ ¼ and a ≤ 20 (6e-12 there, against 60
 // digits); [GaussianDelta] loses nothing and takes ten times as long.
-func gauss(eps, s float64) float64 {
+func gaussDelta(eps, s float64) float64 {
 	if s < 0.25 || eps/s-s/2 > 20 {
 		return GaussianDelta(eps, s)
 	}
@@ -255,7 +255,7 @@ func inner(eps, q float64) float64 { return math.Log1p(math.Expm1(eps) / q) }
 // poissonRemove returns the profile of P = (1−q)N(0,z²)+qN(1,z²) against
 // Q = N(0,z²): q δ_G(t, 1/z).
 func poissonRemove(q, z float64) func(eps float64) float64 {
-	return func(eps float64) float64 { return q * gauss(inner(eps, q), 1/z) }
+	return func(eps float64) float64 { return q * gaussDelta(inner(eps, q), 1/z) }
 }
 
 // poissonAdd returns the profile of Q against P. With y = 1 − (1−e^{−ε})/q, 1−(1−q)e^ε = q e^ε y
@@ -274,7 +274,7 @@ func poissonAdd(q, z float64) func(eps float64) float64 {
 		if y <= 0 {
 			return 0
 		}
-		return q * math.Exp(eps) * y * gauss(-num.Log(y), 1/z)
+		return q * math.Exp(eps) * y * gaussDelta(-num.Log(y), 1/z)
 	}
 }
 
@@ -288,14 +288,14 @@ func poissonReplace(q, z float64) func(eps float64) float64 {
 		}
 		v := math.Exp(eps - t)
 		one := -math.Expm1(eps - t) // 1 − v
-		return q * (max(0, one)*gauss(t, 1/z) + v*gauss(t, 2/z))
+		return q * (max(0, one)*gaussDelta(t, 1/z) + v*gaussDelta(t, 2/z))
 	}
 }
 
 // subset returns q δ_G(t, 2/z): a batch without the record has another one in its place, so that
 // all differences are up to 2L.
 func subset(q, z float64) func(eps float64) float64 {
-	return func(eps float64) float64 { return q * gauss(inner(eps, q), 2/z) }
+	return func(eps float64) float64 { return q * gaussDelta(inner(eps, q), 2/z) }
 }
 
 // negligible is a mass so small that even MaxSteps of them are not felt.
@@ -307,7 +307,7 @@ func drawn(m, n int, z float64) func(eps float64) float64 {
 	p := 1 / float64(n)
 	if n == 1 {
 		s := 2 * float64(m) / z
-		return func(eps float64) float64 { return gauss(eps, s) }
+		return func(eps float64) float64 { return gaussDelta(eps, s) }
 	}
 	logit := num.Log(p) - math.Log1p(-p)
 	lw := float64(m) * math.Log1p(-p) // log Binom(m, p)(0)

@@ -542,9 +542,9 @@ func TestGaussEverywhere(t *testing.T) {
 			if eps < 0 || eps > 700 {
 				continue
 			}
-			require.InEpsilon(t, GaussianDelta(eps, s), gauss(eps, s), 1e-11, "s=%v a=%v", s, a)
+			require.InEpsilon(t, GaussianDelta(eps, s), gaussDelta(eps, s), 1e-11, "s=%v a=%v", s, a)
 			if s < 0.25 || a > 20 {
-				require.Equal(t, GaussianDelta(eps, s), gauss(eps, s))
+				require.Equal(t, GaussianDelta(eps, s), gaussDelta(eps, s))
 			}
 			if s >= 0.25 && a < 20 {
 				require.InEpsilon(t, GaussianDelta(eps, s), gaussAt(eps, math.Exp(eps), s), 1e-11)

@@ -66,25 +66,13 @@ func l1LogDelta(eps, a float64, m int) float64 {
 	return math.Min(0, n*(math.Ln2+num.LogPhi(t)+t*t/2)-t*x0+num.Log(a/(a+t)))
 }
 
-// leastSigma returns the least σ, rounded up by a relative 1e-8 at most, with
+// sigmaFor returns the least σ, rounded up by a relative 1e-8 at most, with
 // logDelta(ε, shift/σ) ≤ log δ; +Inf if there is none. logDelta does not decrease with its second
 // argument. The guess affects speed only.
-func leastSigma(logDelta func(eps, a float64) float64, b dp.Budget, shift, guess float64) float64 {
+func sigmaFor(logDelta func(eps, a float64) float64, b dp.Budget, shift, guess float64) float64 {
 	target := num.Log(b.Delta) * (1 + 1e-12) // the margin covers the error of logDelta
 	ok := func(sigma float64) bool { return logDelta(b.Epsilon, shift/sigma) <= target }
-	hi := guess
-	for !ok(hi) {
-		hi *= 1.5
-		if !(hi < 0x1p900) { // also NaN
-			return math.Inf(1)
-		}
-	}
-	lo := hi / 1.5
-	for ok(lo) && lo > 0x1p-900 {
-		hi, lo = lo, lo/1.5
-	}
-	hi, _ = num.Bisect(ok, hi, lo)
-	return hi * safeScale
+	return num.Least(ok, guess) * safeScale
 }
 
 // provedEpsilon returns the least ε, rounded up, at which noise of scale σ = shift/a is (ε,

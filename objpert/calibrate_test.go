@@ -182,7 +182,7 @@ func TestRSPMGolden(t *testing.T) {
 		}
 		require.InDelta(t, math.Log(g.Delta), tail(g.Eps, 2/g.Tail), 2e-4*math.Abs(math.Log(g.Delta)))
 		b := dp.Budget{Epsilon: g.Eps, Delta: g.Delta}
-		sigma := leastSigma(func(e, a float64) float64 { return l1LogDelta(e, a, g.M) }, b, 2, 1)
+		sigma := sigmaFor(func(e, a float64) float64 { return l1LogDelta(e, a, g.M) }, b, 2, 1)
 		require.Less(t, sigma, g.Tail)
 		require.Greater(t, sigma, 0.8*g.Tail) // what the factor a/(a+t) is worth
 
@@ -373,7 +373,7 @@ func TestLeastSigma(t *testing.T) {
 	for _, root := range []float64{1e-200, 0.03, 1, 7e5, 1e250} {
 		for _, far := range []float64{1e-9, 0.5, 1, 1.4, 1e6} {
 			evals := 0
-			got := leastSigma(func(eps, a float64) float64 {
+			got := sigmaFor(func(eps, a float64) float64 {
 				evals++
 				require.Equal(t, 0.7, eps)
 				return math.Log(1e-6) * math.Pow(3/a/root, 0.3) // meets log δ at σ = root
@@ -394,12 +394,12 @@ func TestLeastSigma(t *testing.T) {
 		}
 		return math.Inf(-1)
 	}
-	require.InEpsilon(t, 3, leastSigma(step, b, 1, 10), 2e-9)
-	require.True(t, math.IsInf(leastSigma(func(_, _ float64) float64 { return math.NaN() }, b, 1, 1), 1))
-	require.Positive(t, leastSigma(func(_, _ float64) float64 { return -1e9 }, b, 1, 1))
+	require.InEpsilon(t, 3, sigmaFor(step, b, 1, 10), 2e-9)
+	require.True(t, math.IsInf(sigmaFor(func(_, _ float64) float64 { return math.NaN() }, b, 1, 1), 1))
+	require.Positive(t, sigmaFor(func(_, _ float64) float64 { return -1e9 }, b, 1, 1))
 	// Scales that float64 holds with room to spare.
-	require.False(t, math.IsInf(leastSigma(func(_, a float64) float64 { return -20 / a * 0x1p-898 }, b, 1, 1), 1))
-	require.True(t, math.IsInf(leastSigma(func(_, a float64) float64 { return -20 / a * 0x1p-902 }, b, 1, 1), 1))
+	require.False(t, math.IsInf(sigmaFor(func(_, a float64) float64 { return -20 / a * 0x1p-898 }, b, 1, 1), 1))
+	require.True(t, math.IsInf(sigmaFor(func(_, a float64) float64 { return -20 / a * 0x1p-902 }, b, 1, 1), 1))
 }
 
 // TestProvedEpsilon: the least ε from above to 1e-8 over the whole range.

@@ -11,6 +11,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // OPDisc is objective perturbation over a discrete set [NRVW20, Algorithm 1], with proved
@@ -101,7 +102,7 @@ func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 		pl.pure()
 	case c.Law == Gaussian && m.Sigma == 0:
 		theorem = theoremGaussian
-		unit = leastSigma(logDelta, b, 1, chiSigmaGuess(b, 1, c.Noises))
+		unit = sigmaFor(logDelta, b, 1, chiSigmaGuess(b, 1, c.Noises))
 	default:
 		theorem, stated = theoremSigma, m.Sigma
 		if c.Law == PaperSigma {
@@ -247,9 +248,7 @@ func roots(q, b int) []int64 {
 
 // chiMean is E χ_m = √2 Γ((m+1)/2)/Γ(m/2).
 func chiMean(m int) float64 {
-	a, _ := math.Lgamma(float64(m+1) / 2)
-	b, _ := math.Lgamma(float64(m) / 2)
-	return math.Sqrt2 * math.Exp(a-b)
+	return math.Sqrt2 * math.Exp(num.LogGamma(float64(m+1)/2)-num.LogGamma(float64(m)/2))
 }
 
 // drawFeatures draws a noise value for each feature.

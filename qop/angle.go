@@ -150,7 +150,7 @@ func newAngles(eps, k, logTarget float64) *angles {
 	j.x = chiAxis(k, num.Chi2Quantile(tail, k), num.Chi2UpperQuantile(tail, k), -1, k-2, 1/(k-2))
 	j.least = num.Chi2Quantile(tail, k+1)
 	j.w = chiAxis(k+1, j.least, num.Chi2UpperQuantile(tail, k+1), -0.5, k,
-		math.Exp(lgamma(k/2)-lgamma((k+1)/2))/math.Sqrt2)
+		math.Exp(num.LogGamma(k/2)-num.LogGamma((k+1)/2))/math.Sqrt2)
 	j.most, _ = num.Bisect(func(z float64) bool { return num.LogQ(z) <= tail-math.Ln2 }, 100, 0)
 	j.z = normalAxis(j.most)
 	return j

@@ -190,7 +190,7 @@ func TestAxis(t *testing.T) {
 	j := newAngles(1, 9, math.Log(1e-4))
 	require.InDelta(t, 1, j.x.p[1]+num.Chi2CDF(1/j.x.edge[0], 9), 1e-12)
 	require.InDelta(t, 1./7, j.x.mean[1], 1e-6) // E 1/χ²_9, but for a tail
-	require.InDelta(t, math.Exp(lgamma(4.5)-lgamma(5))/math.Sqrt2, j.w.mean[1], 1e-6)
+	require.InDelta(t, math.Exp(num.LogGamma(4.5)-num.LogGamma(5))/math.Sqrt2, j.w.mean[1], 1e-6)
 	require.InDelta(t, 0, j.z.mean[1], 1e-12)
 	require.Less(t, j.outside, 1.1e-8)
 	for _, a := range []axis{j.x, j.w, j.z} {

@@ -125,7 +125,7 @@ const edgeDof = 12
 // compare one k with another.
 func newReplaceStick(eps, k float64, rough bool) *replaceStick {
 	b := &replaceStick{eps: eps, k: k, n: k/2 - 1, rough: rough}
-	b.norm = math.Exp(lgamma(b.n+1.5)-lgamma(b.n+1)) / math.SqrtPi
+	b.norm = math.Exp(num.LogGamma(b.n+1.5)-num.LogGamma(b.n+1)) / math.SqrtPi
 	b.unit = 1.4 / math.Sqrt(2*b.n+2)
 	b.ith, b.cth = math.Exp(-eps/b.n), -math.Expm1(-eps/b.n) // 0 and 1 for N = 0
 	if k > edgeDof && !rough {
@@ -142,7 +142,7 @@ func newReplaceStick(eps, k float64, rough bool) *replaceStick {
 // has its mode near √κ and a standard deviation of about 0.5.
 func (b *replaceStick) panels(edge float64) (lower, upper []meanPanel) {
 	kappa := b.k + 1
-	logc := 2*lgamma(kappa/2) + (kappa-2)*math.Ln2
+	logc := 2*num.LogGamma(kappa/2) + (kappa-2)*math.Ln2
 	x, w := num.GaussLegendre(panel)
 	at := func(lo, hi float64) (m meanPanel, mass float64) {
 		for i := range x {
@@ -260,9 +260,4 @@ func logBesselK0(z float64) float64 {
 		}
 	}
 	return -z + num.Log(step*sum)
-}
-
-func lgamma(x float64) float64 {
-	y, _ := math.Lgamma(x)
-	return y
 }

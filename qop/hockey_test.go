@@ -289,7 +289,7 @@ func fibreAt(l planar, m, sigma2, r, angle float64) (f fibre) {
 	f.c0 = (b11+sigma2*f.a)*(b22+sigma2*f.b*f.b/f.a) - square(b12+sigma2*f.b)
 	n := (m - 3) / 2
 	f.log = n*math.Log(f.a) - (f.a+f.b*f.b/f.a)/2 - m*math.Ln2 -
-		math.Log(math.Pi)/2 - lgamma(m/2) - lgamma((m-1)/2) - 2*math.Log(sigma2*r)
+		math.Log(math.Pi)/2 - num.LogGamma(m/2) - num.LogGamma((m-1)/2) - 2*math.Log(sigma2*r)
 	return f
 }
 
@@ -299,7 +299,7 @@ func (f fibre) integral(m float64) float64 {
 		return 0
 	}
 	n := (m - 3) / 2
-	return math.Exp(f.log+(n+1)*math.Ln2+lgamma(n+1)) * (f.c0 + 2*(n+1)*f.c1)
+	return math.Exp(f.log+(n+1)*math.Ln2+num.LogGamma(n+1)) * (f.c0 + 2*(n+1)*f.c1)
 }
 
 // masses2 returns the mass of the output in the plane on each cell of a grid of

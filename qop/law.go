@@ -217,12 +217,12 @@ func roughQuantile(d, m, logp float64) float64 {
 // roughQuantile alone would be too large by a factor of up to 5 for small k.
 func edelmanQuantile(d, m, logp float64) float64 {
 	k := m - d + 1
-	return 2 * num.GammaInvLogP(k/2, math.Min(logp-logEdelman(d, m)-lgamma(k/2), -1e-9))
+	return 2 * num.GammaInvLogP(k/2, math.Min(logp-logEdelman(d, m)-num.LogGamma(k/2), -1e-9))
 }
 
 // logEdelman returns log D of the bound F(x) ≤ D·γ(k/2, x/2), γ the lower incomplete gamma
 // function, k = m − d + 1: docs/theory/numerics.md#numerics.eigenlaw
 func logEdelman(d, m float64) float64 {
 	k := m - d + 1
-	return num.Log(d) + lgamma(1.5) + lgamma((m+1)/2) - lgamma(d/2+1) - lgamma(k/2) - lgamma((k+1)/2)
+	return num.Log(d) + num.LogGamma(1.5) + num.LogGamma((m+1)/2) - num.LogGamma(d/2+1) - num.LogGamma(k/2) - num.LogGamma((k+1)/2)
 }

@@ -224,7 +224,7 @@ func (c *calibrator) paper() error {
 	p, d := c.plan, float64(c.s.dim)
 	p.Degrees = cmp.Or(c.asked.Degrees, math.Min(math.Max(2*d, leastDegrees(c.s.dim)), mostDegrees))
 	b, smoothness, k := p.Objective, p.Constants.Smoothness, p.Degrees-d+1
-	logD := logEdelman(d, p.Degrees) + lgamma(k/2)
+	logD := logEdelman(d, p.Degrees) + num.LogGamma(k/2)
 	half := num.GammaInvLogP(k/2, math.Min(num.Log(b.Delta/2)-logD, 0))
 	alpha := 2 * half
 	alpha1 := 2 * num.GammaStep(k/2, half, num.Log(b.Delta/2)+math.Log1p(-b.Delta/2)-logD)

@@ -436,7 +436,7 @@ func TestPaperPlan(t *testing.T) {
 			}
 			require.Equal(t, m, p.Degrees)
 			k, half := m-float64(d)+1, p.Objective.Delta/2
-			logD := logEdelman(float64(d), m) + lgamma(k/2)
+			logD := logEdelman(float64(d), m) + num.LogGamma(k/2)
 			alpha := num.Chi2Quantile(math.Log(half)-logD, k)
 			step := num.Chi2CDF(p.Threshold, k) - num.Chi2CDF(alpha, k)
 			require.InEpsilon(t, half*(1-half), step*math.Exp(logD), 1e-9)

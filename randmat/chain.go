@@ -124,8 +124,7 @@ func (c *chain) half(nuA, nuB float64) bool {
 		c.q[k] = 1 + math.Exp(-t)
 		c.inv[k] = (nuA/2-1)*math.Log1p(math.Exp(-t)) - t
 	}
-	lg, _ := math.Lgamma(nuA / 2)
-	norm := -nuA/2*math.Ln2 - lg
+	norm := -nuA/2*math.Ln2 - num.LogGamma(nuA/2)
 	negligible := tailMass * c.least / (float64(c.d) * float64(n))
 	for j, g := range c.g {
 		if g >= aTop || c.w[j] == 0 {
@@ -185,8 +184,7 @@ func (c *chain) step(nu, nuB float64) {
 	c.g, c.w = append(c.g, c.x+bottom), append(c.w, lost)
 
 	// kernel[Δ] couples panel q of r with panel q+Δ of y.
-	lg, _ := math.Lgamma(nuB / 2)
-	norm := -nuB/2*math.Ln2 - lg
+	norm := -nuB/2*math.Ln2 - num.LogGamma(nuB/2)
 	d0, d1 := int(math.Floor(bLow/c.h))-1, int(math.Ceil(bHigh/c.h))+1
 	d0 = max(d0, y0-(p0+n-1))
 	d1 = min(d1, y1-1-p0)

@@ -102,8 +102,7 @@ func (l MinEigenvalueLaw) LogQuantile(logp float64) float64 {
 	// λ_min ≤ 1/(W⁻¹)₁₁ ~ χ²_k bounds the quantile from above, F(x) ≤ C P(k/2, x/2) ≤ C
 	// (x/2)^{k/2}/Γ(k/2+1) from below.
 	hi := num.Log(num.Chi2Quantile(logp, k)) + safe
-	g, _ := math.Lgamma(k/2 + 1)
-	lo := math.Ln2 + 2/k*(target+g-logEdelman(l.Dim, l.Dof)) - safe
+	lo := math.Ln2 + 2/k*(target+num.LogGamma(k/2+1)-logEdelman(l.Dim, l.Dof)) - safe
 	// Start near the edge (√m - √d)² of the bulk; its relative width is the slope of log λ_min against
 	// a normal score.
 	edge := math.Sqrt(l.Dof) - math.Sqrt(max(n-1, 0))
@@ -162,11 +161,7 @@ func lowerRoot(f func(float64) float64, lo, hi, x, slope float64) float64 {
 func logEdelman(d int, m float64) float64 {
 	n := float64(d)
 	k := m - n + 1
-	a, _ := math.Lgamma(1.5)
-	b, _ := math.Lgamma((m + 1) / 2)
-	c, _ := math.Lgamma(n/2 + 1)
-	e, _ := math.Lgamma((k + 1) / 2)
-	return num.Log(n) + a + b - c - e
+	return num.Log(n) + num.LogGamma(1.5) + num.LogGamma((m+1)/2) - num.LogGamma(n/2+1) - num.LogGamma((k+1)/2)
 }
 
 // EdelmanLogCDF returns an upper bound of log F(x), at most 0 [Ede88]:

@@ -59,7 +59,7 @@ func (k Chi) RDP(alpha float64) float64 {
 	if t := (alpha - 1) * k.S; t < 1e-6 {
 		// The quotient below would lose the digits of t. E χ_q = √2 Γ((q+1)/2)/Γ(q/2), and
 		// log E e^{tχ} ≤ t E χ + t²/2 because the norm is 1-Lipschitz.
-		mean := math.Sqrt2 * math.Exp(lgamma(float64(q+1)/2)-lgamma(float64(q)/2))
+		mean := math.Sqrt2 * math.Exp(num.LogGamma(float64(q+1)/2)-num.LogGamma(float64(q)/2))
 		return base + k.S*(mean+t/2)
 	}
 	return base + logMGF((alpha-1)*k.S, q)/(alpha-1)
@@ -167,7 +167,7 @@ func logMGF(t float64, q int) float64 {
 	top, sum, _ := integral(func(x float64) float64 { return n*num.Log(x) + t*x - x*x/2 }, mode,
 		func(float64) float64 { return h })
 	// E e^{tχ} = 2^{1−q/2}/Γ(q/2) ∫ x^{q−1} e^{tx−x²/2} dx
-	return (1-float64(q)/2)*math.Ln2 - lgamma(float64(q)/2) + top + num.Log(sum)
+	return (1-float64(q)/2)*math.Ln2 - num.LogGamma(float64(q)/2) + top + num.Log(sum)
 }
 
 // integral returns ∫₀^∞ e^{logf} as sum·e^{top}, for a log-concave function with a peak, by panels
@@ -311,11 +311,6 @@ func least(logDelta func(s float64) float64, target, enough, tol float64) float6
 	return num.LeastRoot(func(u float64) float64 {
 		return math.Sqrt(-2*min(0, logDelta(1/u))) - goal
 	}, enough, tol)
-}
-
-func lgamma(x float64) float64 {
-	v, _ := math.Lgamma(x)
-	return v
 }
 
 // chiStick encloses an upper bound on E δ_G(s(r₀ − χ_q); o), s r₀ = e₁ − s²/2 ≥ 0, that is exact

@@ -89,6 +89,12 @@ func deviance(a, x float64) float64 {
 	}
 }
 
+// LogGamma returns log Γ(x) for x > 0.
+func LogGamma(x float64) float64 {
+	v, _ := math.Lgamma(x)
+	return v
+}
+
 // lgamma1p returns log Γ(1+a), a > 0. Near 0 it sums the Taylor series
 //
 //	-γa + Σ_{k≥2} ζ(k)(-a)ᵏ/k                           [DLMF 5.7.3]
@@ -96,8 +102,7 @@ func deviance(a, x float64) float64 {
 // because 1+a loses the digits of a.
 func lgamma1p(a float64) float64 {
 	if a > 0.25 {
-		l, _ := math.Lgamma(1 + a)
-		return l
+		return LogGamma(1 + a)
 	}
 	const euler = 0.57721566490153286060651209008240243
 	sum, p := -euler*a, -a

@@ -48,9 +48,8 @@ func (p publishedInputs) constants(asPrinted bool) (c publishedConstants, err er
 		return c, fmt.Errorf("the published constants do not exist for %+v", p)
 	}
 	k := p.Degrees - d + 1
-	lgamma := func(x float64) float64 { y, _ := math.Lgamma(x); return y }
-	logC := num.Log(d) + lgamma(1.5) + lgamma((p.Degrees+1)/2) - lgamma(d/2+1) - lgamma(k/2) -
-		lgamma((k+1)/2) + lgamma(k/2)
+	logC := num.Log(d) + num.LogGamma(1.5) + num.LogGamma((p.Degrees+1)/2) - num.LogGamma(d/2+1) - num.LogGamma(k/2) -
+		num.LogGamma((k+1)/2) + num.LogGamma(k/2)
 	half := num.GammaInvLogP(k/2, math.Min(num.Log(p.Delta3)-logC, 0))
 	c.Alpha = 2 * half
 	logp1 := num.Log(p.Delta1) + math.Log1p(-p.Delta3) - logC
