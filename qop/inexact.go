@@ -41,9 +41,8 @@ func (c *calibrator) inexact() error {
 	}
 	best = c.evaluate(best, false)
 	if math.IsInf(best.excessRisk, 1) {
-		return fmt.Errorf("qop: %w: no split of %v was found for Eta = %v and Degrees = %v; "+
-			"a larger Delta or Degrees, or a smaller Eta, needs less",
-			dp.ErrCondition, p.Budget, p.Eta, best.m)
+		return fmt.Errorf("qop: %w: no split of %v was found for Eta = %v and Degrees = %v; a larger Delta or Degrees, or "+
+			"a smaller Eta, needs less", dp.ErrCondition, p.Budget, p.Eta, best.m)
 	}
 	p.Degrees, p.Ratio, p.Threshold, p.Theorem = best.m, best.t, best.threshold, best.theorem
 	p.Objective, p.Output = best.objective, best.output

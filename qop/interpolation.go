@@ -23,11 +23,9 @@ type Interpolation interface {
 	assumptions(eta float64) []dp.Assumption
 }
 
-var errInterpolation = errors.New("Interpolation is nil, but privacy holds only if " +
-	"every record's gradient vanishes at the anchor; " +
-	"want Relabel{} (each record gets the label that the anchor predicts), " +
-	"Drop{Tolerance} (records that the anchor does not fit become zero records), " +
-	"or Trust{} (the certificate lists the unchecked assumption)")
+var errInterpolation = errors.New("Interpolation is nil, but privacy holds only if every record's gradient vanishes " +
+	"at the anchor; want Relabel{} (each record gets the label that the anchor predicts), Drop{Tolerance} (records that " +
+	"the anchor does not fit become zero records), or Trust{} (the certificate lists the unchecked assumption)")
 
 // AnchorExact and AnchorWithin are the assumptions that [Trust] adds to a certificate, for Eta = 0
 // and Eta > 0.

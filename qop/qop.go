@@ -217,8 +217,7 @@ func (m *Mechanism) checkAnchor(dim int) error {
 	}
 	for i, v := range m.Center {
 		if math.IsNaN(v) || math.Abs(v) > maxCoordinate {
-			return fmt.Errorf("%w: Center[%d] = %v, want a number of magnitude at most %g",
-				ErrMechanism, i, v, maxCoordinate)
+			return fmt.Errorf("%w: Center[%d] = %v, want a number of magnitude at most %g", ErrMechanism, i, v, maxCoordinate)
 		}
 	}
 	if m.Interpolation == nil {

@@ -203,8 +203,7 @@ func integral(logf func(x float64) float64, peak float64, width func(x float64) 
 	return top, sum, panels < mostPanels
 }
 
-// mgfMode returns the mode (t + √(t²+4n))/2 of xⁿ e^{tx−x²/2}, n > 0, without
-// cancellation.
+// mgfMode returns the mode (t + √(t²+4n))/2 of xⁿ e^{tx−x²/2}, n > 0, without cancellation.
 func mgfMode(t, n float64) float64 {
 	root := math.Sqrt(t*t + 4*n)
 	if t > 0 {
