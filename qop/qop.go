@@ -223,7 +223,7 @@ func (m *Mechanism) checkAnchor(dim int) error {
 	if m.Interpolation == nil {
 		return fmt.Errorf("%w: %w", ErrMechanism, errInterpolation)
 	}
-	return m.Interpolation.check(m)
+	return m.Interpolation.rule().check(m.Eta)
 }
 
 // maxCoordinate keeps squares of norms finite.
@@ -265,7 +265,7 @@ func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	if err := m.checkAnchor(q.Dim); err != nil {
 		return nil, err
 	}
-	if err := m.Interpolation.admits(p.Loss); err != nil {
+	if err := m.Interpolation.rule().admits(p.Loss); err != nil {
 		return nil, err
 	}
 	return m.calibrate(q, b)

@@ -54,7 +54,7 @@ func (p *lsq) logDelta(t float64) float64 {
 //
 //	δ = min_{e_r} min( D_r(e_r) + e^{e_r} D_a(e_a), D_a(e_a) + e^{e_a} D_r(e_r) )
 //
-// Any split is valid: a poor one costs utility, never privacy. rough tries fewer of them.
+// Any split is valid: a poor split costs utility, never privacy. rough tries fewer splits.
 type glm struct {
 	eps, k   float64
 	relation dp.Relation

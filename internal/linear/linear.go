@@ -134,8 +134,8 @@ func (p Problem) check() error {
 // Safety margins, far above the rounding errors that they cover and far below 1e-6, the most by
 // which constants may exceed their exact values.
 const (
-	// SafeScale multiplies noise scales: closed forms and quadratures of log δ
-	// are correct to 1e-12, which moves s by less than that.
+	// SafeScale multiplies noise scales: closed forms and quadratures of log δ are correct to 1e-12,
+	// which changes s by less than 1e-12.
 	SafeScale = 1 + 1e-9
 	// SafeC multiplies c: a few units in the last place.
 	SafeC = 1 + 0x1p-50
