@@ -319,13 +319,7 @@ func lgamma(x float64) float64 {
 }
 
 // chiStick encloses an upper bound on E δ_G(s(r₀ − χ_q); o), s r₀ = e₁ − s²/2 ≥ 0, that is exact
-// for o = 0, by recursions for U_n = E Xⁿg(X), g(x) = δ_G(s(r₀−x); o), V_n with g′ in the place of
-// g, and moments of Y ~ N(m/(1+v), v/(1+v)) with v = o²/s², m = r₀ − o²/(2s):
-//
-//	U_n = (n−1)U_{n−2} + V_{n−1},   V_n = (n−1)V_{n−2} − sV_{n−1} + s φ_{1+v}(m) E Y^{n−1}
-//
-// The bound is √(2π)U_{q−1}/(2^{q/2−1}Γ(q/2)) + δ_G(s r₀; o). Proof:
-// docs/theory/stick.md#linear.stick.
+// for o = 0, by the recursions for U_n and V_n. Proof: docs/theory/stick.md#linear.stick.
 func chiStick(c enclose.Arithmetic, e1, s, o enclose.Interval, q int) enclose.Interval {
 	of := func(n int) enclose.Interval { return c.Of(float64(n)) }
 	two, half := of(2), c.Quo(c.Square(s), of(2))
@@ -341,7 +335,7 @@ func chiStick(c enclose.Arithmetic, e1, s, o enclose.Interval, q int) enclose.In
 
 	u0, u := of(0), c.GaussianDelta(e1, whole)                                            // U_{n−1}, U_n
 	v0, v := of(0), c.Mul(s, c.Mul(c.Density(c.Sub(far, mid)), c.Mills(c.Add(far, mid)))) // V_{n−1}, V_n
-	y0, y := of(0), of(1)                                                                 // E Y^{n−1}, E Yⁿ
+	y0, y := of(0), of(1)                                                                 // M_{n−1}, M_n
 	factor := two                                                                         // √(2π)/(2^{q/2−1}Γ(q/2))
 	if q%2 == 0 {
 		factor = c.Sqrt(c.Mul(two, c.Pi()))
