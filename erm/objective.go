@@ -121,7 +121,7 @@ func (p *Problem) PerturbContext(ctx context.Context, q Perturbation) *Objective
 			s.diag[i] = m.At(i, i)
 		}
 	default:
-		s.quad = fullSymmetric(m)
+		s.quad = mat.DenseCopyOf(m).RawMatrix().Data
 	}
 	return &Objective{func() *objective { return s }}
 }
@@ -129,18 +129,6 @@ func (p *Problem) PerturbContext(ctx context.Context, q Perturbation) *Objective
 // buffers returns a function that makes slices of length n for a pool.
 func buffers(n int) func() any {
 	return func() any { v := make([]float64, n); return &v }
-}
-
-// fullSymmetric returns m with both triangles, row-major.
-func fullSymmetric(m mat.Symmetric) []float64 {
-	d := m.SymmetricDim()
-	full := make([]float64, d*d)
-	for i := range d {
-		for j := range d {
-			full[i*d+j] = m.At(i, j)
-		}
-	}
-	return full
 }
 
 // Len returns the number of records, which is the number of components of f.

@@ -138,8 +138,7 @@ func (q Public) Complete(rel dp.Relation) (Public, error) {
 	case q.Dim < 1:
 		return Public{}, fmt.Errorf("%w: Public.Dim = %d, want at least 1", ErrProblem, q.Dim)
 	case q.Records < 0:
-		return Public{}, fmt.Errorf("%w: Public.Records = %d, want a declared number of records, or 0", ErrProblem,
-			q.Records)
+		return Public{}, fmt.Errorf("%w: Public.Records = %d, want a declared number of records, or 0", ErrProblem, q.Records)
 	case q.MaxRecords < 0 || q.MaxRecords > largestRecords:
 		return Public{}, fmt.Errorf("%w: Public.MaxRecords = %d, want at most 2⁴⁰, or 0 for the default", ErrProblem,
 			q.MaxRecords)

@@ -61,13 +61,8 @@ func (o *Objective) ResidualWithin(x []float64, target float64) float64 {
 }
 
 // residual returns the bound at x + low that follows from the gradient hi + lo there and the
-// allowance for its error. A nil low is 0. Unless r + ι_C is [prox.Separable], low must be nil.
-//
-// The allowance is 1.01 times the following sum, with kᵢ the number of entries of row i, M = 512
-// (or more) records in one partial sum, eᵢ the error of a slope and D that of the distance:
-//
-//	Σᵢ ‖aᵢ‖(eᵢ + sup φ″·(kᵢ+4)²u²‖aᵢ‖‖x‖ + 6(M+16)u²|φ′ᵢ|) + 2⁻¹⁰⁰‖Σᵢ∇ℓᵢ‖
-//	+ 96u²(‖b‖ + ‖Q(x−θ̃)‖) + 4(d+4)²u²‖Q‖_F‖x−θ̃‖ + D(∇f)
+// allowance for its error, derived in docs/theory/release.md#release.residual. A nil low is 0.
+// Unless r + ι_C is [prox.Separable], low must be nil.
 func (o *Objective) residual(
 	x, low []float64, gradient func(x []float64) (hi, lo []float64, allowance float64),
 ) float64 {

@@ -46,8 +46,8 @@ func oneSided(y float64, active bool, m float64) (lo, hi float64) {
 //	L = min(Threshold, L of Loss),   β = β of Loss
 //
 // A zero row has no gradient to clip. φ_c is convex because clipping leaves φ′ nondecreasing. Only
-// losses of ⟨a,θ⟩ can be clipped: clipped gradients of other losses are in general not the
-// gradients of any objective, so no proof covers them. Squared becomes the Huber loss of threshold
+// losses of ⟨a,θ⟩ can be clipped: the clipped gradients of another loss are in general not the
+// gradients of any function, so no proof covers them. Squared becomes the Huber loss of threshold
 // k.
 type Clipped struct {
 	Loss      Linear

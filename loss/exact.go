@@ -9,9 +9,9 @@ import (
 
 // Exact returns a function that computes φ′ in twice the precision of float64, with a proved bound
 // on its error, or nil if l is not a loss of this package that has one. Certificates of optimality
-// use it, so that their rounding allowance does not grow with the number of records.
+// use the function, so that their allowance for rounding does not grow with the number of records.
 //
-// For a finite u that is u+ul rounded, and norm as in Scalar, |hi + lo − φ′(u+ul;b)| ≤ err. Except
+// For finite u with u = fl(u+ul), and norm as in Scalar, |hi + lo − φ′(u+ul;b)| ≤ err. Except
 // next to a point where φ′ changes its sign, err ≤ 2⁻⁹⁰|φ′| + 2⁻¹⁰⁷⁰(1 + sup φ″).
 //
 // The slopes of such a loss in float64, from Scalar and Slopes, are within 16·2⁻⁵³|φ′| + 2⁻¹⁰⁷⁴ of
@@ -29,15 +29,22 @@ func Exact(l Loss) func(u, ul, b, norm float64) (hi, lo, err float64) {
 			}
 		}
 	case Moreau:
-		if p, ok := l.Loss.(proximable2); ok {
-			return func(u, ul, b, norm float64) (hi, lo, err float64) {
-				kappa := norm * norm / l.Beta
-				if !(kappa > 0) { // the kink stays; the error 2 times such a norm is negligible
-					_, hi, _ = l.Loss.Scalar(u, b, norm)
-					return hi, 0, 2
-				}
-				return p.proxSlope2(u, ul, b, kappa)
+		var proxSlope2 func(u, ul, b, kappa float64) (hi, lo, err float64)
+		switch kinked := l.Loss.(type) {
+		case Hinge:
+			proxSlope2 = kinked.proxSlope2
+		case interface{ kink() kink }:
+			proxSlope2 = kinked.kink().proxSlope2
+		default:
+			return nil
+		}
+		return func(u, ul, b, norm float64) (hi, lo, err float64) {
+			kappa := norm * norm / l.Beta
+			if !(kappa > 0) { // the kink stays; the error 2 times such a norm is negligible
+				_, hi, _ = l.Loss.Scalar(u, b, norm)
+				return hi, 0, 2
 			}
+			return proxSlope2(u, ul, b, kappa)
 		}
 	case interface {
 		slope2(u, ul, b, norm float64) (hi, lo, err float64)

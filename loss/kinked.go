@@ -53,13 +53,6 @@ func ramp(x, kappa, lo, hi float64) (g, dg float64) {
 	return g, 1 / kappa
 }
 
-// proximable2 is a [Proximable] loss of this package whose ProxSlope is also known as hi + lo, with
-// an error of at most err.
-type proximable2 interface {
-	Proximable
-	proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64)
-}
-
 // Func returns max(0, 1−y⟨a,θ⟩).
 func (l Hinge) Func(theta, a []float64, b float64) float64 {
 	return value(l.Scalar(dot(theta, a), b, 0))
@@ -86,7 +79,7 @@ func (Hinge) ProxSlope(u, b, kappa float64) (g, dg float64) {
 	return -y * g, dg
 }
 
-// proxSlope2 uses 1 − yu = y(y−u).
+// proxSlope2 is ProxSlope as hi + lo, with an error of at most err: 1 − yu = y(y−u).
 func (Hinge) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
 	y := class(b)
 	x, xl := difference(y*u, y*ul, 1)
@@ -131,7 +124,8 @@ func (k kink) proxSlope(u, b, kappa float64) (g, dg float64) {
 	return y * g, dg
 }
 
-// proxSlope2: the rounding of r = u−b, 4·2⁻¹⁰⁶ of it, is not relative to |r| − tube.
+// proxSlope2 is proxSlope as hi + lo, with an error of at most err. The rounding of r = u−b is
+// 4·2⁻¹⁰⁶ of r, which may be much larger than |r| − tube.
 func (k kink) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
 	r, rl := difference(u, ul, b)
 	if k.tube == 0 {
@@ -185,10 +179,6 @@ func (l Absolute) ProxSlope(u, b, kappa float64) (g, dg float64) {
 	return l.kink().proxSlope(u, b, kappa)
 }
 
-func (l Absolute) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
-	return l.kink().proxSlope2(u, ul, b, kappa)
-}
-
 // Constants returns L and β as above, rank 1, GLM.
 func (l Absolute) Constants(bounds Bounds, radius float64) Constants {
 	return l.kink().constants(l, bounds, radius)
@@ -210,10 +200,6 @@ func (l Pinball) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) { return l.k
 // ProxSlope returns P_[−Tau,1−Tau]((u−b)/κ).
 func (l Pinball) ProxSlope(u, b, kappa float64) (g, dg float64) {
 	return l.kink().proxSlope(u, b, kappa)
-}
-
-func (l Pinball) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
-	return l.kink().proxSlope2(u, ul, b, kappa)
 }
 
 // Constants returns L and β as above, rank 1, GLM.
@@ -247,10 +233,6 @@ func (l EpsilonInsensitive) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
 // ProxSlope returns sign(u−b)·P_[0,1]((|u−b|−Epsilon)/κ).
 func (l EpsilonInsensitive) ProxSlope(u, b, kappa float64) (g, dg float64) {
 	return l.kink().proxSlope(u, b, kappa)
-}
-
-func (l EpsilonInsensitive) proxSlope2(u, ul, b, kappa float64) (hi, lo, err float64) {
-	return l.kink().proxSlope2(u, ul, b, kappa)
 }
 
 // Constants returns L and β as above, rank 1, GLM.

@@ -191,16 +191,6 @@ func CheckData(l Loss, dim int, bounds Bounds) error {
 	return nil
 }
 
-// The optional abilities of the losses of this package.
-var (
-	_       = []Interpolator{Squared{}, Huber{}, PseudoHuber{}, LogCosh{}, SmoothedHinge{}, Clipped{}, SoftClipped{}}
-	_       = []Clippable{Squared{}, Huber{}, PseudoHuber{}, LogCosh{}, Logistic{}, SmoothedHinge{}, RootHinge{}}
-	_       = []Envelope{PseudoHuber{}, LogCosh{}, Logistic{}, RootHinge{}, Clipped{}, SoftClipped{}, Moreau{}}
-	_       = []proximable2{Hinge{}, Absolute{}, Pinball{}, EpsilonInsensitive{}}
-	_ Batch = Logistic{}
-	_ Loss  = Multinomial{}
-)
-
 const badLen = "loss: length mismatch"
 
 // dot returns u = ⟨a,θ⟩.

@@ -275,3 +275,15 @@ func TestSlopes(t *testing.T) {
 		}
 	}
 }
+
+// The optional abilities of the losses.
+var (
+	_ = []loss.Interpolator{loss.Squared{}, loss.Huber{}, loss.PseudoHuber{}, loss.LogCosh{}, loss.SmoothedHinge{},
+		loss.Clipped{}, loss.SoftClipped{}}
+	_ = []loss.Clippable{loss.Squared{}, loss.Huber{}, loss.PseudoHuber{}, loss.LogCosh{}, loss.Logistic{},
+		loss.SmoothedHinge{}, loss.RootHinge{}}
+	_ = []loss.Envelope{loss.PseudoHuber{}, loss.LogCosh{}, loss.Logistic{}, loss.RootHinge{}, loss.Clipped{},
+		loss.SoftClipped{}, loss.Moreau{}}
+	_ = []loss.Proximable{loss.Hinge{}, loss.Absolute{}, loss.Pinball{}, loss.EpsilonInsensitive{}}
+	_ = []loss.Batch{loss.Logistic{}}
+)

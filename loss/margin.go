@@ -151,7 +151,7 @@ func (l RootHinge) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
 	return phi, dphi, c * c * c / (2 * l.Width)
 }
 
-// slope2 is within 128u² = 2⁻⁹⁹ of itself and 2⁻¹⁰⁷¹: docs/theory/numerics.md#numerics.slopes
+// slope2 returns φ′ within 2⁻⁹⁹|φ′| + 2⁻¹⁰⁷¹: docs/theory/numerics.md#numerics.slopes
 func (l RootHinge) slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	y := class(b)
 	x, xl := difference(-y*u, -y*ul, -1)

@@ -110,9 +110,8 @@ func (l Multinomial) Constants(bounds Bounds, radius float64) Constants {
 // of at least K−1, so that no class is clamped into another.
 func (l Multinomial) CheckData(dim int, bounds Bounds) error {
 	if l.Classes > 0 && dim%l.Classes != 0 {
-		return fmt.Errorf("%w: %d features for Multinomial.Classes = %d, want a multiple of it: p features of a record take "+
-			"the first p of p·Classes columns, the others are 0",
-			ErrParameter, dim, l.Classes)
+		return fmt.Errorf("%w: %d features for Multinomial.Classes = %d, want a multiple of it: p features of a record "+
+			"take the first p of p·Classes columns, the others are 0", ErrParameter, dim, l.Classes)
 	}
 	if !(bounds.Label >= float64(l.Classes-1)) {
 		return fmt.Errorf("%w: Bounds.Label = %v clamps the labels 0, …, %d of Multinomial.Classes = %d; want at least %d",

@@ -263,7 +263,7 @@ const (
 	thirdLow = 1./3 - third
 )
 
-// slope2 is within 2⁻⁹⁰ of itself and 2⁻¹⁰⁷¹: docs/theory/numerics.md#numerics.slopes
+// slope2 returns φ′ within 2⁻⁹⁰|φ′| + 2⁻¹⁰⁷¹: docs/theory/numerics.md#numerics.slopes
 func (l LogCosh) slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	r, rl := difference(u, ul, b)
 	sign := 1.0

@@ -181,8 +181,6 @@ type SampParams struct {
 // [OPSamp.Plan] makes plans; nothing changes them. The nil and the zero SampPlan certify nothing.
 type SampPlan struct{ params SampParams }
 
-var _ dp.Plan = (*SampPlan)(nil)
-
 // stepSamp lets an audit change the parameters of a plan of OPSamp.
 var stepSamp = fault.NewStep[SampParams](fault.SampParams)
 

@@ -147,8 +147,6 @@ type Plan struct {
 	vote      *SampleAndAggregate // nil for the other mechanisms
 }
 
-var _ dp.Plan = (*Plan)(nil)
-
 // stepParams lets an audit change the parameters of a plan.
 var stepParams = fault.NewStep[Params](fault.DiscreteParams)
 

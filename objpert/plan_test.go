@@ -557,3 +557,8 @@ func exactly(ctx context.Context, p *Problem) ([]int, error) {
 	}
 	return sol.W, nil
 }
+
+var (
+	_ dp.Plan = (*Plan)(nil)
+	_ dp.Plan = (*SampPlan)(nil)
+)

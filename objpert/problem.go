@@ -214,15 +214,6 @@ func (p *Problem) Space() Space { return p.space.clone() }
 // oracles of other packages. They are private, belong to p and must not be changed.
 func (p *Problem) Rows() (x [][]int64, pos, neg []int) { return p.x, p.pos, p.neg }
 
-// records is the number of records with their weights.
-func (p *Problem) records() int {
-	n := 0
-	for g := range p.pos {
-		n += p.pos[g] + p.neg[g]
-	}
-	return n
-}
-
 // Contains reports whether w is a point of W.
 func (p *Problem) Contains(w []int) bool {
 	if p.dim == 0 || len(w) != p.dim {

@@ -289,3 +289,12 @@ func TestHostile(t *testing.T) {
 	}
 	require.Greater(t, solved, cases/4)
 }
+
+// records is the number of records with their weights.
+func (p *Problem) records() int {
+	n := 0
+	for g := range p.pos {
+		n += p.pos[g] + p.neg[g]
+	}
+	return n
+}

@@ -240,7 +240,7 @@ func (j *angles) angle(zeta, tol float64) estimate {
 	}
 }
 
-// view is the bound at one angle.
+// view computes the bound at one angle.
 type view struct {
 	*angles
 	cos, sin      float64
@@ -360,8 +360,8 @@ type node struct {
 	estimate
 }
 
-// Spacing of angles in the arc length 2√κ artanh √ζ, κ = (k+1)/2, and the tolerances of their
-// bounds. The error of interval in log E_φ is at most the square of the step over 8.
+// Steps between angles, in the arc length 2√κ artanh √ζ with κ = (k+1)/2, and tolerances of the
+// bounds at angles. Over a step h, interval overestimates log E_φ by at most h²/8.
 const (
 	widestStep  = 2.5
 	finestStep  = 0.02
@@ -456,8 +456,8 @@ func interval(kappa, zeta0, zeta1, e0, e1 float64) float64 {
 	return math.Exp(s0 + kappa*math.Log1p(-zeta) + b*math.Log(zeta/zeta0))
 }
 
-// The least k for which joint tries a certificate in more than one dimension, and the number of
-// boxes of each of its six tries, which take about a second.
+// leastJointDof is the least k for which joint tries a certificate in more than one dimension.
+// mostBoxes limits the boxes of each of its six tries, which take about a second.
 const (
 	leastJointDof = 3
 	mostBoxes     = 2_000_000

@@ -48,17 +48,16 @@ func checkPublic(q erm.Public, b dp.Budget) error {
 	return nil
 }
 
-// Safety margins. They are larger than the errors they cover, and constants exceed their exact
-// values by less than 1e-6.
+// Safety margins. They exceed the errors that they cover and raise constants by less than 1e-6.
 const (
-	// safeLogDelta is subtracted from log δ: quadratures are exact to 1e-9, tables have their own
-	// margin. It moves t by less than 5e-7, since δ grows at least like t.
+	// safeLogDelta is subtracted from log δ for the error of quadratures, 1e-9; tables add their own
+	// margin. It lowers t by less than 5e-7, since δ grows at least like t.
 	safeLogDelta = 2e-7
 	// fineT is the relative width of the last bracket of t.
 	fineT = 1e-7
-	// coarseT is enough to compare one m with another.
+	// coarseT is the relative accuracy of t in comparisons of one m with another.
 	coarseT = 1e-3
-	// safeScale multiplies other noise scales.
+	// safeScale multiplies other noise scales, for the rounding of closed forms.
 	safeScale = 1 + 1e-9
 )
 
@@ -123,7 +122,7 @@ func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	pl.cert = dp.Certificate{Budget: b, Relation: rel, Theorem: p.Theorem,
 		Assumptions: append([]dp.Assumption{dp.WishartArithmetic}, q.Assumptions...)}
 	if pl.rule != nil {
-		pl.cert.Assumptions = append(pl.cert.Assumptions, pl.rule.assumptions(p.Eta)...)
+		pl.cert.Assumptions = append(pl.cert.Assumptions, pl.rule.rule().assumptions(p.Eta)...)
 	}
 	return pl, nil
 }
@@ -188,8 +187,8 @@ func (c *calibrator) perturbation(t, m float64, rough bool) (per erm.PublicPertu
 	return per, 2 * math.Exp(each)
 }
 
-// The largest m, since the diagonal of W is drawn as sums of m squares; and the largest m and d for
-// which the exact law of λ_min takes seconds.
+// mostDegrees limits m because the diagonal of W is drawn as sums of m squares. mostExact and mostDim
+// are the m and d up to which the exact law of λ_min takes seconds at most.
 const (
 	mostDegrees = 1 << 16
 	mostExact   = 5000
@@ -302,8 +301,8 @@ func (p *Params) finish() error {
 	return nil
 }
 
-// extreme is the largest number of a plan and the inverse of the least: squares and products
-// neither overflow nor become subnormal.
+// extreme and 1/extreme bound the numbers of a plan, so that their squares and products neither
+// overflow nor become subnormal.
 const extreme = 0x1p400
 
 func square(x float64) float64 { return x * x }
@@ -403,7 +402,7 @@ func (c *calibrator) sharpest(b dp.Budget) (m float64, best proved) {
 	return m, best
 }
 
-// most returns the largest m that a calibration chooses.
+// most returns the largest m that an automatic calibration may choose.
 func (s setting) most() float64 {
 	if s.structure == loss.General {
 		return mostExact
@@ -474,7 +473,7 @@ type proved struct {
 	theorem   string
 }
 
-// better returns the one with the larger t. Both are valid, and the choice depends on public
+// better returns p or q, the one with the larger t. Both are valid, and the choice depends on public
 // quantities only.
 func (p proved) better(q proved) proved {
 	if q.t > p.t {

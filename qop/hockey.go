@@ -14,10 +14,10 @@ import (
 // panel is the number of Gauss–Legendre nodes per panel of the laws below.
 const panel = 12
 
-// chi returns the width of a panel with an end at s, min(1, s/2, 8/max(|k/s − s|, 8)), for an
-// integrand similar to the density of a χ variable with k degrees of freedom. s/2 keeps panels away
-// from the branch point of s^{k−1} at 0; the last term shortens them far in the tails, where |k/s −
-// s| is the logarithmic slope of the density.
+// chi returns the widths of panels for an integrand similar to the density of a χ variable with k
+// degrees of freedom. The panel that ends at s has width min(1, s/2, 8/max(|k/s − s|, 8)): s/2 keeps
+// it away from the branch point of s^{k−1} at 0, and the last term shortens it in the tails, where
+// the density has the logarithmic slope k/s − s.
 func chi(k float64) func(s float64) float64 {
 	return func(s float64) float64 { return math.Min(s/2, math.Min(1, 8/math.Max(math.Abs(k/s-s), 8))) }
 }
@@ -63,7 +63,7 @@ func stickRemove(eps, t, k float64) float64 {
 // removeTail returns ∫_from^∞ f_k(y) (1 − e^{ε−t/2} (1 + t/y)^N) dy.
 func removeTail(eps, t, k, from float64) float64 {
 	n := k/2 - 1
-	if least := 1e-6 * k; from < least { // δ is close to 1; everything below counts
+	if least := 1e-6 * k; from < least { // δ is close to 1: the whole mass below counts
 		return num.Chi2CDF(least, k) + removeTail(eps, t, k, least)
 	}
 	return num.PanelsUp(math.Sqrt(from), math.Sqrt(math.Max(k, from)), chi(k), func(s float64) float64 {
@@ -117,8 +117,8 @@ type replaceStick struct {
 // meanPanel holds nodes g and weights of one panel of E_g.
 type meanPanel struct{ g, w [panel]float64 }
 
-// edgeDof is the k up to which a panel of E_g ends at g = t/2, where K reaches 1 and has only 2N +
-// 2 = k bounded derivatives.
+// edgeDof is the largest k for which E_g gets a panel that ends at g = t/2. K(t/g) is 1 below t/2
+// and has only k bounded derivatives there, which matters for small k.
 const edgeDof = 12
 
 // newReplaceStick prepares B(ε). rough replaces E_g by five Gauss–Hermite nodes, which suffice to
@@ -135,7 +135,7 @@ func newReplaceStick(eps, k float64, rough bool) *replaceStick {
 }
 
 // panels returns nodes and weights of the density of g, from its mode down to 0 and from its mode
-// up; the point edge of s = √g is not inside a panel. The density in s,
+// up. No panel contains the point s = edge in its interior, s = √g. The density in s,
 //
 //	2s · g^{κ−1} K₀(g) / (2^{κ−2} Γ(κ/2)²),
 //
@@ -171,7 +171,7 @@ func (b *replaceStick) panels(edge float64) (lower, upper []meanPanel) {
 		side(func(s float64) float64 { return s + 0.8 })
 }
 
-// minTail is a probability far below every δ that Budget.Check accepts.
+// minTail is the probability at which panels end, far below the least δ of a Budget.
 const minTail = 1e-120
 
 // at returns B(ε) for the shift t.

@@ -9,8 +9,8 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// split is one point of the search behind Theorem B with η > 0. Every split is valid; the search
-// looks for the least bound on the excess risk and uses public quantities only.
+// split divides the budget of Theorem B, η > 0, among its parts. Every split is valid. The search
+// minimizes the bound on the excess risk, a function of public quantities only.
 type split struct {
 	m                 float64
 	objective, output dp.Budget // (ε₁, δ₁), (ε₂, δ₂)
@@ -41,9 +41,8 @@ func (c *calibrator) inexact() error {
 	}
 	best = c.evaluate(best, false)
 	if math.IsInf(best.excessRisk, 1) {
-		return fmt.Errorf("qop: %w: no split of %v was found for Eta = %v and Degrees = %v; "+
-			"a larger Delta or Degrees, or a smaller Eta, needs less",
-			dp.ErrCondition, p.Budget, p.Eta, best.m)
+		return fmt.Errorf("qop: %w: no split of %v was found for Eta = %v and Degrees = %v; a larger Delta or Degrees, or "+
+			"a smaller Eta, needs less", dp.ErrCondition, p.Budget, p.Eta, best.m)
 	}
 	p.Degrees, p.Ratio, p.Threshold, p.Theorem = best.m, best.t, best.threshold, best.theorem
 	p.Objective, p.Output = best.objective, best.output
@@ -52,8 +51,9 @@ func (c *calibrator) inexact() error {
 	return nil
 }
 
-// shares returns the split at a point of the search: the logit of ε₁/ε, the logits of δ₁, δ₂ and
-// the low share against the high one, and log m/start. The parts add up to at most the budget.
+// shares returns the split at a point x of the search: x[0] is the logit of ε₁/ε, x[1:4] are the
+// logarithms of δ₁, δ₂ and low in units of high, and x[4] shifts log m from start. The parts add up
+// to at most the budget.
 func (c *calibrator) shares(x []float64, start float64) (s split) {
 	eps, delta := c.plan.Budget.Epsilon, c.plan.Budget.Delta
 	logistic := func(v float64) float64 { return 1 / (1 + math.Exp(-math.Max(-12, math.Min(12, v)))) }
@@ -80,8 +80,8 @@ func (c *calibrator) shares(x []float64, start float64) (s split) {
 	return s
 }
 
-// evaluate computes t, α, b, R, σ̃ and the bound on the risk for the shares of s; +Inf means that
-// there is none. rough uses approximate laws, which suffice to compare.
+// evaluate computes t, α, b, R, σ̃ and the bound on the excess risk for the shares of s. The bound is
+// +Inf if the shares allow no noise. rough uses approximate laws, which suffice to compare splits.
 func (c *calibrator) evaluate(s split, rough bool) split {
 	p := c.plan
 	s.excessRisk = math.Inf(1)
@@ -130,7 +130,7 @@ func (c *calibrator) evaluate(s split, rough bool) split {
 	return s
 }
 
-// roughLargest approximates largest.
+// roughLargest approximates the t of largest.
 func (c *calibrator) roughLargest(b dp.Budget, m float64) float64 {
 	s := c.s
 	s.eps = b.Epsilon

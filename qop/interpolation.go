@@ -16,18 +16,22 @@ import (
 // Interpolation is the rule that makes every record's gradient vanish at the anchor: [Relabel],
 // [Drop] or [Trust]. A rule changes each record independently of the others, so neighboring data
 // stay neighboring.
-type Interpolation interface {
-	check(m *Mechanism) error
-	admits(l loss.Loss) error
-	apply(d *erm.Data, l loss.Loss, center []float64) *erm.Data
-	assumptions(eta float64) []dp.Assumption
+type Interpolation interface{ rule() rule }
+
+// rule is an Interpolation.
+type rule struct {
+	name      string
+	trust     bool    // records are not changed
+	tolerance float64 // the largest change of a label of a record that is kept
 }
 
-var errInterpolation = errors.New("Interpolation is nil, but privacy holds only if " +
-	"every record's gradient vanishes at the anchor; " +
-	"want Relabel{} (each record gets the label that the anchor predicts), " +
-	"Drop{Tolerance} (records that the anchor does not fit become zero records), " +
-	"or Trust{} (the certificate lists the unchecked assumption)")
+func (Relabel) rule() rule { return rule{name: "Relabel", tolerance: math.Inf(1)} }
+func (r Drop) rule() rule  { return rule{name: "Drop", tolerance: r.Tolerance} }
+func (Trust) rule() rule   { return rule{name: "Trust", trust: true} }
+
+var errInterpolation = errors.New("Interpolation is nil, but privacy holds only if every record's gradient vanishes " +
+	"at the anchor; want Relabel{} (each record gets the label that the anchor predicts), Drop{Tolerance} (records that " +
+	"the anchor does not fit become zero records), or Trust{} (the certificate lists the unchecked assumption)")
 
 // AnchorExact and AnchorWithin are the assumptions that [Trust] adds to a certificate, for Eta = 0
 // and Eta > 0.
@@ -58,64 +62,44 @@ type Drop struct {
 // [loss.Logistic], are refused.
 type Trust struct{}
 
-func (Relabel) check(m *Mechanism) error { return exactAnchor("Relabel", m) }
-
-func (r Drop) check(m *Mechanism) error {
-	if !(r.Tolerance >= 0) || math.IsInf(r.Tolerance, 1) {
-		return fmt.Errorf("%w: Drop.Tolerance = %v, want a finite number ≥ 0", ErrMechanism, r.Tolerance)
-	}
-	return exactAnchor("Drop", m)
-}
-
-func exactAnchor(rule string, m *Mechanism) error {
-	if m.Eta != 0 {
-		return fmt.Errorf("%w: Eta = %v with %s, which makes the anchor exact; want 0, or Trust{}", ErrMechanism, m.Eta, rule)
+// check refuses a tolerance outside its range, and Eta > 0 with a rule that makes the anchor exact.
+func (r rule) check(eta float64) error {
+	switch {
+	case r.name == "Drop" && !(r.tolerance >= 0 && r.tolerance < math.Inf(1)):
+		return fmt.Errorf("%w: Drop.Tolerance = %v, want a finite number ≥ 0", ErrMechanism, r.tolerance)
+	case eta != 0 && !r.trust:
+		return fmt.Errorf("%w: Eta = %v with %s, which makes the anchor exact; want 0, or Trust{}", ErrMechanism, eta, r.name)
 	}
 	return nil
 }
 
-func (Trust) check(*Mechanism) error { return nil }
-
-func (Relabel) admits(l loss.Loss) error { return interpolates("Relabel", l) }
-func (Drop) admits(l loss.Loss) error    { return interpolates("Drop", l) }
-
-// admits refuses a loss whose gradient never vanishes.
-func (Trust) admits(l loss.Loss) error {
-	if l.Constants(loss.Bounds{Row: 1, Label: 1}, 1).NoMinimizer {
-		return fmt.Errorf("qop: %w: no θ makes the gradient of a record of %T vanish, so there is nothing to trust; "+
-			"use loss.SmoothedHinge, or linear perturbation (package lop)", dp.ErrCondition, l)
-	}
-	return nil
-}
-
-func interpolates(rule string, l loss.Loss) error {
+// admits refuses a loss without labels for given predictions, and for Trust a loss whose gradient
+// never vanishes.
+func (r rule) admits(l loss.Loss) error {
 	_, linear := l.(loss.Linear)
 	_, ok := l.(loss.Interpolator)
-	if !linear || !ok {
+	switch {
+	case r.trust && l.Constants(loss.Bounds{Row: 1, Label: 1}, 1).NoMinimizer:
+		return fmt.Errorf("qop: %w: no θ makes the gradient of a record of %T vanish, so there is nothing to trust; "+
+			"use loss.SmoothedHinge, or linear perturbation (package lop)", dp.ErrCondition, l)
+	case !r.trust && !(linear && ok):
 		return fmt.Errorf("qop: %w: %s needs a loss with a label that makes a given prediction optimal (loss.Linear and "+
-			"loss.Interpolator), %T has none; use for example loss.Squared, or Trust{}", dp.ErrCondition, rule, l)
+			"loss.Interpolator), %T has none; use for example loss.Squared, or Trust{}", dp.ErrCondition, r.name, l)
 	}
 	return nil
 }
 
-func (Relabel) apply(d *erm.Data, l loss.Loss, center []float64) *erm.Data {
-	return relabel(d, l, center, math.Inf(1))
-}
-
-func (r Drop) apply(d *erm.Data, l loss.Loss, center []float64) *erm.Data {
-	return relabel(d, l, center, r.Tolerance)
-}
-
-func (Trust) apply(d *erm.Data, _ loss.Loss, _ []float64) *erm.Data { return d }
-
-// relabel makes the anchor optimal for each record. It drops a label beyond the declared bound,
-// because clamping it would end the interpolation.
-func relabel(d *erm.Data, l loss.Loss, center []float64, tolerance float64) *erm.Data {
-	phi, rule, bound := l.(loss.Linear), l.(loss.Interpolator), d.Bounds().Label
+// apply makes the anchor optimal for each record. A record whose new label is beyond the declared
+// bound becomes the zero record: with a clamped label it would not interpolate.
+func (r rule) apply(d *erm.Data, l loss.Loss, center []float64) *erm.Data {
+	if r.trust {
+		return d
+	}
+	phi, labels, bound := l.(loss.Linear), l.(loss.Interpolator), d.Bounds().Label
 	return d.Map(func(a []float64, b float64) (label float64, keep bool) {
 		u := floats.Dot(a, center)
-		label, ok := rule.Interpolate(u, b)
-		if !ok || !(math.Abs(label) <= bound && math.Abs(label-b) <= tolerance) {
+		label, ok := labels.Interpolate(u, b)
+		if !ok || !(math.Abs(label) <= bound && math.Abs(label-b) <= r.tolerance) {
 			return 0, false
 		}
 		_, dphi, _ := phi.Scalar(u, label, norm(a)) // checked, because privacy rests on it
@@ -123,11 +107,12 @@ func relabel(d *erm.Data, l loss.Loss, center []float64, tolerance float64) *erm
 	})
 }
 
-func (Relabel) assumptions(float64) []dp.Assumption { return nil }
-func (Drop) assumptions(float64) []dp.Assumption    { return nil }
-
-func (Trust) assumptions(eta float64) []dp.Assumption {
-	if eta > 0 {
+// assumptions are those that the rule adds to a certificate.
+func (r rule) assumptions(eta float64) []dp.Assumption {
+	switch {
+	case !r.trust:
+		return nil
+	case eta > 0:
 		return []dp.Assumption{AnchorWithin}
 	}
 	return []dp.Assumption{AnchorExact}

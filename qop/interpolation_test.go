@@ -23,7 +23,7 @@ func TestRules(t *testing.T) {
 	center := []float64{2, 3} // predictions 2, 3 (beyond the bound on labels), 2.5 (too), 2
 	type pair [2]float64      // norm and label: Data keeps an order of its own
 	labels := func(rule Interpolation, l loss.Loss, center []float64) (out []pair) {
-		d := rule.apply(data, l, center)
+		d := rule.rule().apply(data, l, center)
 		n, _ := d.Dims()
 		require.Equal(t, 4, n)
 		for i := range n {
@@ -50,7 +50,7 @@ func TestRules(t *testing.T) {
 		require.NoError(t, err)
 		for _, l := range []loss.Loss{loss.Squared{}, loss.Huber{Delta: 0.3}, loss.SmoothedHinge{Gamma: 0.5}} {
 			for _, rule := range []Interpolation{Relabel{}, Drop{Tolerance: 1}} {
-				e := rule.apply(d, l, c)
+				e := rule.rule().apply(d, l, c)
 				g := make([]float64, 3)
 				l.Grad(g, c, e.Row(0), e.Label(0))
 				require.LessOrEqual(t, norm(g), 1e-14)
@@ -71,9 +71,9 @@ func TestRulesCheckLosses(t *testing.T) {
 	require.NoError(t, err)
 	center := []float64{0.5, 1} // fits the first record only
 	for _, rule := range []Interpolation{Relabel{}, Drop{Tolerance: 1}} {
-		got := rule.apply(data, liar{}, center)
+		got := rule.rule().apply(data, liar{}, center)
 		require.ElementsMatch(t, [][]float64{{1, 0, 0.5}, {0, 0, 0}}, records(got), "%T", rule)
-		require.ElementsMatch(t, [][]float64{{1, 0, 0.5}, {0, 1, 1}}, records(rule.apply(data, loss.Squared{}, center)))
+		require.ElementsMatch(t, [][]float64{{1, 0, 0.5}, {0, 1, 1}}, records(rule.rule().apply(data, loss.Squared{}, center)))
 	}
 }
 
@@ -150,7 +150,7 @@ func TestTrust(t *testing.T) {
 		loss.Moreau{Loss: loss.Logistic{}, Beta: 1}, loss.Moreau{Loss: loss.Clipped{Loss: &loss.Logistic{}, Threshold: 0.5},
 			Beta: 1},
 	} {
-		require.ErrorIs(t, Trust{}.admits(l), dp.ErrCondition, "%T", l)
+		require.ErrorIs(t, Trust{}.rule().admits(l), dp.ErrCondition, "%T", l)
 	}
 	for _, l := range []loss.Loss{
 		loss.Squared{}, loss.Huber{Delta: 1}, loss.PseudoHuber{Delta: 1}, loss.LogCosh{Delta: 1},
@@ -159,6 +159,6 @@ func TestTrust(t *testing.T) {
 		loss.Moreau{Loss: loss.Hinge{}, Beta: 1}, loss.Clipped{Loss: loss.Squared{}, Threshold: 1}, bowl{[]float64{1}},
 		mine{loss.Squared{}},
 	} {
-		require.NoError(t, Trust{}.admits(l), "%T", l)
+		require.NoError(t, Trust{}.rule().admits(l), "%T", l)
 	}
 }

@@ -20,15 +20,16 @@ type table struct {
 const (
 	// leastMargin of a table covers the error of randmat.
 	leastMargin = 1e-6
-	// fineMisfit of a polynomial in log F ends the search: the next one has about twice the digits.
+	// fineMisfit is the error in log F at which the number of nodes is doubled for the last time: each
+	// doubling gives about twice the digits.
 	fineMisfit = 1e-3
 	// mostNodes of a table bounds the number of evaluations of the exact law.
 	mostNodes = 129
 )
 
-// newTable tabulates the law of λ_min(W_d(m)) up to its bulk from a point where F is negligible
-// beside e^logp, or no longer known exactly. A poor interval or too few nodes cost utility and
-// never privacy.
+// newTable tabulates the law of λ_min(W_d(m)). The table begins where F is negligible compared with
+// e^logp, or is no longer known exactly, and ends in the bulk. A poor interval or too few nodes cost
+// utility, never privacy.
 func newTable(d int, m, logp float64) *table {
 	dim := float64(d)
 	law := randmat.MinEigenvalueLaw{Dim: d, Dof: m}
@@ -185,7 +186,7 @@ const bulk = 0.98
 // top approximates the quantile of bulk.
 func (r roughLaw) top() float64 { return math.Exp(r.nu + 3.6*r.tau) } // P(TW₁ < −3.6) ≈ 2 %
 
-// roughRange is a roughLaw with the ends that a table would have.
+// roughRange is a roughLaw on the interval of a table.
 type roughRange struct {
 	roughLaw
 	lo, hi float64
@@ -212,7 +213,7 @@ func roughQuantile(d, m, logp float64) float64 {
 	return math.Max(math.Exp(r.nu-r.tau*s), edelmanQuantile(d, m, logp))
 }
 
-// edelmanQuantile bounds this quantile from below, by F(x) ≤ D·γ(k/2, x/2). The bound is sharp near
+// edelmanQuantile returns a lower bound on the quantile, by F(x) ≤ D·γ(k/2, x/2). The bound is sharp near
 // 0, and within 7 % in two and 16 % in five dimensions for log probabilities below −3, where
 // roughQuantile alone would be too large by a factor of up to 5 for small k.
 func edelmanQuantile(d, m, logp float64) float64 {

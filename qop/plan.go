@@ -76,8 +76,6 @@ type Plan struct {
 	trace  func(erm.Trace)
 }
 
-var _ dp.Plan = (*Plan)(nil)
-
 // stepParams lets an audit replace the numbers that the noise of a fit is drawn with.
 var stepParams = fault.NewStep[Params](fault.QuadraticParams)
 
@@ -170,7 +168,7 @@ func (pl *Plan) run(ctx context.Context, p *erm.Problem, reach float64, src rand
 	used.params = fault.At(fault.From(ctx), stepParams, pl.params)
 	used.output.Sigma = used.params.OutputSigma
 	q := *p
-	q.Data = pl.rule.apply(p.Data, p.Loss, pl.center)
+	q.Data = pl.rule.rule().apply(p.Data, p.Loss, pl.center)
 	quad := take(pl.params.Dim)
 	defer give(quad)
 	job := release.Job{
@@ -208,7 +206,7 @@ func (pl *Plan) draw(quad *mat.SymDense, src rand.Source) (erm.Perturbation, boo
 // admit refuses a problem that the plan was not made for, and returns a bound on the norm of its
 // minimizer.
 func (pl *Plan) admit(p *erm.Problem, q erm.Public) (reach float64, err error) {
-	if err := pl.rule.admits(p.Loss); err != nil {
+	if err := pl.rule.rule().admits(p.Loss); err != nil {
 		return 0, err
 	}
 	refuse := func(format string, args ...any) (float64, error) {

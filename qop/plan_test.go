@@ -455,3 +455,5 @@ func TestNothingPrintsNoise(t *testing.T) {
 	require.False(t, found, "noise value %v is printed as %q", value, form)
 	require.True(t, mat.Equal(mat.NewSymDense(3, nil), w))
 }
+
+var _ dp.Plan = (*Plan)(nil)

@@ -217,14 +217,13 @@ func (m *Mechanism) checkAnchor(dim int) error {
 	}
 	for i, v := range m.Center {
 		if math.IsNaN(v) || math.Abs(v) > maxCoordinate {
-			return fmt.Errorf("%w: Center[%d] = %v, want a number of magnitude at most %g",
-				ErrMechanism, i, v, maxCoordinate)
+			return fmt.Errorf("%w: Center[%d] = %v, want a number of magnitude at most %g", ErrMechanism, i, v, maxCoordinate)
 		}
 	}
 	if m.Interpolation == nil {
 		return fmt.Errorf("%w: %w", ErrMechanism, errInterpolation)
 	}
-	return m.Interpolation.check(m)
+	return m.Interpolation.rule().check(m.Eta)
 }
 
 // maxCoordinate keeps squares of norms finite.
@@ -266,7 +265,7 @@ func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	if err := m.checkAnchor(q.Dim); err != nil {
 		return nil, err
 	}
-	if err := m.Interpolation.admits(p.Loss); err != nil {
+	if err := m.Interpolation.rule().admits(p.Loss); err != nil {
 		return nil, err
 	}
 	return m.calibrate(q, b)

@@ -8,9 +8,9 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// leastRatio returns the integer m, least ≤ m ≤ most, that nearly minimizes cost(m), a unimodal
-// function with a flat minimum: m − least + 2 is within 3 % of its best value, which costs less
-// than 0.1 %. start is the first m to try.
+// leastRatio returns an integer m, least ≤ m ≤ most, that nearly minimizes the unimodal function
+// cost: m − least + 2 is within 3 % of the best value. The minimum is flat, so cost(m) is within
+// 0.1 % of the least cost. start is the first m to try.
 func leastRatio(cost func(m float64) float64, least, start, most float64) float64 {
 	shift := least - 2
 	seen := map[float64]float64{}
@@ -72,7 +72,7 @@ func leastRatio(cost func(m float64) float64, least, start, most float64) float6
 // simplex returns the best point that gonum's method of Nelder and Mead finds for f in about evals
 // evaluations, from x and with edges of half a unit; +Inf and NaN are worse than every number.
 func simplex(f func(x []float64) float64, x []float64, evals int) (best []float64, value float64) {
-	const worse = 1e300 // the method compares and averages, so that infinities are kept from it
+	const worse = 1e300 // stands for +Inf and NaN, which the averages of the method cannot handle
 	problem := optimize.Problem{Func: func(x []float64) float64 {
 		if v := f(x); v < worse {
 			return v

@@ -54,7 +54,7 @@ func (p *lsq) logDelta(t float64) float64 {
 //
 //	δ = min_{e_r} min( D_r(e_r) + e^{e_r} D_a(e_a), D_a(e_a) + e^{e_a} D_r(e_r) )
 //
-// Any split is valid: a poor one costs utility, never privacy. rough tries fewer of them.
+// Any split is valid: a poor split costs utility, never privacy. rough tries fewer splits.
 type glm struct {
 	eps, k   float64
 	relation dp.Relation
@@ -234,9 +234,8 @@ func (c *calibrator) paper() error {
 		return fmt.Errorf("qop: %w: the published constants do not exist for %v with Degrees = %v; want a smaller Delta",
 			dp.ErrCondition, b, p.Degrees)
 	case math.IsInf(sigma2, 1) || math.IsNaN(sigma2):
-		return fmt.Errorf("%w: the published constants leave the range of float64 for %v and Smoothness = %v: "+
-			"rescale the problem",
-			ErrMechanism, b, smoothness)
+		return fmt.Errorf("%w: the published constants leave the range of float64 for %v and Smoothness = %v: rescale the "+
+			"problem", ErrMechanism, b, smoothness)
 	}
 	p.Theorem, p.Threshold = theoremPaper, alpha+alpha1
 	p.Ratio = smoothness / sigma2 / safeScale

@@ -156,7 +156,7 @@ func TestTiltMoment(t *testing.T) {
 		p := &tilt{rho: rho, n: n}
 		for i := range 1000 {
 			x := math.Pow(60, float64(i)/999)
-			p.x, p.f = append(p.x, x), append(p.f, law.CDF(x))
+			p.x, p.f = append(p.x, x), append(p.f, math.Exp(law.LogCDF(x)))
 		}
 		s := n * (g(y) + g(-y))
 		j := g(y+z) + (rho-1)*g(z) + g(-2*y) + (rho-1)*g(-y)

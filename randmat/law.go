@@ -11,7 +11,7 @@ import (
 // compute F(x) = P(λ_min(W) < x) from a Markov chain of d steps [DE02] with positive terms only, so
 // small probabilities keep their relative accuracy: 1e-10 in comparisons with exact arithmetic, at
 // most 1e-8, in about 0.3 s at d = 500. See docs/theory/numerics.md#numerics.eigenlaw. For a law
-// that Check refuses CDF is 1, LogCDF 0 and Quantile 0.
+// that Check refuses, LogCDF and LogQuantile are 0.
 type MinEigenvalueLaw struct {
 	Dim int
 	Dof float64
@@ -39,11 +39,7 @@ func (l MinEigenvalueLaw) Check() error {
 	return checkDegrees(l.Dim, l.Dof)
 }
 
-// CDF returns F(x) = P(λ_min(W) < x), or an upper bound like [MinEigenvalueLaw.LogCDF]: 0 for x ≤ 0
-// and 1 for NaN.
-func (l MinEigenvalueLaw) CDF(x float64) float64 { return math.Exp(l.LogCDF(x)) }
-
-// LogCDF returns log F(x), -Inf for x ≤ 0 and 0 for NaN. It increases with x and is never too small
+// LogCDF returns log F(x), F(x) = P(λ_min(W) < x), -Inf for x ≤ 0 and 0 for NaN. It increases with x and is never too small
 // by more than its error:
 //
 //   - for d ≤ 5000, m ≤ 2e4, x ≥ 1e-290 and F ≥ e⁻⁸⁰, log F up to 1e-8, by the chain;
@@ -83,12 +79,9 @@ func (l MinEigenvalueLaw) trivial(x float64) (logF float64, ok bool) {
 	return 0, false
 }
 
-// Quantile returns the p-quantile of λ_min rounded down: the result x satisfies (1+1e-6) F(x) ≤ p,
-// and is the largest such number to a relative 2e-6 where the chain computes F. It is 0 for p ≤ 0,
-// NaN and results below 2⁻¹⁰²², and +Inf for p ≥ 1.
-func (l MinEigenvalueLaw) Quantile(p float64) float64 { return l.LogQuantile(num.Log(p)) }
-
-// LogQuantile is Quantile for a probability given by its logarithm.
+// LogQuantile returns the p-quantile of λ_min for p = e^logp, rounded down: the result x satisfies
+// (1+1e-6) F(x) ≤ p, and is the largest such number to a relative 2e-6 where the chain computes F.
+// It is 0 for p = 0, NaN and results below 2⁻¹⁰²², and +Inf for p ≥ 1.
 func (l MinEigenvalueLaw) LogQuantile(logp float64) float64 {
 	switch {
 	case l.Check() != nil || !(logp > math.Inf(-1)):

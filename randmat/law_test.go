@@ -413,3 +413,7 @@ func TestScore(t *testing.T) {
 		last = score(l)
 	}
 }
+
+// CDF and Quantile are LogCDF and LogQuantile for probabilities.
+func (l MinEigenvalueLaw) CDF(x float64) float64      { return math.Exp(l.LogCDF(x)) }
+func (l MinEigenvalueLaw) Quantile(p float64) float64 { return l.LogQuantile(num.Log(p)) }

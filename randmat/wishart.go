@@ -30,7 +30,11 @@ func Wishart(dst *mat.SymDense, m float64, src rand.Source) error {
 	}
 	d := dst.SymmetricDim()
 	if err := checkDraw(d, m); err != nil {
-		poison(dst)
+		for i := range d {
+			for j := range i + 1 {
+				dst.SetSym(i, j, math.NaN())
+			}
+		}
 		return err
 	}
 	buf := take(d * d)
@@ -92,15 +96,4 @@ func checkDegrees(d int, m float64) error {
 		return fmt.Errorf("%w: m = %v, want m ≤ 2^50", ErrDegrees, m)
 	}
 	return nil
-}
-
-// poison fills dst with NaN.
-func poison(dst *mat.SymDense) {
-	raw := dst.RawSymmetric()
-	for i := range raw.N {
-		row := raw.Data[i*raw.Stride : i*raw.Stride+raw.N]
-		for j := range row {
-			row[j] = math.NaN()
-		}
-	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// A Chi bounds the privacy loss of the exact minimizer, with gradient and curvature apart: the loss
-// is dominated by
+// A Chi bounds the privacy loss of the exact minimizer by the sum of a bound on the change of the
+// gradient and a bound c on the change of curvature. The loss is dominated by
 //
 //	c + s²/2 + s·χ_q                                        [RKW23, extended]
 //
@@ -100,10 +100,10 @@ func LogChi(e1, s float64, q int) float64 {
 }
 
 const (
-	// nothing is a log δ below that of every budget and every float64 δ. Below it a bound is as good
-	// as the integral, for which there is no suitable width of panels.
+	// nothing is a log δ below every budget and every float64 δ. Where log δ is below it, a bound takes
+	// the place of the integral, for which no width of panels is suitable.
 	nothing = -1e5
-	// farthest is the largest r₀ that is used. Its square is finite; a smaller r₀ only raises δ.
+	// farthest replaces larger r₀, whose squares may overflow. A smaller r₀ only raises δ.
 	farthest = 1e100
 )
 
@@ -170,9 +170,10 @@ func logMGF(t float64, q int) float64 {
 	return (1-float64(q)/2)*math.Ln2 - num.LogGamma(float64(q)/2) + top + num.Log(sum)
 }
 
-// integral returns ∫₀^∞ e^{logf} as sum·e^{top}, for a log-concave function with a peak, by panels
-// of the 16-point rule up to where the integrand is e⁻⁴⁵ of its peak. width gives the widths of
-// panels by the ends that are closer to the peak. ok is false if there are more than mostPanels.
+// integral returns ∫₀^∞ e^{logf} as sum·e^{top} for a log-concave integrand, by the 16-point rule on
+// panels from the peak outward, up to the points where the integrand is e⁻⁴⁵ of its peak. width
+// returns the width of a panel from its end closer to the peak. ok is false if more than mostPanels
+// are needed.
 func integral(logf func(x float64) float64, peak float64, width func(x float64) float64) (top, sum float64, ok bool) {
 	const mostPanels = 1000 // usually there are less than a hundred
 	nodes, weights := num.GaussLegendre(16)
@@ -203,8 +204,7 @@ func integral(logf func(x float64) float64, peak float64, width func(x float64) 
 	return top, sum, panels < mostPanels
 }
 
-// mgfMode returns the mode (t + √(t²+4n))/2 of xⁿ e^{tx−x²/2}, n > 0, without
-// cancellation.
+// mgfMode returns the mode (t + √(t²+4n))/2 of xⁿ e^{tx−x²/2}, n > 0, without cancellation.
 func mgfMode(t, n float64) float64 {
 	root := math.Sqrt(t*t + 4*n)
 	if t > 0 {
@@ -296,16 +296,16 @@ func (k Chi) LeastNoise(e1, delta float64) float64 {
 	return chi(k.Q)
 }
 
-// enough returns a u = 1/s that is enough at e₁: s²/2 + s r = e₁ for r = √q + √(2 ln(1/δ)), which
-// χ_q exceeds with probability at most δ.
+// enough returns a u = 1/s at which the curve is at most δ: the solution of s²/2 + s r = e₁ for
+// r = √q + √(2 ln(1/δ)), which χ_q exceeds with probability at most δ.
 func enough(e1, delta float64, q int) float64 {
 	r := math.Sqrt(float64(q)) + math.Sqrt(-2*num.Log(delta))
 	return (r + math.Sqrt(r*r+2*e1)) / (2 * e1)
 }
 
-// least returns the least u with logDelta(1/u) ≤ target < 0, rounded up by a relative tol at most,
-// from a u that is enough or nearly so. logDelta does not decrease with s; √(−2 log δ) is nearly
-// linear in u.
+// least returns the least u with logDelta(1/u) ≤ target < 0, rounded up by a relative tol at most.
+// The search starts at enough, which need not satisfy the inequality. logDelta does not decrease
+// with s, and √(−2 log δ) is nearly linear in u.
 func least(logDelta func(s float64) float64, target, enough, tol float64) float64 {
 	goal := math.Sqrt(-2 * target)
 	return num.LeastRoot(func(u float64) float64 {
@@ -314,13 +314,7 @@ func least(logDelta func(s float64) float64, target, enough, tol float64) float6
 }
 
 // chiStick encloses an upper bound on E δ_G(s(r₀ − χ_q); o), s r₀ = e₁ − s²/2 ≥ 0, that is exact
-// for o = 0, by recursions for U_n = E Xⁿg(X), g(x) = δ_G(s(r₀−x); o), V_n with g′ in the place of
-// g, and moments of Y ~ N(m/(1+v), v/(1+v)) with v = o²/s², m = r₀ − o²/(2s):
-//
-//	U_n = (n−1)U_{n−2} + V_{n−1},   V_n = (n−1)V_{n−2} − sV_{n−1} + s φ_{1+v}(m) E Y^{n−1}
-//
-// The bound is √(2π)U_{q−1}/(2^{q/2−1}Γ(q/2)) + δ_G(s r₀; o). Proof:
-// docs/theory/stick.md#linear.stick.
+// for o = 0, by the recursions for U_n and V_n. Proof: docs/theory/stick.md#linear.stick.
 func chiStick(c enclose.Arithmetic, e1, s, o enclose.Interval, q int) enclose.Interval {
 	of := func(n int) enclose.Interval { return c.Of(float64(n)) }
 	two, half := of(2), c.Quo(c.Square(s), of(2))
@@ -336,7 +330,7 @@ func chiStick(c enclose.Arithmetic, e1, s, o enclose.Interval, q int) enclose.In
 
 	u0, u := of(0), c.GaussianDelta(e1, whole)                                            // U_{n−1}, U_n
 	v0, v := of(0), c.Mul(s, c.Mul(c.Density(c.Sub(far, mid)), c.Mills(c.Add(far, mid)))) // V_{n−1}, V_n
-	y0, y := of(0), of(1)                                                                 // E Y^{n−1}, E Yⁿ
+	y0, y := of(0), of(1)                                                                 // M_{n−1}, M_n
 	factor := two                                                                         // √(2π)/(2^{q/2−1}Γ(q/2))
 	if q%2 == 0 {
 		factor = c.Sqrt(c.Mul(two, c.Pi()))

@@ -83,14 +83,8 @@ func (k Curve) logs(o float64) (remove, add func(eps float64) float64) {
 }
 
 // RDP returns a bound on the Rényi divergence of order α ≥ 1, output noise included, for both
-// directions: the least of Chi.RDP, of rdpRenyi or spectrum.rdp, and for losses of ⟨a,θ⟩ of
-//
-//	removing   sup_p [κ(p) + α s²p²/2],  s = L/σ
-//	adding     log( Φ(−s/2) + e^{α(α−1)s²/2} Φ((α−½)s) )/(α−1)     the sign of φ′ is fixed
-//	           Chi.RDP with c = 0, q = 1                          any convex φ
-//	replacing  min( k·add(2α−1) + remove(2α), k·remove(2α−1) + add(2α) ),  k = 2α/(2α−1)
-//
-// plus α o²/2. For other α it is +Inf. Proof: docs/theory/linear.md#linear.renyi.
+// directions: the least of Chi.RDP, of rdpRenyi or spectrum.rdp and, for losses of ⟨a,θ⟩, of the
+// bounds of docs/theory/linear.md#linear.renyi, plus α o²/2. For other α it is +Inf.
 func (k Curve) RDP(alpha, o float64) float64 {
 	if !(alpha >= 1) || math.IsInf(alpha, 1) {
 		return math.Inf(1)

@@ -134,8 +134,8 @@ func (p Problem) check() error {
 // Safety margins, far above the rounding errors that they cover and far below 1e-6, the most by
 // which constants may exceed their exact values.
 const (
-	// SafeScale multiplies noise scales: closed forms and quadratures of log δ
-	// are correct to 1e-12, which moves s by less than that.
+	// SafeScale multiplies noise scales: closed forms and quadratures of log δ are correct to 1e-12,
+	// which changes s by less than 1e-12.
 	SafeScale = 1 + 1e-9
 	// SafeC multiplies c: a few units in the last place.
 	SafeC = 1 + 0x1p-50
@@ -231,13 +231,11 @@ func (k *Calibrator) At(ridge float64) (Noise, error) {
 	mu, eps := ridge+k.p.Modulus, k.p.Budget.Epsilon
 	if k.p.Calibration == Kifer && !(mu*(1+1e-14) >= k.leastModulus(1)) {
 		return Noise{}, fmt.Errorf("%w: Ridge = %v, Calibration Kifer at ε = %v needs Ridge ≥ 2ρβ/ε − μ_r = %v",
-			dp.ErrCondition,
-			ridge, eps, k.LeastRidge(1))
+			dp.ErrCondition, ridge, eps, k.LeastRidge(1))
 	}
 	if c := k.curvature(mu); !(c < eps) {
 		return Noise{}, fmt.Errorf("%w: Ridge = %v gives c = %v ≥ ε = %v of the objective, so no noise is enough; want "+
-			"Ridge > %v, or 0 for automatic",
-			dp.ErrCondition, ridge, c, eps, k.LeastRidge(1))
+			"Ridge > %v, or 0 for automatic", dp.ErrCondition, ridge, c, eps, k.LeastRidge(1))
 	}
 	b := k.noise(mu, nil)
 	b.Ridge = ridge

@@ -9,12 +9,10 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// A claim says that one noise b is enough: the exact minimizer, with Gaussian output noise of shift
-// o at most, costs at most δ at ε. Searches find the noise in float64. Then intervals (package
-// enclose) prove the claim, once for each plan, about the numbers that are used: σ, a, Δ, S′,
-// σ_out, ε, δ and the constants of the loss are float64 numbers, everything else is enclosed. So
-// nothing rests on the error of a logarithm, an exponential or a quadrature:
-// docs/theory/enclosures.md#enclosures.plan.
+// A claim states that one noise b is enough: the release of the exact minimizer, with Gaussian
+// output noise of shift at most o, is (ε, δ)-private. Searches find the noise in float64. Interval
+// arithmetic (package enclose) then proves the claim, once for each plan, so that no guarantee rests
+// on the error of a float64 function or quadrature: docs/theory/enclosures.md#enclosures.plan.
 type claim struct {
 	ridge       float64
 	sigma, rate float64 // of b: Gaussian, or pure with δ = 0
@@ -25,7 +23,7 @@ type claim struct {
 // enclosed is a real number, as a function that encloses it at any precision.
 type enclosed func(c enclose.Arithmetic) enclose.Interval
 
-// provers returns functions that try to prove a claim. One that succeeds is enough.
+// provers returns functions that try to prove a claim. One success is enough.
 func (k *Calibrator) provers() (list []func(claim) bool) {
 	pure := k.p.Budget.Delta == 0
 	if pure {
@@ -61,7 +59,7 @@ func (k *Calibrator) Prove(b Noise, budget dp.Budget, o float64) (Noise, bool) {
 			}
 			return b, true
 		}
-		if up == 0 { // drop those that fail with the most noise
+		if up == 0 { // drop the provers that fail even with the most noise
 			q.sigma, q.rate = b.Sigma*(1+most), b.Rate/(1+most)
 			provers = slices.DeleteFunc(provers, func(proves func(claim) bool) bool { return !proves(q) })
 		}
@@ -93,8 +91,8 @@ func (k *Calibrator) provesPure(q claim) bool {
 	})
 }
 
-// mostStick is the largest q of chiStick: products of q float64 numbers are far from the least and
-// the largest exponent of big.Float, ±2³¹, beyond which rounding would not be outward.
+// mostStick is the largest q of chiStick. Its products of q float64 numbers stay within the exponents
+// of big.Float, ±2³¹, beyond which rounding would not be outward.
 const mostStick = 1 << 20
 
 // provesChi proves Chi.LogDelta ≤ log δ, or with output noise Chi.LogJoint ≤ log δ.

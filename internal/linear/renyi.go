@@ -13,8 +13,8 @@ import (
 //
 //	κ(αS²/2 − ε) + cost + κ log(κ/α) − log α
 //
-// raised by more than the rounding of two dozen operations. The cost, a difference of terms of size
-// κ·slack, is raised by a factor.
+// raised by more than the rounding of two dozen operations. factor raises the cost, a difference of
+// terms of size κ·slack.
 func fromRenyi(eps, square, kappa, cost, factor, slack float64) float64 {
 	moment, odds, last := kappa*(kappa+1)*square/2, kappa*math.Log1p(1/kappa), math.Log1p(kappa)
 	size := moment + kappa*(math.Abs(eps)+slack) + cost + odds + last
@@ -116,8 +116,8 @@ func (k *scalar) renyiReplace(eps, s, o float64, near *leg) (log float64, best l
 	return log, best
 }
 
-// mayGain reports whether renyi is less than e times the other bound on removal at the best
-// leg of the other. If not, no leg is better with renyi.
+// mayGain reports whether renyi is less than e times the other bound on removal, both at g, the best
+// leg for the other bound. If it is not, renyi improves no leg.
 func (k *scalar) mayGain(g leg, eps, s, o float64) bool {
 	er, _, _, _ := g.parts(eps)
 	return k.envelope == nil && k.renyi(er, s, o/2) < k.at(er, s, o/2, 1, k.c)+1
@@ -162,7 +162,7 @@ func (k *scalar) rdpRenyi(alpha, s float64) (remove, add, replace float64) {
 	return remove, add, 2*(kappa+1)*s*s + plus(k.c) + minus(k.c)
 }
 
-// second returns k with psi(κ) in the place of κ, for an increasing psi.
+// second returns k with psi(κ) in place of κ, for an increasing psi.
 func (k *scalar) second(psi func(c float64) float64) *scalar {
 	h := *k
 	h.c, h.exact = psi(k.c)*SafeC, false
@@ -232,12 +232,12 @@ func (m *spectrum) order(f func(kappa float64) float64) float64 {
 	return math.Exp(x)
 }
 
-// at returns log δ(ε) at one κ. Its ψ₋ is right to 3e-13.
+// at returns the bound on log δ(ε) at one κ, with ψ₋ correct to 3e-13.
 func (m *spectrum) at(eps, s, o, kappa float64) float64 {
 	return fromRenyi(eps, s*s+o*o, kappa, m.cost(kappa), 1+1e-9, 0)
 }
 
-// logDelta returns log of the least bound on δ(ε) that it finds, at every real ε.
+// logDelta returns the logarithm of the least bound on δ(ε) that a search over κ finds, for real ε.
 func (m *spectrum) logDelta(eps, s, o float64) float64 {
 	kappa := m.order(func(kappa float64) float64 { return m.at(eps, s, o, kappa) })
 	if v := m.at(eps, s, o, kappa); kappa > 0 && v < 0 {

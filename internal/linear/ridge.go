@@ -28,8 +28,7 @@ func (b Bound) At(ridge, modulus, square float64) float64 {
 	return (square+b.Variance)/(2*(ridge+modulus)) + ridge*b.Radius*b.Radius/2
 }
 
-// cCeiling is the largest share of ε that the automatic Δ leaves to c; as c tends to ε, the noise
-// grows without limit.
+// cCeiling is the largest c/ε of an automatic Δ: as c tends to ε, the noise grows without limit.
 const cCeiling = 0.99
 
 // Best returns the Δ > 0 with the least bound among those with c ≤ 0.99 ε, to about 1e-3 in log Δ,
@@ -41,7 +40,7 @@ func (k *Calibrator) Best(b Bound) (float64, error) {
 	if err != nil || b.Radius == 0 || k.spectrum(1) == nil {
 		return ridge, err
 	}
-	// The bound with the noise of a spectrum is another function of Δ, which is minimized by itself.
+	// The bound with the noise of a spectrum is another function of Δ. It is minimized separately.
 	at := func(ridge, sigma float64) float64 {
 		return b.At(ridge, k.p.Modulus, Noise{Sigma: sigma, dim: k.p.Dim}.Square())
 	}

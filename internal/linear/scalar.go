@@ -68,8 +68,8 @@ func (k *scalar) at(eps, s, o, p, kappa float64) float64 {
 	return dp.GaussianLogDelta(eps-kappa, math.Hypot(s*p, o))
 }
 
-// logRemove returns the logarithm of the largest value over p that a search finds, which is below
-// the supremum by about 1e-10 at most, and its p.
+// logRemove returns the logarithm of the largest value over p that a search finds, and its p. It is
+// at most about 1e-10 below the logarithm of the supremum.
 func (k *scalar) logRemove(eps, s, o float64) (log, p float64) {
 	return k.largest(func(p, kappa float64) float64 { return k.at(eps, s, o, p, kappa) }, 3e-5, 0)
 }
@@ -148,8 +148,8 @@ func (k *scalar) removes(eps, s, o, log float64, work int) bool {
 
 // epsilonAt returns an ε with log δ_G(ε, S) ≤ log < 0, hardly above the least one; +Inf if it finds
 // none. It uses Newton's method from a guess. log δ_G is concave in ε, so that from the second step
-// on the iterates are on the safe side. The search stops at the relative distance near to the root.
-// As it steps 1e-12 to the safe side, a near below 2e-12 may make it step to and fro.
+// on the iterates are on the safe side. The search stops within the relative distance near of the
+// root. Its last step goes 1e-12 to the safe side, so a near below 2e-12 may make it oscillate.
 func epsilonAt(shift, log, guess, near float64) float64 {
 	if shift == 0 { // δ_G(ε, 0) = 1 − e^ε
 		return math.Nextafter(num.Log1mExp(log), math.Inf(1))
@@ -190,8 +190,8 @@ const (
 // below reports whether κ(p) ≤ f(p) certainly holds for all p in [0, 1], for a concave f that does
 // not increase and whose values are rounded down. Chords of f are below f, so that few values of f
 // are needed. On a cell [p, q] of a chord, the supremum of κ is compared with the chord at q; a
-// comparison at points alone would prove nothing. If more than work cells are needed, the answer is
-// no.
+// comparison at points alone would prove nothing. below returns false if it would need more than
+// work cells.
 func (k *scalar) below(f func(p float64) float64, work int) bool {
 	if k.envelope == nil { // κ = c
 		return k.c <= f(1)
@@ -235,9 +235,9 @@ func (k *scalar) below(f func(p float64) float64, work int) bool {
 	return cell(0, f(0), 1, f1)
 }
 
-// slacks are relative amounts by which a noise scale found by search is raised until it is
-// certified, with the limit on the work. The first suffices where the supremum is at p = 1, which
-// is the rule if curvature costs nothing.
+// slacks are relative amounts by which leastNoise raises a noise scale until it is certified, each
+// with its limit on the work. The first suffices where the supremum is at p = 1, the usual case if
+// curvature costs nothing.
 var slacks = [...]struct {
 	up   float64
 	work int

@@ -72,9 +72,9 @@ func (q Sequence) Profile() (remove, add func(eps float64) float64) {
 	}), of(func(eps float64) float64 { return q.logAdd(eps, 1) })
 }
 
-// LargestShift returns the largest μ at which the sequence meets the budget, up to a relative error
-// of tolerance (0 means the precision of float64). The sequences may differ in S and T only, which
-// grow with μ; only the one at μ = 1 is checked.
+// LargestShift returns the largest μ at which the sequence at(μ) meets the budget, up to a relative
+// error of tolerance (0 means the precision of float64). The sequences may differ in S and T only,
+// which grow with μ; only the sequence at μ = 1 is checked.
 func LargestShift(b dp.Budget, tolerance float64, at func(mu float64) Sequence) (float64, error) {
 	if err := errors.Join(b.Check(), at(1).Check()); err != nil {
 		return 0, err

@@ -148,14 +148,12 @@ func (c *checker) record(bounds loss.Bounds, radius float64, k loss.Constants) {
 	}
 
 	if k.Range > 0 && math.Abs(fx-fy) > k.Range {
-		c.Errorf("ℓ(x) − ℓ(y) = %v beats Range = %v: θ = %v and %v, a = %v, b = %v, bounds %+v, radius %v", fx-fy, k.Range,
-			x, y, a,
-			b, bounds, radius)
+		c.Errorf("ℓ(x) − ℓ(y) = %v beats Range = %v: θ = %v and %v, a = %v, b = %v, bounds %+v, radius %v", fx-fy, k.Range, x,
+			y, a, b, bounds, radius)
 	}
 	if k.Lipschitz > 0 && floats.Norm(gx, 2) > k.Lipschitz {
 		c.Errorf("‖∇ℓ‖ = %v beats L = %v: θ = %v, a = %v, b = %v, bounds %+v, radius %v", floats.Norm(gx, 2), k.Lipschitz, x,
-			a,
-			b, bounds, radius)
+			a, b, bounds, radius)
 	}
 	if d := floats.Norm(dg, 2); k.Smoothness > 0 && d > k.Smoothness*floats.Norm(dx, 2)+rounding*(1+grads) {
 		c.Errorf("‖∇ℓ(x)−∇ℓ(y)‖/‖x−y‖ = %v beats β = %v: a = %v, b = %v, bounds %+v", d/floats.Norm(dx, 2), k.Smoothness, a,
