@@ -33,6 +33,9 @@ func BisectTo(ok func(x float64) bool, lo, hi, tol float64) (good, bad float64) 
 // outward by factors of 1.5, then [Bisect]. It returns +Inf if ok holds nowhere below 2⁹⁰⁰.
 func Least(ok func(x float64) bool, guess float64) float64 {
 	hi := guess
+	if !(hi > 0 && hi < 0x1p900) {
+		hi = 1
+	}
 	for !ok(hi) {
 		hi *= 1.5
 		if !(hi < 0x1p900) { // also NaN
@@ -150,6 +153,9 @@ func Minimize(f func(x float64) float64, lo, hi float64, steps int, tol float64)
 func Largest(f func(x float64) float64, most, guess, tol float64) float64 {
 	at := func(u float64) float64 { return f(math.Exp(u)) - most }
 	const floor = -690 // log 1e-300
+	if !(guess > 0 && guess < 0x1p900) {
+		guess = 1
+	}
 	lo := math.Max(Log(guess), floor+1)
 	flo := at(lo)
 	hi, fhi := lo, flo
