@@ -104,9 +104,8 @@ func open(path, label string, features []string) (source, []string, error) {
 		}
 		if src.Checksum() == "" {
 			src.Close()
-			return nil, nil, fmt.Errorf("%s has no sidecar %s.json with checksums, which tell workers that their file is "+
-				"that of the driver; "+
-				"want a file that privopt pack, parquet2npy or npy.Create wrote, with its sidecar", path, path)
+			return nil, nil, fmt.Errorf("%s has no sidecar %s.json with checksums, which tell workers that their file is that "+
+				"of the driver; want a file that privopt pack, parquet2npy or npy.Create wrote, with its sidecar", path, path)
 		}
 		names := src.Columns()
 		return src, slices.DeleteFunc(names, func(n string) bool { return n == src.Label() }), nil
@@ -129,8 +128,8 @@ func (f *files) fits(i int, src source, names []string) error {
 		return fmt.Errorf("beam: %s has the features %q and %s has %q; want files of the same columns in the same order",
 			f.Paths[i], names, f.Paths[0], f.Features)
 	case i < len(f.Sums) && src.Checksum() != f.Sums[i]:
-		return fmt.Errorf("beam: the checksum of %s is not that which the driver found: want the same file, or a copy "+
-			"of it", f.Paths[i])
+		return fmt.Errorf("beam: the checksum of %s is not that which the driver found: want the same file, or a copy of it",
+			f.Paths[i])
 	}
 	return nil
 }
@@ -142,9 +141,8 @@ func (f *files) Dims() (records, features int) { return f.First[len(f.Paths)], f
 func (f *files) Read(ctx context.Context, rows, labels []float64, first int) error {
 	n, d := f.Dims()
 	if first < 0 || first > n || len(labels) > n-first || len(rows) != len(labels)*d {
-		return fmt.Errorf("beam: Read of %d labels and %d numbers of rows, want records of the source and %d numbers "+
-			"for each",
-			len(labels), len(rows), d)
+		return fmt.Errorf("beam: Read of %d labels and %d numbers of rows, want records of the source and %d numbers for "+
+			"each", len(labels), len(rows), d)
 	}
 	for len(labels) > 0 {
 		i := sort.SearchInts(f.First, first+1) - 1

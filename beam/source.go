@@ -91,8 +91,8 @@ var _ erm.Remote = (*Source)(nil)
 // read.
 func NewSource(ctx context.Context, paths []string, o Options) (*Source, error) {
 	if !sdk.Initialized() {
-		return nil, fmt.Errorf("%w: Beam is not initialized; call beam.Init of its SDK first thing in main, and in "+
-			"TestMain", ErrOptions)
+		return nil, fmt.Errorf("%w: Beam is not initialized; call beam.Init of its SDK first thing in main, and in TestMain",
+			ErrOptions)
 	}
 	switch {
 	case o.Scratch == "":

@@ -107,9 +107,8 @@ func Load(r io.Reader) (*Model, error) {
 		return nil, fmt.Errorf("%w: no JSON of a model: %w", ErrFile, err)
 	}
 	if version.Version != formatVersion {
-		return nil, fmt.Errorf("%w: version %d of the form, this program reads version %d: use the program that wrote "+
-			"it, or fit again", ErrFile,
-			version.Version, formatVersion)
+		return nil, fmt.Errorf("%w: version %d of the form, this program reads version %d: use the program that wrote it, "+
+			"or fit again", ErrFile, version.Version, formatVersion)
 	}
 	var f file
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -177,8 +176,8 @@ func (m *Model) restore(f file) error {
 		h, bad := symmetric(s.Hessian, d)
 		j, worse := symmetric(s.Scores, d)
 		if !within(leastNoise, s.HessianTau) || !within(leastNoise, s.ScoresTau) {
-			return fmt.Errorf("moments: noise of deviation %v and %v, want numbers from %g to "+
-				"%g", s.HessianTau, s.ScoresTau, leastNoise, mostNumber)
+			return fmt.Errorf("moments: noise of deviation %v and %v, want numbers from %g to %g", s.HessianTau, s.ScoresTau,
+				leastNoise, mostNumber)
 		}
 		m.moments = &moments{hessian: h, scores: j, hessianTau: s.HessianTau, scoresTau: s.ScoresTau}
 		return cmp.Or(bad, worse)
@@ -203,8 +202,7 @@ func (m *Model) checkNumbers() error {
 	}
 	if p.Bounds.Row > mostNumber || p.Bounds.Label > mostNumber || p.Records < 0 || p.MaxRecords < int64(p.Records) {
 		return fmt.Errorf("plan: bounds %+v, records %d, maxRecords %d, want bounds up to %g and no more records than "+
-			"maxRecords", p.Bounds,
-			p.Records, p.MaxRecords, mostNumber)
+			"maxRecords", p.Bounds, p.Records, p.MaxRecords, mostNumber)
 	}
 	for j, v := range m.theta {
 		if !within(-mostNumber, v) {
@@ -233,12 +231,11 @@ func (m *Model) checkNumbers() error {
 		}
 		if p.Intervals != nil && !within(leastNoise, c.Ridge+p.Penalty.Ridge*float64(p.Records)) {
 			return fmt.Errorf("choice.ridge: %v beside a penalty without a ridge, want a number from %g to %g: intervals "+
-				"divide by it",
-				c.Ridge, leastNoise, mostNumber)
+				"divide by it", c.Ridge, leastNoise, mostNumber)
 		}
 		if !within(leastNoise, c.Sigma) || !within(leastNoise, c.OutputSigma) {
-			return fmt.Errorf("choice: sigma %v and outputSigma %v, want numbers from %g to "+
-				"%g", c.Sigma, c.OutputSigma, leastNoise, mostNumber)
+			return fmt.Errorf("choice: sigma %v and outputSigma %v, want numbers from %g to %g", c.Sigma, c.OutputSigma,
+				leastNoise, mostNumber)
 		}
 	}
 	return nil
@@ -256,9 +253,8 @@ func (m *Model) checkClaim() error {
 		theorem, b, dim, relation = r.Theorem, r.Budget, r.Dim, r.Relation
 	}
 	if c := m.cert; c.Theorem != theorem || c.Budget != b || c.Relation != relation || c.Relation != p.Relation || dim != p.Dim {
-		return fmt.Errorf("certificate: %v by %q for %v neighbors, the plan has %v by %q for %v neighbors and %d "+
-			"parameters", c.Budget,
-			shortened(c.Theorem), c.Relation, b, shortened(theorem), relation, dim)
+		return fmt.Errorf("certificate: %v by %q for %v neighbors, the plan has %v by %q for %v neighbors and %d parameters",
+			c.Budget, shortened(c.Theorem), c.Relation, b, shortened(theorem), relation, dim)
 	}
 	return nil
 }

@@ -340,8 +340,8 @@ func (m *Model) Score(data *table.Data) (Scores, error) {
 	}
 	_, d := data.Records.Dims()
 	if d != len(m.theta) {
-		return Scores{}, fmt.Errorf("%w: the table has %d parameters, want %d, those of the "+
-			"model", ErrOptions, d, len(m.theta))
+		return Scores{}, fmt.Errorf("%w: the table has %d parameters, want %d, those of the model", ErrOptions, d,
+			len(m.theta))
 	}
 	s := tally{m: m, counts: map[int]int{}}
 	err := data.Records.Each(func(a []float64, b float64) { s.add(m.Predict(a[:m.features()]), b) })

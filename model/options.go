@@ -135,9 +135,8 @@ func (o *Intervals) complete() error {
 	o.HessianShare, o.ScoreShare, o.Level = cmp.Or(o.HessianShare, 0.2), cmp.Or(o.ScoreShare, 0.05), cmp.Or(o.Level, 0.95)
 	switch {
 	case !(o.HessianShare > 0 && o.ScoreShare > 0 && o.HessianShare+o.ScoreShare < 0.9):
-		return fmt.Errorf("%w: HessianShare = %v and ScoreShare = %v, want positive numbers that add up to less than "+
-			"0.9", ErrOptions,
-			o.HessianShare, o.ScoreShare)
+		return fmt.Errorf("%w: HessianShare = %v and ScoreShare = %v, want positive numbers that add up to less than 0.9",
+			ErrOptions, o.HessianShare, o.ScoreShare)
 	case !(o.Level > 0.5 && o.Level < 0.9999):
 		return fmt.Errorf("%w: Level = %v, want a number in (0.5, 0.9999)", ErrOptions, o.Level)
 	case !(o.Radius >= 0) || math.IsInf(o.Radius, 1):
@@ -153,13 +152,13 @@ func (l Loss) complete(kind table.Kind) (Loss, error) {
 	}
 	switch want := kinds[l.Name]; {
 	case want == 0 && l.Name == "":
-		return l, fmt.Errorf("%w: data without a schema need the name of a loss: one of "+
-			"%s", ErrOptions, strings.Join(Losses(), ", "))
+		return l, fmt.Errorf("%w: data without a schema need the name of a loss: one of %s", ErrOptions,
+			strings.Join(Losses(), ", "))
 	case want == 0:
 		return l, fmt.Errorf("%w: Loss %.40q, want one of %s", ErrOptions, l.Name, strings.Join(Losses(), ", "))
 	case kind != 0 && kind != want:
-		return l, fmt.Errorf("%w: Loss %q is for %s, the label of the schema is "+
-			"%s", ErrOptions, l.Name, kindName(want), kindName(kind))
+		return l, fmt.Errorf("%w: Loss %q is for %s, the label of the schema is %s", ErrOptions, l.Name, kindName(want),
+			kindName(kind))
 	case l.Order != 0 && l.Name != Quantile:
 		return l, fmt.Errorf("%w: Order = %v is for the loss %q only, leave it 0 for others", ErrOptions, l.Order, Quantile)
 	case l.Parameter != 0 && l.Name != Quantile && l.Name != PseudoHuber && l.Name != SVM:
@@ -220,8 +219,8 @@ func (p Penalty) operator(n float64, groups [][]int) (prox.Operator, error) {
 	case p == Penalty{}:
 		return nil, nil
 	case n == 0:
-		return nil, fmt.Errorf("%w: a Penalty of the mean loss needs a public number of records: declare \"records\" "+
-			"in the schema", ErrOptions)
+		return nil, fmt.Errorf("%w: a Penalty of the mean loss needs a public number of records: declare \"records\" in "+
+			"the schema", ErrOptions)
 	case p.Group > 0 && (p.Lasso > 0 || p.Ridge > 0):
 		return nil, fmt.Errorf("%w: Penalty.Group with Ridge or Lasso: want one of them", ErrOptions)
 	case p.Group > 0 && groups == nil:
@@ -245,8 +244,8 @@ func (s Set) set() (prox.Set, error) {
 	switch s.Name {
 	case "":
 		if s.Size != 0 {
-			return nil, fmt.Errorf("%w: Set.Size = %v without a name, want one of "+
-				"%s", ErrOptions, s.Size, strings.Join(Sets(), ", "))
+			return nil, fmt.Errorf("%w: Set.Size = %v without a name, want one of %s", ErrOptions, s.Size,
+				strings.Join(Sets(), ", "))
 		}
 		return nil, nil
 	case Box:

@@ -156,12 +156,12 @@ func newTask(data *table.Data, opt *Options) (*task, error) {
 		}
 	}
 	if o.Records < 0 || !(o.Radius >= 0) || math.IsInf(o.Radius, 1) || !(o.Clip >= 0) || math.IsInf(o.Clip, 1) {
-		return nil, fmt.Errorf("%w: Records = %d, Radius = %v, Clip = %v, want finite numbers "+
-			"≥ 0", ErrOptions, o.Records, o.Radius, o.Clip)
+		return nil, fmt.Errorf("%w: Records = %d, Radius = %v, Clip = %v, want finite numbers ≥ 0", ErrOptions, o.Records,
+			o.Radius, o.Clip)
 	}
 	if o.Clip > 0 && o.Loss.Name != Squares {
-		return nil, fmt.Errorf("%w: Clip = %v is for the loss %q, the slopes of %q are "+
-			"bounded", ErrOptions, o.Clip, Squares, o.Loss.Name)
+		return nil, fmt.Errorf("%w: Clip = %v is for the loss %q, the slopes of %q are bounded", ErrOptions, o.Clip, Squares,
+			o.Loss.Name)
 	}
 	records := cmp.Or(o.Records, schema.Records)
 	if o.Relation == dp.Replace {
@@ -255,8 +255,7 @@ func (pl *Plan) release(q erm.Public, o Options) error {
 	p := pl.single.Params()
 	pl.cert, pl.params.Release = pl.single.Certificate(), &p
 	pl.params.Decision = fmt.Sprintf("Linear objective perturbation with %s. The ridge minimizes the bound on the "+
-		"excess risk for solutions of "+
-		"norm at most %.4g.", words, m.Radius)
+		"excess risk for solutions of norm at most %.4g.", words, m.Radius)
 	return nil
 }
 
@@ -318,21 +317,19 @@ func (pl *Plan) String() string {
 	}
 	p := pl.params
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors, by theorem %s. "+
-		"%s", pl.cert.Budget, p.Relation, pl.cert.Theorem, p.Decision)
+	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors, by theorem %s. %s", pl.cert.Budget, p.Relation,
+		pl.cert.Theorem, p.Decision)
 	f := pl.Forecast()
 	if s := p.Sequence; s != nil {
-		fmt.Fprintf(&b, " Together, the releases are as private as one Gaussian release with μ = %.4g (sensitivity "+
-			"divided by standard "+
-			"deviation), plus at most %.3g of ε for curvature.", s.Mu, s.C+s.FirstC)
+		fmt.Fprintf(&b, " Together, the releases are as private as one Gaussian release with μ = %.4g (sensitivity divided "+
+			"by standard deviation), plus at most %.3g of ε for curvature.", s.Mu, s.C+s.FirstC)
 		if p.Intervals != nil {
 			fmt.Fprintf(&b, " Standard errors take %.0f %% of μ².", 100*(s.Shares.Hessian+s.Shares.Scores))
 		}
 	}
 	if p.Records > 0 {
-		fmt.Fprintf(&b, " The noise is expected to give a coefficient of encoded rows a standard deviation near %.2g. "+
-			"With more than "+
-			"about %.0f records, the sampling error exceeds the privacy error.", f.Deviation, f.Records)
+		fmt.Fprintf(&b, " The noise is expected to give a coefficient of encoded rows a standard deviation near %.2g. With "+
+			"more than about %.0f records, the sampling error exceeds the privacy error.", f.Deviation, f.Records)
 	}
 	if !math.IsInf(f.Excess, 1) {
 		fmt.Fprintf(&b, " On average, the mean loss exceeds its minimum by at most %.3g.", f.Excess)

@@ -120,14 +120,12 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 			p.Decision = "Least squares in one step, with the stated clip."
 		case t2 > mostNoise*n || two.Shares.Last <= 0:
 			s.Clip = defaultClip
-			p.Decision = fmt.Sprintf("Least squares in one step, with slopes clipped at %.4g of their range. For %d "+
-				"records, a noisy "+
-				"histogram (standard deviation %.3g per bin) is too noisy to choose the clip.", s.Clip, q.Records, t2)
+			p.Decision = fmt.Sprintf("Least squares in one step, with slopes clipped at %.4g of their range. For %d records, "+
+				"a noisy histogram (standard deviation %.3g per bin) is too noisy to choose the clip.", s.Clip, q.Records, t2)
 		default:
 			*s = two
-			p.Decision = fmt.Sprintf("Least squares in two steps: noisy histograms of %d records (standard deviation "+
-				"%.3g per bin) and a first "+
-				"fit choose the clip and the ridge of the final fit.", q.Records, t2)
+			p.Decision = fmt.Sprintf("Least squares in two steps: noisy histograms of %d records (standard deviation %.3g per "+
+				"bin) and a first fit choose the clip and the ridge of the final fit.", q.Records, t2)
 		}
 	}
 	var err error

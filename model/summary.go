@@ -96,16 +96,12 @@ func (m *Model) note() string {
 	about := "They estimate the minimizer of the fitted loss without its ridge."
 	if c := m.choice; c.Clip > 0 {
 		about = fmt.Sprintf("They estimate the coefficients of least squares with gradients clipped at %.3g of their "+
-			"range, without a "+
-			"ridge; if the errors are symmetric, these are the ordinary coefficients.", c.Clip)
+			"range, without a ridge; if the errors are symmetric, these are the ordinary coefficients.", c.Clip)
 	}
 	return "The intervals account for sampling, privacy noise, shrinkage and the noise of the standard errors. " + about +
-		" If the schema makes columns redundant, such as an intercept beside levels that cover every record, they " +
-		"estimate the solution " +
-		"of least norm." +
-		" A coefficient marked weak is not identified at this budget: drop or merge columns, raise ε, or declare a " +
-		"smaller bound on " +
-		"the norm of the true coefficients."
+		" If the schema makes columns redundant, such as an intercept beside levels that cover every record, they estimate " +
+		"the solution of least norm. A coefficient marked weak is not identified at this budget: drop or merge columns, " +
+		"raise ε, or declare a smaller bound on the norm of the true coefficients."
 }
 
 // Contrast estimates ⟨k,θ⟩, with θ in the units of encoded rows, and with an interval if

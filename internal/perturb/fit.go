@@ -116,8 +116,8 @@ func (pl *Plan) admit(q erm.Public) error {
 		return refuse("the loss is %v of rank %d, the plan is for %v of rank %d", has.Structure, has.Rank, most.Structure,
 			most.Rank)
 	case !output && !q.Covered(want):
-		return refuse("the loss declares another curvature at a gradient, other classes or no fixed sign of φ′, than " +
-			"the plan needs")
+		return refuse("the loss declares another curvature at a gradient, other classes or no fixed sign of φ′, than the " +
+			"plan needs")
 	}
 	if floor := q.Floor(pl.per); !(floor <= pl.output.Cover) {
 		return refuse("float64 is sure to reach the minimizer of the problem within %v only, the plan needs Cover = %v",

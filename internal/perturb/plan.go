@@ -319,8 +319,8 @@ func (pl *Plan) finish() error {
 	}
 	if !ok || !(p.Cover > 0) || !(p.OutputSigma+p.OutputRate > 0) {
 		return fmt.Errorf("%w: the calibration leaves the range of float64 (Ridge %v, Sigma %v, Rate %v, Cover %v, "+
-			"OutputSigma %v, OutputRate %v): rescale the problem",
-			ErrMechanism, p.Ridge, p.Sigma, p.Rate, p.Cover, p.OutputSigma, p.OutputRate)
+			"OutputSigma %v, OutputRate %v): rescale the problem", ErrMechanism, p.Ridge, p.Sigma, p.Rate, p.Cover,
+			p.OutputSigma, p.OutputRate)
 	}
 	return nil
 }

@@ -102,8 +102,7 @@ func (e *explained) text(m *model.Model) string {
 	fmt.Fprintf(&b, "    P(model in S | one table) ≤ e^ε · P(model in S | other table) + δ,   e^ε = %s,  δ = %s\n",
 		number(math.Exp(c.Epsilon)), number(c.Delta))
 	line("in both directions. This holds whatever else a reader of the model knows, now or later, and whatever the " +
-		"reader " +
-		"computes from the model.")
+		"reader computes from the model.")
 	b.WriteString("\n  So a test that tries to detect one particular record in the model is weak:\n\n")
 	for _, d := range e.Detects {
 		fmt.Fprintf(&b, "    with %4s false alarms, it detects the record in at most %6s of the cases\n",
@@ -139,8 +138,7 @@ func (e *explained) text(m *model.Model) string {
 	line("%s", e.Plan)
 	if ch := e.Choice; ch != nil && ch.Clip > 0 {
 		line("Slopes are clipped at %s of their range. The ridge is %s; the noise on the sum of gradients has standard "+
-			"deviation %s.",
-			number(ch.Clip, 3), number(ch.Ridge, 3), number(ch.Sigma, 3))
+			"deviation %s.", number(ch.Clip, 3), number(ch.Ridge, 3), number(ch.Sigma, 3))
 	}
 	if e.Ledger != "" {
 		line("%s Check it against its ledger, entry %s: privopt ledger verify LEDGER MODEL.", e.Proof,

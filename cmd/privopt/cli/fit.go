@@ -338,7 +338,7 @@ func (a *app) report(t *fitting, m *model.Model, data *table.Data, size int) err
 		b.WriteString(paragraph("  ledger   ", fmt.Sprintf("%s, entry %d: spent ε = %s of %s, δ = %s of %s", l.Path(),
 			len(l.Entries()), number(spent.Epsilon), number(total.Epsilon), number(spent.Delta), number(total.Delta))))
 	}
-	b.WriteString(paragraph("  next     ", fmt.Sprintf("privopt explain %s; privopt predict --model %[1]s "+
-		"--data FILE", t.out)))
+	b.WriteString(paragraph("  next     ", fmt.Sprintf("privopt explain %s; privopt predict --model %[1]s --data FILE",
+		t.out)))
 	return a.show(r, b.String())
 }
