@@ -32,20 +32,25 @@ func arithmetic(c dp.Certificate) (list []dp.Assumption) {
 
 // smoothLosses are all losses of ⟨a,θ⟩ with a minimizer that can be certified.
 var smoothLosses = map[string]loss.Loss{
-	"logistic": loss.Logistic{}, "squared": loss.Clipped{Loss: loss.Squared{}, Threshold: 1}, "huber": loss.Huber{Delta: 0.5},
-	"pseudo-Huber": loss.PseudoHuber{Delta: 0.5}, "log-cosh": loss.LogCosh{Delta: 0.5}, "smoothed hinge": loss.SmoothedHinge{},
-	"root hinge": loss.RootHinge{Width: 0.5}, "soft clipped": loss.SoftClipped{Threshold: 0.5},
+	"logistic": loss.Logistic{}, "squared": loss.Clipped{Loss: loss.Squared{},
+		Threshold: 1}, "huber": loss.Huber{Delta: 0.5},
+	"pseudo-Huber": loss.PseudoHuber{Delta: 0.5}, "log-cosh": loss.LogCosh{Delta: 0.5},
+	"smoothed hinge": loss.SmoothedHinge{},
+	"root hinge":     loss.RootHinge{Width: 0.5}, "soft clipped": loss.SoftClipped{Threshold: 0.5},
 	"hinge": loss.Moreau{Loss: loss.Hinge{}, Beta: 4}, "pinball": loss.Moreau{Loss: loss.Pinball{Tau: 0.3}, Beta: 4},
 }
 
 // No plan of one of these mechanisms rests on the error of a function in float64, whatever the
-// loss, the relation and the budget: their last inequality is proved. Others name the law that they compute.
+// loss, the relation and the budget: their last inequality is proved. Others name the law that they
+// compute.
 func TestArithmeticIsProved(t *testing.T) {
-	data, err := erm.NewData(slices.Repeat([][]float64{{0.6, -0.3, 0.1}}, 60), make([]float64, 60), loss.Bounds{Row: 1.3, Label: 1})
+	data, err := erm.NewData(slices.Repeat([][]float64{{0.6, -0.3, 0.1}}, 60), make([]float64, 60),
+		loss.Bounds{Row: 1.3, Label: 1})
 	require.NoError(t, err)
 	// Mechanisms that are not in the table, by the start of their names, have nothing to assume.
 	want := map[string]dp.Assumption{
-		"qop": dp.WishartArithmetic, "sco.NoisySGD": dp.LossArithmetic, "sco.ProxGD": dp.LossArithmetic, "sco.DPSGD": dp.LossArithmetic,
+		"qop": dp.WishartArithmetic, "sco.NoisySGD": dp.LossArithmetic, "sco.ProxGD": dp.LossArithmetic,
+		"sco.DPSGD": dp.LossArithmetic,
 	}
 	proved := 0
 	for name, l := range smoothLosses {
@@ -75,15 +80,17 @@ func TestArithmeticIsProved(t *testing.T) {
 	require.Greater(t, proved, testkit.Of(133, 400))
 }
 
-// What is left is named: the law of χ_q for losses whose gradients span more than a line, that of the
-// simplex for several classes; with pure noise, and with noise around the minimizer, neither enters.
+// What is left is named: the law of χ_q for losses whose gradients span more than a line, that of
+// the simplex for several classes; with pure noise, and with noise around the minimizer, neither
+// enters.
 func TestArithmeticIsNamed(t *testing.T) {
 	rows := slices.Repeat([][]float64{{0.6, -0.3, 0.1}}, 60)
 	data, err := erm.NewData(rows, make([]float64, 60), loss.Bounds{Row: 1, Label: 2})
 	require.NoError(t, err)
 	budget, pure := dp.Budget{Epsilon: 1, Delta: 1e-6}, dp.Budget{Epsilon: 1}
 	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
-		q := erm.Public{Dim: 6, Records: 60, Constants: loss.Constants{Lipschitz: 1, Smoothness: 1, Rank: 3, Structure: loss.General}}
+		q := erm.Public{Dim: 6, Records: 60, Constants: loss.Constants{Lipschitz: 1, Smoothness: 1, Rank: 3,
+			Structure: loss.General}}
 		several := loss.Multinomial{Classes: 3}
 		classes, err := (&erm.Problem{Data: wide(t, 60, 9, 2), Loss: several, Records: 60}).Public(rel)
 		require.NoError(t, err)

@@ -20,7 +20,8 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	data, err := table.ReadCSV(strings.NewReader("age,plan,bought\n"+strings.Repeat("30,basic,no\n50,pro,yes\n70,pro,no\n", 100)), schema)
+	people := "age,plan,bought\n" + strings.Repeat("30,basic,no\n50,pro,yes\n70,pro,no\n", 100)
+	data, err := table.ReadCSV(strings.NewReader(people), schema)
 	if err != nil {
 		log.Fatal(err)
 	}

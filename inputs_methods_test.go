@@ -26,8 +26,9 @@ import (
 	"github.com/privopt/privopt/table/npy"
 )
 
-// methods returns a row for every exported method of the samples, with the argument of the pool that
-// has the type of each parameter. A number that a method returns without checking a NaN may be NaN.
+// methods returns a row for every exported method of the samples, with the argument of the pool
+// that has the type of each parameter. A number that a method returns without checking a NaN may be
+// NaN.
 func methods(t *testing.T, pool []any, samples ...any) map[string]row {
 	t.Helper()
 	rows := map[string]row{}
@@ -87,7 +88,8 @@ func TestEveryInputSCO(t *testing.T) {
 	steps, err := sgd.Plan(p, b)
 	require.NoError(t, err)
 	everyInput(t, "sco", brief(methods(t, []any{background, p, b, source, q},
-		sgd, &sco.ProxGD{NoisySGD: *sgd}, &sco.DPSGD{Epochs: 1, Batch: 5, StepSize: 0.1, Clip: 0.5}, &sco.PermutationSGD{Radius: 1},
+		sgd, &sco.ProxGD{NoisySGD: *sgd}, &sco.DPSGD{Epochs: 1, Batch: 5, StepSize: 0.1,
+			Clip: 0.5}, &sco.PermutationSGD{Radius: 1},
 		&sco.Phased{Radius: 1}, &sco.ObjPert{Radius: 1}, &sco.Output{Radius: 1}, steps, steps.Params(), sco.FixedSize)))
 }
 
@@ -118,10 +120,11 @@ func TestEveryInputObjpert(t *testing.T) {
 		&objpert.Product{}, &objpert.RSPM{}, &objpert.SampleAndAggregate{Blocks: 3}, plan,
 		objpert.Search{})
 	everyInput(t, "objpert", brief(merged(merged(average, rest), map[string]row{
-		"Empty":            call(objpert.Empty, 2, ternary),
-		"Custom":           call(objpert.Custom, 2, ternary),
-		"Lattice":          call(objpert.Lattice, 2),
-		"Integers":         call(objpert.Integers, [][]float64{{1, 2}}, []objpert.Feature{{Lo: 0, Hi: 2, Den: 1}, {Lo: 0, Hi: 2, Den: 1}}, 4),
+		"Empty":   call(objpert.Empty, 2, ternary),
+		"Custom":  call(objpert.Custom, 2, ternary),
+		"Lattice": call(objpert.Lattice, 2),
+		"Integers": call(objpert.Integers, [][]float64{{1, 2}}, []objpert.Feature{{Lo: 0, Hi: 2, Den: 1},
+			{Lo: 0, Hi: 2, Den: 1}}, 4),
 		"NewProblem":       call(objpert.NewProblem, [][]int64{{1, 2}}, []int{1}, []int{1}, ternary),
 		"Problem.Dim":      call((*objpert.Problem).Dim, p),
 		"Problem.Space":    call((*objpert.Problem).Space, p).keep(0),
@@ -129,7 +132,8 @@ func TestEveryInputObjpert(t *testing.T) {
 		"Problem.Contains": call((*objpert.Problem).Contains, p, point).keep(0),
 		"Problem.Loss":     call((*objpert.Problem).Loss, p, point).keep(0),
 		// of problems that pass Check
-		"Problem.Noise": call((*objpert.Problem).Noise, p).keep(0), "Problem.Objective": call((*objpert.Problem).Objective, p, point).keep(0),
+		"Problem.Noise": call((*objpert.Problem).Noise, p).keep(0), "Problem.Objective": call((*objpert.Problem).Objective,
+			p, point).keep(0),
 		"Problem.Perturb": call((*objpert.Problem).Perturb, p, [][]int64{{0, 0, 0}, {0, 0, 0}}, []int64(nil), 0).sharing(),
 	})))
 }
@@ -181,7 +185,8 @@ func TestEveryInputModel(t *testing.T) {
 	plan, err := model.NewPlan(s, b, o)
 	require.NoError(t, err)
 	theta := m.Theta()
-	everyInput(t, "model", brief(merged(methods(t, []any{text, theta, []int32{0}, data, io.Writer(io.Discard), table.Options{},
+	everyInput(t, "model", brief(merged(methods(t, []any{text, theta, []int32{0}, data, io.Writer(io.Discard),
+		table.Options{},
 		func(model.Prediction) error { return nil }}, m, plan), map[string]row{
 		"DefaultDelta":         call(model.DefaultDelta, 100),
 		"Fit":                  call(model.Fit, background, data, b, o),
@@ -238,15 +243,16 @@ func methodsOfSplitting(t *testing.T) map[string]row {
 	require.NoError(t, err)
 	x, p := []float64{0.3, 0.2}, splitting.Problem{F: squares, G: prox.L1{Weight: 0.1}}
 	settings := &splitting.Settings{Iterations: 50}
-	return merged(brief(methods(t, []any{x, prox.Operator(prox.L1{Weight: 1})}, squares, matrix, splitting.FixedStep)), map[string]row{
-		"NewLeastSquares": call(splitting.NewLeastSquares, mat.Matrix(a), []float64{1, 1}),
-		"NewMatrix":       call(splitting.NewMatrix, mat.Matrix(a)),
-		"NewDifferences":  call(splitting.NewDifferences, [][2]int{{0, 1}}, 2),
-		"NewSelection":    call(splitting.NewSelection, []int{0, 1}, 2),
-		"Problem.Func":    call(splitting.Problem.Func, p, x).keep(0).mayBeNaN(),
-		"Minimize":        call(splitting.Minimize, background, p, x, settings),
-		"Solve":           call(splitting.Solve, background, p, x, settings, splitting.Method(&splitting.ForwardBackward{})),
-		"Path": call(splitting.Path, background, []splitting.Problem{p, p}, x, settings,
-			splitting.Method(&splitting.ForwardBackward{})),
-	})
+	return merged(brief(methods(t, []any{x, prox.Operator(prox.L1{Weight: 1})}, squares, matrix, splitting.FixedStep)),
+		map[string]row{
+			"NewLeastSquares": call(splitting.NewLeastSquares, mat.Matrix(a), []float64{1, 1}),
+			"NewMatrix":       call(splitting.NewMatrix, mat.Matrix(a)),
+			"NewDifferences":  call(splitting.NewDifferences, [][2]int{{0, 1}}, 2),
+			"NewSelection":    call(splitting.NewSelection, []int{0, 1}, 2),
+			"Problem.Func":    call(splitting.Problem.Func, p, x).keep(0).mayBeNaN(),
+			"Minimize":        call(splitting.Minimize, background, p, x, settings),
+			"Solve":           call(splitting.Solve, background, p, x, settings, splitting.Method(&splitting.ForwardBackward{})),
+			"Path": call(splitting.Path, background, []splitting.Problem{p, p}, x, settings,
+				splitting.Method(&splitting.ForwardBackward{})),
+		})
 }

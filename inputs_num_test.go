@@ -32,7 +32,8 @@ func TestEveryInputNum(t *testing.T) {
 		"LogSumExp": call(num.LogSumExp, 1., 2.).mayBeNaN(), "LogDiffExp": call(num.LogDiffExp, 2., 1.).mayBeNaN(),
 		"Log1mExp":  call(num.Log1mExp, -1.).mayBeNaN(),
 		"GammaLogP": call(num.GammaLogP, 2., 1.).mayBeNaN(), "GammaLogQ": call(num.GammaLogQ, 2., 1.).mayBeNaN(),
-		"GammaInvLogP": call(num.GammaInvLogP, 2., -1.).mayBeNaN(), "GammaInvLogQ": call(num.GammaInvLogQ, 2., -1.).mayBeNaN(),
+		"GammaInvLogP": call(num.GammaInvLogP, 2., -1.).mayBeNaN(), "GammaInvLogQ": call(num.GammaInvLogQ, 2.,
+			-1.).mayBeNaN(),
 		"Erfcx": call(num.Erfcx, 1.).mayBeNaN(), "Mills": call(num.Mills, 1.).mayBeNaN(),
 		"MillsSlope": call(num.MillsSlope, 1.).mayBeNaN(),
 		"NormalCDF":  call(num.NormalCDF, 1.).mayBeNaN(), "LogPhi": call(num.LogPhi, 1.).mayBeNaN(),
@@ -40,7 +41,8 @@ func TestEveryInputNum(t *testing.T) {
 		"Chi2LogPDF": call(num.Chi2LogPDF, 1., 2.).mayBeNaN(), "Chi2LogCDF": call(num.Chi2LogCDF, 1., 2.).mayBeNaN(),
 		"Chi2LogSF": call(num.Chi2LogSF, 1., 2.).mayBeNaN(),
 		"Chi2CDF":   call(num.Chi2CDF, 1., 2.).mayBeNaN(), "Chi2SF": call(num.Chi2SF, 1., 2.).mayBeNaN(),
-		"Chi2Quantile": call(num.Chi2Quantile, -1., 2.).mayBeNaN(), "Chi2UpperQuantile": call(num.Chi2UpperQuantile, -1., 2.).mayBeNaN(),
+		"Chi2Quantile": call(num.Chi2Quantile, -1., 2.).mayBeNaN(), "Chi2UpperQuantile": call(num.Chi2UpperQuantile, -1.,
+			2.).mayBeNaN(),
 	}
 	table["LeastRoot"] = call(func(root, start, tol float64) float64 {
 		return num.LeastRoot(func(x float64) float64 { return x - root }, start, tol)
@@ -59,9 +61,11 @@ func TestEveryInputNum(t *testing.T) {
 		w, _ := piece.Steepest(num.Pair{Hi: x}, num.Pair{Hi: v})
 		return w
 	}, 0.5, 2.).mayBeNaN()
-	table["Piece.Prox"] = call(func(x, gamma float64) float64 { return piece.Prox(num.Pair{Hi: x}, gamma).Hi }, 1., 1.).mayBeNaN()
+	table["Piece.Prox"] = call(func(x, gamma float64) float64 { return piece.Prox(num.Pair{Hi: x}, gamma).Hi }, 1.,
+		1.).mayBeNaN()
 	table["Pair.Compare"] = call(func(x, c float64) float64 { return num.Pair{Hi: x}.Compare(c) }, 1., 2.).mayBeNaN()
-	table["Pair.Plus"] = call(func(x, y float64) float64 { return num.Pair{Hi: x}.Plus(num.Pair{Hi: y}).Hi }, 1., 2.).mayBeNaN()
+	table["Pair.Plus"] = call(func(x, y float64) float64 { return num.Pair{Hi: x}.Plus(num.Pair{Hi: y}).Hi }, 1.,
+		2.).mayBeNaN()
 	table["Pair.Times"] = call(func(x, c float64) float64 { return num.Pair{Hi: x}.Times(c).Hi }, 1., 2.).mayBeNaN()
 	table["Narrow"] = call(func(root, lo, hi, tol float64) float64 {
 		f := func(x float64) float64 { return x - root }

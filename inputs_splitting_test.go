@@ -38,7 +38,10 @@ func TestEveryInputSplitting(t *testing.T) {
 		"NewLogistic.Func":     call(logistic.Func, x).mayBeNaN(),
 		"NewLogistic.Grad":     call(logistic.Grad, []float64{0, 0}, x).mayBeNaN(),
 		"NewLogistic.FuncGrad": call(logistic.(splitting.FuncGrader).FuncGrad, []float64{0, 0}, x).mayBeNaN(),
-		"NewLogistic.Hessian":  call(func(x []float64) { logistic.(splitting.Hessianer).Hessian(mat.NewSymDense(2, nil), x) }, x).keep(0),
+		"NewLogistic.Hessian": call(func(x []float64) {
+			logistic.(splitting.Hessianer).Hessian(mat.NewSymDense(2, nil),
+				x)
+		}, x).keep(0),
 		"NewLogistic.GradTerms": call(func(x []float64) []float64 {
 			g := []float64{0, 0}
 			logistic.GradTerms(g, x, []int{0, 2})
@@ -46,10 +49,12 @@ func TestEveryInputSplitting(t *testing.T) {
 		}, x).mayBeNaN(),
 		"FrankWolfe.Init": solve(func() splitting.Method { return &splitting.FrankWolfe{} },
 			splitting.Problem{F: f, G: prox.L1Ball{R: 1}}),
-		"NewQuadratic":            call(splitting.NewQuadratic, mat.Symmetric(mat.NewSymDense(2, []float64{1, 0, 0, 1})), []float64{1, 1}, 0.),
-		"NewQuadratic.Func":       call(f.Func, x).mayBeNaN(),
-		"NewQuadratic.Grad":       call(f.Grad, []float64{0, 0}, x).mayBeNaN(),
-		"NewQuadratic.Hessian":    call(func(x []float64) { f.(splitting.Hessianer).Hessian(mat.NewSymDense(2, nil), x) }, x).keep(0),
+		"NewQuadratic": call(splitting.NewQuadratic, mat.Symmetric(mat.NewSymDense(2, []float64{1, 0, 0, 1})),
+			[]float64{1, 1}, 0.),
+		"NewQuadratic.Func": call(f.Func, x).mayBeNaN(),
+		"NewQuadratic.Grad": call(f.Grad, []float64{0, 0}, x).mayBeNaN(),
+		"NewQuadratic.Hessian": call(func(x []float64) { f.(splitting.Hessianer).Hessian(mat.NewSymDense(2, nil), x) },
+			x).keep(0),
 		"NewQuadratic.Quadratic":  call(func() bool { _, _, _, ok := f.Quadratic(); return ok }),
 		"NewQuadratic.Smoothness": call(f.Smoothness),
 		"NewQuadratic.Convexity":  call(f.(splitting.Convex).Convexity),

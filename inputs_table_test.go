@@ -30,9 +30,10 @@ func TestEveryInputLasso(t *testing.T) {
 	src := func() rand.Source { return fixed() }
 	vector := func() io.Reader { return strings.NewReader("x\n1\n") }
 	everyInput(t, "lasso", map[string]row{
-		"Generate":      call(lasso.Generate, spec, src),
-		"ReadVector":    call(lasso.ReadVector, vector, 1),
-		"Problem":       call(func(lambda, kappa float64) bool { return lasso.Problem(data, lambda, kappa).Check() == nil }, 1., 1.),
+		"Generate":   call(lasso.Generate, spec, src),
+		"ReadVector": call(lasso.ReadVector, vector, 1),
+		"Problem": call(func(lambda, kappa float64) bool { return lasso.Problem(data, lambda, kappa).Check() == nil },
+			1., 1.),
 		"Instance.Data": call(in.Data, 1.),
 		"Instance.Dims": call(in.Dims),
 		"Instance.Risk": call(in.Risk, []float64{1, 2}).mayBeNaN(),
@@ -92,4 +93,16 @@ func TestEveryInputTable(t *testing.T) {
 			func() io.Reader { return strings.NewReader("1 1:2\n") }, 2),
 		"Draft": call(table.Draft, numbers, table.Schema{Label: table.Label{Column: "y"}}),
 	})
+}
+
+// remedy reports whether an error that has no range tells what to do.
+func remedy(text string) bool {
+	for _, s := range []string{"use ", "rescale", "needs", "at most", "at least", "does not", "no ", "not a ", "is not",
+		"is nil", "differ",
+		"declare", "leave", "restore", "set ", "encountered", "permission"} {
+		if strings.Contains(text, s) {
+			return true
+		}
+	}
+	return false
 }

@@ -55,15 +55,17 @@ func TestEveryInputDP(t *testing.T) {
 	poisson := dp.Sampler{Rate: 0.1}
 	family := func(s float64) dp.Curve { return dp.GaussianCurve(s) }
 	everyInput(t, "dp", map[string]row{
-		"Budget.Check":      call(dp.Budget.Check, b),
-		"Budget.Profile":    call(func(b dp.Budget, eps float64) float64 { return b.Profile().Delta(eps) }, b, 1.),
-		"Budget.Split":      call(dp.Budget.Split, b, 0.01).keep(0, 1), // of checked budgets and shares only, see TestSplitAndComposeRound
+		"Budget.Check":   call(dp.Budget.Check, b),
+		"Budget.Profile": call(func(b dp.Budget, eps float64) float64 { return b.Profile().Delta(eps) }, b, 1.),
+		// of checked budgets and shares only, see TestSplitAndComposeRound
+		"Budget.Split":      call(dp.Budget.Split, b, 0.01).keep(0, 1),
 		"Relation.Check":    call(dp.Relation.Check, dp.Replace),
 		"Certificate.Check": call(dp.Certificate.Check, c),
-		"Certificate.With":  call(func(c dp.Certificate, a dp.Assumption) int { return len(c.With(a).Assumptions) }, c, dp.CallerSource),
-		"Basic":             call(dp.Basic, c, c),
-		"Seeded":            call(func(label string) uint64 { return dp.Seeded(1, label).Uint64() }, "a"),
-		"Declared":          call(func(b dp.Budget) int { return len(dp.Declared(budgeted{b})) }, b),
+		"Certificate.With": call(func(c dp.Certificate, a dp.Assumption) int { return len(c.With(a).Assumptions) }, c,
+			dp.CallerSource),
+		"Basic":    call(dp.Basic, c, c),
+		"Seeded":   call(func(label string) uint64 { return dp.Seeded(1, label).Uint64() }, "a"),
+		"Declared": call(func(b dp.Budget) int { return len(dp.Declared(budgeted{b})) }, b),
 		"Compose": call(func(delta float64, b dp.Budget) (dp.Certificate, error) {
 			return dp.Compose(delta, budgeted{b}, budgeted{b})
 		}, 1e-5, b),
@@ -86,13 +88,18 @@ func TestEveryInputDP(t *testing.T) {
 		"GaussianCurve":    call(func(s, eps float64) float64 { return dp.GaussianCurve(s)(eps) }, 1., 1.),
 		"PureCurve":        call(func(e, eps float64) float64 { return dp.PureCurve(e)(eps) }, 1., 1.),
 		"Curve.Epsilon":    call(func(s, delta float64) float64 { return dp.GaussianCurve(s).Epsilon(delta) }, 1., 1e-6),
-		"Profile.Epsilon":  call(func(s, delta float64) float64 { return dp.Symmetric(dp.GaussianCurve(s), nil).Epsilon(delta) }, 1., 1e-6),
-		"Profile.Delta":    call(func(s, eps float64) float64 { return dp.Symmetric(dp.GaussianCurve(s), nil).Delta(eps) }, 1., 1.),
-		"Symmetric":        call(func(s, eps float64) float64 { return dp.Symmetric(dp.GaussianCurve(s), nil).Remove(eps) }, 1., 1.),
-		"Unknown":          call(func(eps float64) float64 { return dp.Unknown().Delta(eps) }, 1.),
-		"GaussianProfile":  call(func(s, eps float64) float64 { return dp.GaussianProfile(s).Remove(eps) }, 1., 1.),
-		"GaussianRDP":      call(func(s, a float64) float64 { return dp.GaussianRDP(s)(a) }, 1., 2.),
-		"PureRDP":          call(func(s, a float64) float64 { return dp.PureRDP(s)(a) }, 1., 2.),
+		"Profile.Epsilon": call(func(s, delta float64) float64 {
+			return dp.Symmetric(dp.GaussianCurve(s),
+				nil).Epsilon(delta)
+		}, 1., 1e-6),
+		"Profile.Delta": call(func(s, eps float64) float64 { return dp.Symmetric(dp.GaussianCurve(s), nil).Delta(eps) },
+			1., 1.),
+		"Symmetric": call(func(s, eps float64) float64 { return dp.Symmetric(dp.GaussianCurve(s), nil).Remove(eps) },
+			1., 1.),
+		"Unknown":         call(func(eps float64) float64 { return dp.Unknown().Delta(eps) }, 1.),
+		"GaussianProfile": call(func(s, eps float64) float64 { return dp.GaussianProfile(s).Remove(eps) }, 1., 1.),
+		"GaussianRDP":     call(func(s, a float64) float64 { return dp.GaussianRDP(s)(a) }, 1., 2.),
+		"PureRDP":         call(func(s, a float64) float64 { return dp.PureRDP(s)(a) }, 1., 2.),
 		"RDP.Epsilon": call(func(s, delta, order float64) float64 {
 			eps, _ := dp.GaussianRDP(s).Epsilon(delta, order)
 			return eps
@@ -108,17 +115,28 @@ func TestEveryInputNoise(t *testing.T) {
 		"Secure":       call(func() uint64 { return noise.Secure().Uint64() }),
 		"Reproducible": call(func(label string) uint64 { return noise.Reproducible(1, label).Uint64() }, "a"),
 		"Exponential":  call(noise.Exponential, src),
-		"Normal":       call(func(x []float64, s float64, r rand.Source) []float64 { noise.Normal(x, s, r); return x }, x, 1., src).keep(0, 2),
-		"ChiSquared":   call(noise.ChiSquared, 2, src),
+		"Normal": call(func(x []float64, s float64, r rand.Source) []float64 { noise.Normal(x, s, r); return x }, x,
+			1., src).keep(0, 2),
+		"ChiSquared": call(noise.ChiSquared, 2, src),
 		"Grid": call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.Grid(x, s, e, r); return x }, k, 1., 2,
 			src).keep(0, 3),
-		"LaplaceGrid": call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.LaplaceGrid(x, s, e, r); return x }, k, 1., 2,
+		"LaplaceGrid": call(func(x []int64, s float64, e int, r rand.Source) []int64 {
+			noise.LaplaceGrid(x, s, e,
+				r)
+			return x
+		}, k, 1., 2,
 			src).keep(0, 3),
-		"RadialGrid": call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.RadialGrid(x, s, e, r); return x }, k, 1., 2,
+		"RadialGrid": call(func(x []int64, s float64, e int, r rand.Source) []int64 {
+			noise.RadialGrid(x, s, e,
+				r)
+			return x
+		}, k, 1., 2,
 			src).keep(0, 3),
-		"Gap":             call(noise.Gap, 3., src),
-		"Watch":           call(func(r rand.Source) error { return noise.Watch(r).Err() }, src).keep(0), // a source has to be there
-		"Watched.Err":     call(func(r rand.Source) error { return noise.Watch(r).Err() }, src).keep(0), // a source has to be there
+		"Gap": call(noise.Gap, 3., src),
+		// a source has to be there
+		"Watch": call(func(r rand.Source) error { return noise.Watch(r).Err() }, src).keep(0),
+		// a source has to be there
+		"Watched.Err":     call(func(r rand.Source) error { return noise.Watch(r).Err() }, src).keep(0),
 		"Watched.Uint64":  call(func(r rand.Source) uint64 { return noise.Watch(r).Uint64() }, src),
 		"Below":           call(noise.Below, uint64(3), src),
 		"Geometric":       call(noise.Geometric, uint64(3), src),
@@ -169,7 +187,8 @@ func TestEveryInputLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, l := range map[string]loss.Linear{"Squared": loss.Squared{}, "Logistic": loss.Logistic{}, "Huber": loss.Huber{Delta: 1},
+	for name, l := range map[string]loss.Linear{"Squared": loss.Squared{}, "Logistic": loss.Logistic{},
+		"Huber":         loss.Huber{Delta: 1},
 		"SmoothedHinge": loss.SmoothedHinge{Gamma: 0.5}, "Clipped": clipped,
 		"Hinge": loss.Hinge{}, "Absolute": loss.Absolute{}, "Pinball": loss.Pinball{Tau: 0.3},
 		"EpsilonInsensitive": loss.EpsilonInsensitive{Epsilon: 0.1}, "Moreau": loss.Moreau{Loss: loss.Hinge{}, Beta: 2},
@@ -208,7 +227,10 @@ func TestEveryInputLoss(t *testing.T) {
 	table["Multinomial.Check"] = call(loss.Multinomial.Check, multinomial)
 	abilities(table, "Multinomial", multinomial)
 	table["CheckData"] = call(loss.CheckData, loss.Loss(loss.Logistic{}), 2, bounds).keep(0)
-	table["Exact"] = call(func(l loss.Loss, u, ul, b, norm float64) (hi, lo, err float64) { return loss.Exact(l)(u, ul, b, norm) },
+	table["Exact"] = call(func(l loss.Loss, u, ul, b, norm float64) (hi, lo, err float64) {
+		return loss.Exact(l)(u, ul, b,
+			norm)
+	},
 		loss.Loss(loss.Logistic{}), 0.5, 0., 1., 1.).keep(0).mayBeNaN() // of finite predictions, normalized
 	table["Proved"] = call(loss.Proved, loss.Loss(loss.Logistic{}))
 	table["Pinball.Check"] = call(loss.Pinball.Check, loss.Pinball{Tau: 0.5})
@@ -216,7 +238,8 @@ func TestEveryInputLoss(t *testing.T) {
 	table["EpsilonInsensitive.Check"] = call(loss.EpsilonInsensitive.Check, loss.EpsilonInsensitive{Epsilon: 1})
 	table["Moreau.Check"] = call(loss.Moreau.Check, loss.Moreau{Loss: loss.Hinge{}, Beta: 1})
 	// three slices of one length
-	table["Logistic.Slopes"] = call(loss.Logistic.Slopes, loss.Logistic{}, []float64{1, 2}, []float64{1, -1}, []float64{0, 0}).keep(1, 2, 3)
+	table["Logistic.Slopes"] = call(loss.Logistic.Slopes, loss.Logistic{}, []float64{1, 2}, []float64{1, -1},
+		[]float64{0, 0}).keep(1, 2, 3)
 	everyInput(t, "loss", table)
 }
 
@@ -229,15 +252,19 @@ func operators(t *testing.T) map[string]prox.Operator {
 	return map[string]prox.Operator{
 		"L1": prox.L1{Weight: 1}, "SquaredL2": prox.SquaredL2{Weight: 1}, "ElasticNet": prox.ElasticNet{L1: 1, L2: 1},
 		"L1Box":  prox.L1Box{Weight: 1, Lo: -1, Hi: 1},
-		"L2Norm": prox.L2Norm{Weight: 1}, "LInfNorm": prox.LInfNorm{Weight: 1}, "GroupL2": prox.GroupL2{Groups: [][]int{{0}, {1}}, Weight: 1},
+		"L2Norm": prox.L2Norm{Weight: 1}, "LInfNorm": prox.LInfNorm{Weight: 1}, "GroupL2": prox.GroupL2{Groups: [][]int{{0},
+			{1}}, Weight: 1},
 		"SortedL1":       prox.SortedL1{Weights: []float64{2, 1}},
-		"TotalVariation": prox.TotalVariation{Weight: 1}, "Huber": prox.Huber{Weight: 1, Delta: 1}, "Hinge": prox.Hinge{Weight: 1},
+		"TotalVariation": prox.TotalVariation{Weight: 1}, "Huber": prox.Huber{Weight: 1,
+			Delta: 1}, "Hinge": prox.Hinge{Weight: 1},
 		"LogBarrier":  prox.LogBarrier{Weight: 1},
 		"NonNegative": prox.NonNegative{}, "Box": prox.Box{Lo: -1, Hi: 1}, "L1Ball": prox.L1Ball{R: 1},
 		"L2Ball": prox.L2Ball{R: 1}, "Simplex": prox.Simplex{Total: 1},
 		"HalfSpace": prox.HalfSpace{A: []float64{1, 2}, B: 1}, "Affine": affine, "SecondOrderCone": prox.SecondOrderCone{},
-		"NuclearNorm": prox.NuclearNorm{Rows: 1, Cols: 2, Weight: 1}, "SpectralBall": prox.SpectralBall{Rows: 1, Cols: 2, R: 1},
-		"PSDCone": prox.PSDCone{Order: 1}, "NuclearBall": prox.NuclearBall{Rows: 1, Cols: 2, R: 1}, "Entropy": prox.Entropy{Weight: 1, Total: 1},
+		"NuclearNorm": prox.NuclearNorm{Rows: 1, Cols: 2, Weight: 1}, "SpectralBall": prox.SpectralBall{Rows: 1, Cols: 2,
+			R: 1},
+		"PSDCone": prox.PSDCone{Order: 1}, "NuclearBall": prox.NuclearBall{Rows: 1, Cols: 2,
+			R: 1}, "Entropy": prox.Entropy{Weight: 1, Total: 1},
 	}
 }
 
@@ -252,12 +279,16 @@ func TestEveryInputProx(t *testing.T) {
 		"ProxConjugate": call(prox.ProxConjugate, op, []float64{0, 0}, []float64{1, 2}, 1.).keep(0, 3),
 		"NewAffine":     call(prox.NewAffine, matrix, []float64{1, 1}),
 		"SplitGroups":   call(prox.SplitGroups, group).keep(0), // of checked groups
-		"Blocks":        call(func(x []float64) float64 { return prox.Blocks(prox.Block{Op: op, Len: 2}).Func(x) }, []float64{1, 2}),
-		"Conjugate":     call(func(x []float64) float64 { g, _ := prox.Conjugate(op); return g.Func(x) }, []float64{0.5, 0.2}),
-		"Scale":         call(func(x []float64) float64 { return prox.Scale(op, 2, 3).Func(x) }, []float64{1, 2}),
-		"Sum":           call(func(x []float64) float64 { g, _ := prox.Sum(op, prox.Box{Lo: -1, Hi: 1}); return g.Func(x) }, []float64{1, 2}),
-		"TightFrame":    call(prox.TightFrame, op, matrix).keep(0),
-		"Translate":     call(func(x []float64) float64 { return prox.Translate(op, []float64{1, 1}).Func(x) }, []float64{1, 2}),
+		"Blocks": call(func(x []float64) float64 { return prox.Blocks(prox.Block{Op: op, Len: 2}).Func(x) },
+			[]float64{1, 2}),
+		"Conjugate": call(func(x []float64) float64 { g, _ := prox.Conjugate(op); return g.Func(x) },
+			[]float64{0.5, 0.2}),
+		"Scale": call(func(x []float64) float64 { return prox.Scale(op, 2, 3).Func(x) }, []float64{1, 2}),
+		"Sum": call(func(x []float64) float64 { g, _ := prox.Sum(op, prox.Box{Lo: -1, Hi: 1}); return g.Func(x) },
+			[]float64{1, 2}),
+		"TightFrame": call(prox.TightFrame, op, matrix).keep(0),
+		"Translate": call(func(x []float64) float64 { return prox.Translate(op, []float64{1, 1}).Func(x) },
+			[]float64{1, 2}),
 	}
 	for name, g := range operators(t) {
 		x, v := []float64{0.3, 0.7}, []float64{1, -1}
@@ -266,7 +297,8 @@ func TestEveryInputProx(t *testing.T) {
 		}
 		check := call(prox.Check, g, len(x))
 		if reflect.TypeOf(g).Kind() == reflect.Struct { // whose fields vary, too
-			in := reflect.FuncOf([]reflect.Type{reflect.TypeOf(g), reflect.TypeFor[int]()}, []reflect.Type{reflect.TypeFor[error]()}, false)
+			in := reflect.FuncOf([]reflect.Type{reflect.TypeOf(g), reflect.TypeFor[int]()},
+				[]reflect.Type{reflect.TypeFor[error]()}, false)
 			check.f = reflect.MakeFunc(in, func(args []reflect.Value) []reflect.Value {
 				return reflect.ValueOf(prox.Check).Call(args)
 			})
@@ -355,9 +387,10 @@ func TestEveryInputERM(t *testing.T) {
 		"Problem.PerturbContext": call(func(linear []float64) float64 {
 			return far.PerturbContext(context.Background(), erm.Perturbation{Linear: linear}).Residual(x)
 		}, x),
-		"Objective.Err": call(o.Err), "Objective.Attainable": call(o.Attainable), "Objective.HessianIsFree": call(o.HessianIsFree),
-		"Objective.Sample":      call(func() bool { _, ok := o.Sample(); return ok }),
-		"Query.UnmarshalBinary": call(func(b []byte) error { return new(erm.Query).UnmarshalBinary(b) }, query),
+		"Objective.Err": call(o.Err), "Objective.Attainable": call(o.Attainable),
+		"Objective.HessianIsFree": call(o.HessianIsFree),
+		"Objective.Sample":        call(func() bool { _, ok := o.Sample(); return ok }),
+		"Query.UnmarshalBinary":   call(func(b []byte) error { return new(erm.Query).UnmarshalBinary(b) }, query),
 		"Query.Sum": call(func(first, count, threads int) error {
 			_, err := remote.q.Sum(context.Background(), zeros{}, first, count, min(threads, 8))
 			return err
@@ -366,9 +399,13 @@ func TestEveryInputERM(t *testing.T) {
 		"Sums.UnmarshalBinary": call(func(b []byte) error { return new(erm.Sums).UnmarshalBinary(b) }, sums),
 		"NewData":              call(erm.NewData, rows, labels, unit),
 		"NewDataDense":         call(erm.NewDataDense, mat.Matrix(mat.NewDense(2, 2, []float64{1, 2, 3, 4})), labels, unit),
-		"NewDataCSR":           call(erm.NewDataCSR, 2, []int{0, 1, 3}, []int{0, 0, 1}, []float64{0.5, 0.2, -0.7}, labels, unit),
-		"NewBuilder":           call(erm.NewBuilder, 2, true, unit),
-		"Canonical":            call(func(b loss.Bounds) ([]int, error) { return erm.Canonical(context.Background(), zeros{}, b) }, unit),
+		"NewDataCSR": call(erm.NewDataCSR, 2, []int{0, 1, 3}, []int{0, 0, 1}, []float64{0.5, 0.2, -0.7}, labels,
+			unit),
+		"NewBuilder": call(erm.NewBuilder, 2, true, unit),
+		"Canonical": call(func(b loss.Bounds) ([]int, error) {
+			return erm.Canonical(context.Background(), zeros{},
+				b)
+		}, unit),
 		"Builder.Add": call(func(row []float64, label float64) int {
 			n, _ := built(row, label).Dims()
 			return n
@@ -388,7 +425,8 @@ func TestEveryInputERM(t *testing.T) {
 		}, 0.5),
 		"Problem.Check": call((*erm.Problem).Check, p),
 		"Problem.Perturb": call(func(q erm.Perturbation) float64 { return p.Perturb(q).Residual(x) },
-			erm.Perturbation{Linear: []float64{1, 2}, Center: []float64{0, 0}, Quad: mat.NewDiagDense(2, []float64{1, 1}), MinEig: 1, MaxEig: 1}),
+			erm.Perturbation{Linear: []float64{1, 2}, Center: []float64{0, 0}, Quad: mat.NewDiagDense(2, []float64{1, 1}),
+				MinEig: 1, MaxEig: 1}),
 		"Objective.Func":           call(o.Func, x).mayBeNaN(),
 		"Objective.Grad":           call(o.Grad, g, x).mayBeNaN(),
 		"Objective.FuncGrad":       call(o.FuncGrad, g, x).mayBeNaN(),
@@ -397,7 +435,8 @@ func TestEveryInputERM(t *testing.T) {
 		"Objective.Hessian":        call(func(x []float64) { o.Hessian(new(mat.SymDense), x) }, x),
 		"Objective.Residual":       call(o.Residual, x),
 		"Objective.ResidualWithin": call(o.ResidualWithin, x, 1e-6),
-		"Objective.Smoothness":     call(o.Smoothness), "Objective.TermSmoothness": call(o.TermSmoothness), "Objective.Modulus": call(o.Modulus),
+		"Objective.Smoothness":     call(o.Smoothness), "Objective.TermSmoothness": call(o.TermSmoothness),
+		"Objective.Modulus":   call(o.Modulus),
 		"Objective.Convexity": call(o.Convexity),
 		"Objective.Dim":       call(o.Dim), "Objective.Len": call(o.Len),
 		"Objective.AccurateGrad": call(o.AccurateGrad, g, x).mayBeNaN(),

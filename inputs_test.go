@@ -36,30 +36,31 @@ import (
 //   - no panic but a documented constant that begins with the package's name;
 //   - an error has the package's name, says what is wanted, and comes with no result;
 //   - without an error no result holds a NaN, unless the row says that it may;
-//   - no result changes when a slice, a map or a struct behind an argument does, unless the row says
-//     that the documentation tells so.
+//   - no result changes when a slice, a map or a struct behind an argument does, unless the row
+//     says that the documentation announces it.
 
 var (
 	hostileFloats = []float64{
-		0, math.Copysign(0, -1), -1, 1, 1.5, 1e-320, math.SmallestNonzeroFloat64, 0x1p-51, 1e-9, -1e-9, 1e6, 1e154, 1e308, math.MaxFloat64,
-		math.NaN(), math.Inf(1), math.Inf(-1),
+		0, math.Copysign(0, -1), -1, 1, 1.5, 1e-320, math.SmallestNonzeroFloat64, 0x1p-51, 1e-9, -1e-9, 1e6, 1e154, 1e308,
+		math.MaxFloat64, math.NaN(), math.Inf(1), math.Inf(-1),
 	}
 	hostileInts    = []int64{-1 << 40, -1, 0, 1, 2, 7}
-	hostileStrings = []string{"", "\x00", "x", "NaN", "1e400", "a,b\n1,2\n", "\ufeffa,b\r\n\"1\",2\r\n", "a,b\n1\n", "\xff,b\n1,2\n"}
+	hostileStrings = []string{"", "\x00", "x", "NaN", "1e400", "a,b\n1,2\n", "\ufeffa,b\r\n\"1\",2\r\n", "a,b\n1\n",
+		"\xff,b\n1,2\n"}
 )
 
 // alternatives of the interfaces that arguments have.
 var alternatives = map[reflect.Type][]any{
 	reflect.TypeFor[prox.Operator](): {prox.L1{Weight: math.NaN()}, prox.L1{Weight: -1}, prox.Box{Lo: 1, Hi: -1},
 		prox.SortedL1{Weights: []float64{1}}},
-	reflect.TypeFor[prox.Set](): {prox.Box{Lo: 1, Hi: -1}, prox.Box{Lo: math.Inf(-1), Hi: math.Inf(1)}, prox.Box{Lo: 1, Hi: 1},
-		prox.L2Ball{R: math.NaN()}, prox.L2Ball{R: -1}, prox.Simplex{}},
-	reflect.TypeFor[loss.Loss](): {loss.Huber{Delta: math.NaN()}, loss.Huber{}, loss.SmoothedHinge{Gamma: -1}, loss.Clipped{},
-		loss.Logistic{}},
+	reflect.TypeFor[prox.Set](): {prox.Box{Lo: 1, Hi: -1}, prox.Box{Lo: math.Inf(-1), Hi: math.Inf(1)},
+		prox.Box{Lo: 1, Hi: 1}, prox.L2Ball{R: math.NaN()}, prox.L2Ball{R: -1}, prox.Simplex{}},
+	reflect.TypeFor[loss.Loss](): {loss.Huber{Delta: math.NaN()}, loss.Huber{}, loss.SmoothedHinge{Gamma: -1},
+		loss.Clipped{}, loss.Logistic{}},
 	reflect.TypeFor[io.Reader]():  {strings.NewReader(""), strings.NewReader("a,b\n1,x\n"), failingReader{}},
 	reflect.TypeFor[mat.Matrix](): {mat.NewDense(1, 2, []float64{math.NaN(), 1}), mat.NewDense(3, 1, nil)},
-	reflect.TypeFor[mat.Symmetric](): {mat.NewSymDense(2, []float64{math.NaN(), 0, 0, 1}), mat.NewSymDense(1, []float64{-1}),
-		mat.NewSymDense(2, []float64{1e308, 1e308, 1e308, 1e308})},
+	reflect.TypeFor[mat.Symmetric](): {mat.NewSymDense(2, []float64{math.NaN(), 0, 0, 1}),
+		mat.NewSymDense(1, []float64{-1}), mat.NewSymDense(2, []float64{1e308, 1e308, 1e308, 1e308})},
 }
 
 type failingReader struct{}
@@ -270,7 +271,8 @@ func duplicate(v reflect.Value) reflect.Value {
 			n.Set(duplicate(v.Elem()))
 		}
 	case reflect.Pointer:
-		if !v.IsNil() && v.Elem().Kind() == reflect.Struct && v.Elem().NumField() > 0 && v.Elem().Type().Field(0).IsExported() {
+		if !v.IsNil() && v.Elem().Kind() == reflect.Struct && v.Elem().NumField() > 0 &&
+			v.Elem().Type().Field(0).IsExported() {
 			n.Set(reflect.New(v.Type().Elem()))
 			n.Elem().Set(duplicate(v.Elem()))
 		}
@@ -443,17 +445,6 @@ func perform(t *testing.T, pkg, name, where string, r row, f reflect.Value, args
 			t.Errorf("%s with %s returns NaN%s", name, where, at)
 		}
 	}
-}
-
-// remedy reports whether an error that has no range tells what to do.
-func remedy(text string) bool {
-	for _, s := range []string{"use ", "rescale", "needs", "at most", "at least", "does not", "no ", "not a ", "is not", "is nil", "differ",
-		"declare", "leave", "restore", "set ", "encountered", "permission"} {
-		if strings.Contains(text, s) {
-			return true
-		}
-	}
-	return false
 }
 
 // holdsNaN looks for a NaN in numbers, slices, and exported fields.

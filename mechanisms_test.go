@@ -129,7 +129,8 @@ func mechanisms(cover float64) []mechanism {
 		})
 		add("qop", true, false, func(p *erm.Problem, b dp.Budget, t tracing) (any, release, error) {
 			_, d := p.Data.Dims()
-			return opened(&qop.Mechanism{Relation: rel, Center: make([]float64, d), Interpolation: qop.Relabel{}, Trace: t}, p, b)
+			return opened(&qop.Mechanism{Relation: rel, Center: make([]float64, d), Interpolation: qop.Relabel{}, Trace: t}, p,
+				b)
 		})
 		add("sco.NoisySGD", false, false, func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) {
 			return opened(&sco.NoisySGD{Relation: rel, Radius: 1, Batch: 50, Steps: 4, StepSize: 0.1}, p, b)
@@ -242,7 +243,8 @@ func TestReachable(t *testing.T) {
 				var plan any
 				for i, label := range []float64{1, -1} {
 					var err error
-					plan, fits[i], err = m.open(records(t, 200, d, label, m.smooth(), unit), b, func(tr erm.Trace) { theta[i] = tr.Theta })
+					plan, fits[i], err = m.open(records(t, 200, d, label, m.smooth(), unit), b,
+						func(tr erm.Trace) { theta[i] = tr.Theta })
 					require.NoError(t, err)
 				}
 				g, sigma := number(plan, "Grid"), number(plan, "OutputSigma")
@@ -434,7 +436,8 @@ func TestPlansAreImmutable(t *testing.T) {
 		require.NotContains(t, pl.Certificate().Assumptions, dp.Assumption("none"), m.name)
 		require.Equal(t, text, pl.String())
 		delta := pl.Profile().Delta(1)
-		require.True(t, delta >= 0 && delta <= max(stated.Delta, 1e-6)*(1+1e-3) || stated.Epsilon > 1, "%s: δ(1) = %v", m.name, delta)
+		require.True(t, delta >= 0 && delta <= max(stated.Delta, 1e-6)*(1+1e-3) || stated.Epsilon > 1, "%s: δ(1) = %v",
+			m.name, delta)
 	}
 }
 
@@ -553,7 +556,8 @@ func TestForeignPlanIsListed(t *testing.T) {
 			c, err := dp.Compose(1e-5, own, p)
 			require.NoError(t, err, m.name)
 			require.Contains(t, c.Assumptions, dp.DeclaredPlan, m.name)
-			l, err := ledger.Create(filepath.Join(t.TempDir(), "ledger"), ledger.Terms{Total: dp.Budget{Epsilon: 9, Delta: 0.1}, Relation: m.rel})
+			l, err := ledger.Create(filepath.Join(t.TempDir(), "ledger"), ledger.Terms{Total: dp.Budget{Epsilon: 9, Delta: 0.1},
+				Relation: m.rel})
 			require.NoError(t, err)
 			e, err := l.Spend(t.Context(), p, nil)
 			require.NoError(t, err, m.name)

@@ -131,7 +131,8 @@ type (
 	inNuclearNorm     struct{ prox.NuclearNorm }
 )
 
-// foreigners are, for every operator, a struct that embeds it and declares its exported methods anew.
+// foreigners are, for every operator, a struct that embeds it and declares its exported methods
+// anew.
 var foreigners = map[string]func(l liar) prox.Operator{
 	"L2Norm": func(l liar) prox.Operator {
 		return struct {
@@ -403,8 +404,8 @@ func checked(t *testing.T, m mechanism, p *erm.Problem, about string) bool {
 	return true
 }
 
-// Public quantities of a problem rest on DeclaredOperator as soon as its regularizer or its set is not of
-// package prox, whatever it embeds and whichever of its methods is false.
+// Public quantities of a problem rest on DeclaredOperator as soon as its regularizer or its set is
+// not of package prox, whatever it embeds and whichever of its methods is false.
 func TestForeignOperatorsOfProblem(t *testing.T) {
 	p := records(t, 20, 2, 1, loss.Huber{Delta: 1}, unit)
 	for name, g := range operators(t) {
@@ -551,8 +552,10 @@ func TestForeignLosses(t *testing.T) {
 	type squared struct{ loss.Squared }
 	for _, m := range optimizers() {
 		for _, l := range []loss.Loss{
-			logistic{}, squared{}, &loss.Logistic{}, &loss.Squared{}, flat[loss.Logistic]{loss.Logistic{}}, flat[loss.Squared]{loss.Squared{}},
-			loss.Clipped{Loss: squared{}, Threshold: 1}, loss.Moreau{Loss: loss.Clipped{Loss: logistic{}, Threshold: 1}, Beta: 1},
+			logistic{}, squared{}, &loss.Logistic{}, &loss.Squared{}, flat[loss.Logistic]{loss.Logistic{}},
+			flat[loss.Squared]{loss.Squared{}},
+			loss.Clipped{Loss: squared{}, Threshold: 1}, loss.Moreau{Loss: loss.Clipped{Loss: logistic{}, Threshold: 1},
+				Beta: 1},
 		} {
 			p := records(t, 60, 2, 1, l, unit)
 			p.Set = prox.L2Ball{R: 1}

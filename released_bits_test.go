@@ -67,7 +67,8 @@ func TestReleasedBits(t *testing.T) {
 		"three classes": `{"column": "y", "levels": ["2", "5", "8"]}`,
 		"a number":      `{"column": "y", "min": 0, "max": 10, "unknown": "middle"}`,
 	} {
-		schema, err := table.ReadSchema(strings.NewReader(`{"schema": 1, "records": 90, "intercept": true, "label": ` + label + `,
+		schema, err := table.ReadSchema(strings.NewReader(`{"schema": 1, "records": 90, "intercept": true,
+			"label": ` + label + `,
 			"columns": [{"name": "x", "min": 0, "max": 10}, {"name": "k", "levels": ["p", "q"]}]}`))
 		require.NoError(t, err)
 		data, err := table.ReadCSV(strings.NewReader("x,y,k\n"+strings.Repeat("1,2,p\n4,5,q\n9,8,p\n", 30)), schema)

@@ -69,7 +69,8 @@ func (*kind) method() {}
 `
 	module := func(old, with string) fstest.MapFS {
 		files := map[string]string{
-			"docs/theory/a.md": chapter, "p/p.go": code, "p/p_test.go": "package p\nfunc TestP() {}\n", "README.md": "docs/theory/a.md\n",
+			"docs/theory/a.md": chapter, "p/p.go": code, "p/p_test.go": "package p\nfunc TestP() {}\n",
+			"README.md": "docs/theory/a.md\n",
 		}
 		out := fstest.MapFS{}
 		changed := old == ""
@@ -159,7 +160,8 @@ func readTheory(t *testing.T, root fs.FS) *theory {
 			return err
 		case d.IsDir() && (d.Name() == "testdata" || name != "." && strings.HasPrefix(d.Name(), ".")):
 			return fs.SkipDir
-		case d.IsDir() || name == "CHANGELOG.md" || name == "theory_test.go" || path.Ext(name) != ".go" && path.Ext(name) != ".md":
+		case d.IsDir() || name == "CHANGELOG.md" || name == "theory_test.go" || path.Ext(name) != ".go" &&
+			path.Ext(name) != ".md":
 			return nil
 		}
 		text, err := fs.ReadFile(root, name)

@@ -11,7 +11,8 @@ import (
 	"github.com/privopt/privopt/table/npy"
 )
 
-// passes returns one pass over a million records of 12 features in this process and one on a runner.
+// passes returns one pass over a million records of 12 features in this process and one on a
+// runner.
 func passes(t testing.TB, runner string, shards int) (local, remote func()) {
 	const n, d = 1_000_000, 12
 	rows, labels := table(n, d)

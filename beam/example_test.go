@@ -15,7 +15,8 @@ import (
 )
 
 // A program that uses this package begins with beam.Init of the SDK, as the TestMain of these tests
-// does. This fits a logistic model to records in two files, each pass over which is one job of the runner prism.
+// does. This fits a logistic model to records in two files, each pass over which is one job of the
+// runner prism.
 func Example() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -56,7 +57,8 @@ func Example() {
 	// (ε = 1, δ = 1e-09)
 }
 
-// write writes 40000 records: the label is 1 in 97 of 100 where the feature is 1, and −1 in as many where it is −1.
+// write writes 40000 records: the label is 1 in 97 of 100 where the feature is 1, and −1 in as many
+// where it is −1.
 func write(path string) error {
 	w, err := npy.Create(path, []string{"feature", "label"}, npy.Options{})
 	if err != nil {

@@ -104,8 +104,8 @@ func open(path, label string, features []string) (source, []string, error) {
 		}
 		if src.Checksum() == "" {
 			src.Close()
-			return nil, nil, fmt.Errorf("%s has no sidecar %s.json with checksums, which tell workers that their file is that "+
-				"of the driver; want a file that privopt pack, parquet2npy or npy.Create wrote, with its sidecar", path, path)
+			return nil, nil, fmt.Errorf("%s has no sidecar %s.json with checksums, which tell workers that their file is "+
+				"that of the driver; want a file that privopt pack, parquet2npy or npy.Create wrote, with its sidecar", path, path)
 		}
 		names := src.Columns()
 		return src, slices.DeleteFunc(names, func(n string) bool { return n == src.Label() }), nil

@@ -9,7 +9,8 @@ import (
 	"github.com/privopt/privopt/erm"
 )
 
-// Every record is in one shard, shards begin at chunks, and no shard has two chunks more than another.
+// Every record is in one shard, shards begin at chunks, and no shard has two chunks more than
+// another.
 func TestShare(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(4, 4))
 	for range 2000 {

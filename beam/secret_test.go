@@ -235,8 +235,8 @@ func (s *spy) Sum(ctx context.Context, q *erm.Query) (*erm.Sums, error) {
 	return sums, err
 }
 
-// The pipeline holds the name of the pass and of a file, and nothing of the query, of the records or of
-// where they are.
+// The pipeline holds the name of the pass and of a file, and nothing of the query, of the records
+// or of where they are.
 func TestPipeline(t *testing.T) {
 	rows, labels := table(20000, 3)
 	s := cluster(t, Options{Shards: 3}, pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels))

@@ -3,9 +3,15 @@
 //
 //	func main() {
 //		sdk.Init() // github.com/apache/beam/sdks/v2/go/pkg/beam
-//		src, err := beam.NewSource(ctx, paths, beam.Options{Runner: "prism", Shards: 8, Scratch: "/mnt/scratch"})
+//	src, err := beam.NewSource(ctx, paths, beam.Options{Runner: "prism", Shards: 8, Scratch:
+//
+// "/mnt/scratch"})
+//
 //		data, err := erm.Open(src, loss.Bounds{Row: 1, Label: 1})
-//		rel, err := (&lop.Mechanism{Radius: 3}).Fit(ctx, &erm.Problem{Data: data, Loss: loss.Logistic{}}, budget, nil)
+//	rel, err := (&lop.Mechanism{Radius: 3}).Fit(ctx, &erm.Problem{Data: data, Loss:
+//
+// loss.Logistic{}}, budget, nil)
+//
 //	}
 //
 // The records lie in .npy or Parquet files that the driver, which is the program that calls Fit,

@@ -66,7 +66,8 @@ func table(n, d int) (rows [][]float64, labels []float64) {
 	return rows, labels
 }
 
-// memory returns data of n records in memory, and the same records as a table in the order of the data.
+// memory returns data of n records in memory, and the same records as a table in the order of the
+// data.
 func memory(t testing.TB, n, d int) (data *erm.Data, rows [][]float64, labels []float64) {
 	t.Helper()
 	rows, labels = table(n, d)
@@ -144,7 +145,8 @@ func TestFitSameBits(t *testing.T) {
 
 	cut := n/3 + 1
 	parts := []string{
-		pack(t, filepath.Join(dir, "0.npy"), rows[:cut], labels[:cut]), pack(t, filepath.Join(dir, "1.npy"), rows[cut:], labels[cut:]),
+		pack(t, filepath.Join(dir, "0.npy"), rows[:cut], labels[:cut]), pack(t, filepath.Join(dir, "1.npy"), rows[cut:],
+			labels[cut:]),
 	}
 	check := func(t *testing.T, s *Source) {
 		m := &meddler{Source: s}
@@ -496,11 +498,15 @@ func TestNewSourceErrors(t *testing.T) {
 		{"mixed", t.Context(), Options{Scratch: dir}, []string{a, p}, "want all files .npy, or all .parquet"},
 		{"absent", t.Context(), Options{Scratch: dir}, []string{a, filepath.Join(dir, "x.npy")}, "no such file"},
 		{"features", t.Context(), Options{Scratch: dir}, []string{a, b}, `b.npy has the features ["x0" "x1" "x2"] and`},
-		{"order of columns", t.Context(), Options{Scratch: dir}, []string{a, filepath.Join(dir, "c.npy")}, `has the features ["x1" "x0"]`},
+		{"order of columns", t.Context(), Options{Scratch: dir}, []string{a, filepath.Join(dir, "c.npy")},
+			`has the features ["x1" "x0"]`},
 		{"label", t.Context(), Options{Scratch: dir}, []string{p}, "Options.Label is empty"},
-		{"absent scratch", t.Context(), Options{Scratch: filepath.Join(dir, "absent")}, []string{a}, "Options.Scratch: mkdir"},
-		{"runner", t.Context(), Options{Scratch: dir, Runner: "flnk"}, []string{a}, `Options.Runner = "flnk" is not linked in`},
-		{"runner again", t.Context(), Options{Scratch: dir, Runner: "flnk"}, []string{a}, `Options.Runner = "flnk" is not linked in`},
+		{"absent scratch", t.Context(), Options{Scratch: filepath.Join(dir, "absent")}, []string{a},
+			"Options.Scratch: mkdir"},
+		{"runner", t.Context(), Options{Scratch: dir, Runner: "flnk"}, []string{a},
+			`Options.Runner = "flnk" is not linked in`},
+		{"runner again", t.Context(), Options{Scratch: dir, Runner: "flnk"}, []string{a},
+			`Options.Runner = "flnk" is not linked in`},
 		{"stopped", ended, Options{Scratch: dir}, []string{a}, "canceled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

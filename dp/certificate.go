@@ -19,20 +19,20 @@ const (
 	// CallerSource: the noise came from a source the caller gave.
 	CallerSource Assumption = "the caller's random source is unpredictable, secret and never reused"
 	// CalibrationArithmetic: the constants of the plan come from float64 arithmetic.
-	CalibrationArithmetic Assumption = "the constants of the plan, computed in float64 arithmetic and tested against 60 digits, are no " +
-		"smaller than the theorem asks for"
+	CalibrationArithmetic Assumption = "the constants of the plan, computed in float64 arithmetic and tested against " +
+		"60 digits, are no smaller than the theorem asks for"
 	// ChiArithmetic: noise comes from the law of χ_q.
-	ChiArithmetic Assumption = "the law of χ_q, the norm of a normal vector of q ≥ 2 dimensions, computed by quadrature in float64 " +
-		"and tested against 60 digits, asks for no more noise"
+	ChiArithmetic Assumption = "the law of χ_q, the norm of a normal vector of q ≥ 2 dimensions, computed by " +
+		"quadrature in float64 and tested against 60 digits, asks for no more noise"
 	// SimplexArithmetic: noise for the multinomial loss comes from the largest of normal numbers.
-	SimplexArithmetic Assumption = "the law of the largest of K − 1 differences of normal numbers, computed by quadrature in float64 and " +
-		"tested against 60 digits, asks for no more noise"
+	SimplexArithmetic Assumption = "the law of the largest of K − 1 differences of normal numbers, computed by " +
+		"quadrature in float64 and tested against 60 digits, asks for no more noise"
 	// LossArithmetic: the cost is that of composed privacy loss distributions.
-	LossArithmetic Assumption = "privacy loss distributions, composed by Fourier transforms in float64 with a bound on their error and " +
-		"tested against 60 digits, cost no more"
+	LossArithmetic Assumption = "privacy loss distributions, composed by Fourier transforms in float64 with a bound " +
+		"on their error and tested against 60 digits, cost no more"
 	// WishartArithmetic: noise comes from the laws of the eigenvalues of Wishart matrices.
-	WishartArithmetic Assumption = "the laws of the eigenvalues of Wishart matrices, computed in float64 and tested against 60 digits, " +
-		"ask for no more noise"
+	WishartArithmetic Assumption = "the laws of the eigenvalues of Wishart matrices, computed in float64 and tested " +
+		"against 60 digits, ask for no more noise"
 )
 
 // model is the premise of every theorem of this module; certificates do not repeat it.

@@ -53,8 +53,8 @@ func Compose(delta float64, plans ...Plan) (Certificate, error) {
 	}
 	sum.Budget = Budget{max(eps, MinEpsilon), delta}
 	if err := sum.Budget.Check(); err != nil {
-		return Certificate{}, fmt.Errorf("%w: no ε up to %g is known for the %d plans at Delta = %v, whose sum is %v; want "+
-			"a larger Delta", ErrCondition, float64(MaxEpsilon), len(plans), delta, sum.Delta)
+		return Certificate{}, fmt.Errorf("%w: no ε up to %g is known for the %d plans at Delta = %v, whose sum is %v; "+
+			"want a larger Delta", ErrCondition, float64(MaxEpsilon), len(plans), delta, sum.Delta)
 	}
 	for _, p := range plans {
 		sum.Assumptions = union(sum.Assumptions, Declared(p)...)
@@ -82,7 +82,10 @@ func composed(delta float64, plans []Plan) float64 {
 		if delta < pld.MinDelta {
 			continue
 		}
-		if j := slices.IndexFunc(plans[:i], func(q Plan) bool { return reflect.TypeOf(q).Kind() == reflect.Pointer && q == plan }); j >= 0 {
+		if j := slices.IndexFunc(plans[:i], func(q Plan) bool {
+			return reflect.TypeOf(q).Kind() == reflect.Pointer &&
+				q == plan
+		}); j >= 0 {
 			parts = append(parts, pld.Part{Pair: parts[j].Pair, Times: 1}) // the same curve
 			continue
 		}
@@ -140,7 +143,8 @@ type Plan interface {
 }
 
 // DeclaredPlan is assumed where a plan of a type of the caller is composed or charged to a ledger.
-const DeclaredPlan Assumption = "the certificate and the profile that the caller's own plan states are true of its releases"
+const DeclaredPlan Assumption = "the certificate and the profile that the caller's own plan states are true of its " +
+	"releases"
 
 // Declared returns the assumptions that rest on p itself: DeclaredPlan unless the type of p is of
 // this module, also where it is a struct that embeds a plan of this module.

@@ -132,7 +132,8 @@ func FuzzCertificate(f *testing.F) {
 func FuzzRelease(f *testing.F) {
 	for _, s := range []string{"", "{}", "null",
 		`{"theta":[1],"certificate":{"epsilon":1,"delta":0,"relation":"replace","theorem":"x","assumptions":[]}}`,
-		`{"certificate":{"relation":"add-remove"}}`, `{"certificate":{"relation":"neither"}}`, `{"certificate":{"relation":1}}`,
+		`{"certificate":{"relation":"add-remove"}}`, `{"certificate":{"relation":"neither"}}`,
+		`{"certificate":{"relation":1}}`,
 		`{"theta":[1e400]}`, `{"certificate":{"epsilon":"NaN"}}`} {
 		f.Add([]byte(s))
 	}

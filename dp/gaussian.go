@@ -95,8 +95,8 @@ func (b Budget) checkGaussian() error {
 	if err := b.Check(); err != nil || b.Delta > 0 {
 		return err
 	}
-	return fmt.Errorf("%w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for example "+
-		"1e-6", ErrBudget, MinDelta)
+	return fmt.Errorf("%w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in [%g, 1), for "+
+		"example 1e-6", ErrBudget, MinDelta)
 }
 
 // gaussianScale returns the largest s with δ(ε; s) ≤ δ, rounded down.

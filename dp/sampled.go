@@ -101,8 +101,8 @@ func (s Sampler) Noise(steps int, b Budget) (z float64, err error) {
 		z, ok = leastNoise(g(1), z*0.999, 1.003, 5e-7)
 	}
 	if !ok {
-		return 0, fmt.Errorf("%w: no noise in [%.3g, %.3g] gives %v after %d steps of %v; below δ = %g samplers without a "+
-			"Rényi bound need a larger δ", ErrCondition, minNoise, maxNoise, b, steps, s, pld.MinDelta)
+		return 0, fmt.Errorf("%w: no noise in [%.3g, %.3g] gives %v after %d steps of %v; below δ = %g samplers without "+
+			"a Rényi bound need a larger δ", ErrCondition, minNoise, maxNoise, b, steps, s, pld.MinDelta)
 	}
 	return z, nil
 }

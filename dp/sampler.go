@@ -22,7 +22,9 @@ const MaxSteps = 1 << 40
 // norm L, and publishes the sum of the vectors plus N(0, z²L²I), where z is called the noise. The
 // fields that are set choose the way:
 //
-//	Sampler{Rate: q}                             every record with probability q, independently (Poisson)
+// Sampler{Rate: q}                             every record with probability q, independently
+// (Poisson)
+//
 //	Sampler{Size: m, Records: n}                 m of n records, without replacement
 //	Sampler{Size: m, Records: n, Repeats: true}  m independent draws of one of n records
 //
@@ -54,8 +56,8 @@ func (s Sampler) Check() error {
 	case err != nil:
 		return fmt.Errorf("dp: Sampler.Relation: %w", err)
 	case sized && s.Rate != 0:
-		return fmt.Errorf("%w: Rate = %v with Size = %d, Records = %d, Repeats = %v, want a Rate alone, or Size and Records "+
-			"without one", ErrSampler, s.Rate, s.Size, s.Records, s.Repeats)
+		return fmt.Errorf("%w: Rate = %v with Size = %d, Records = %d, Repeats = %v, want a Rate alone, or Size and "+
+			"Records without one", ErrSampler, s.Rate, s.Size, s.Records, s.Repeats)
 	case !sized && !(s.Rate > 0 && s.Rate <= 1):
 		return fmt.Errorf("%w: Rate = %v, want a probability in (0, 1], or a Size and Records", ErrSampler, s.Rate)
 	case sized && s.Records < 1:

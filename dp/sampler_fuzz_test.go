@@ -47,7 +47,8 @@ func FuzzAccounting(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind uint8, rate float64, size, records int, z float64, steps int, eps, delta float64) {
 		s := anySampler(kind, rate, size, records)
 		require.NotEmpty(t, fmt.Sprint(s))
-		if steps > 100 && steps < MaxSteps || z < 0.01 || s.Check() == nil && s.Fraction() > 30 || size > 1e4 { // slow on purpose
+		// slow on purpose
+		if steps > 100 && steps < MaxSteps || z < 0.01 || s.Check() == nil && s.Fraction() > 30 || size > 1e4 {
 			steps = 1
 		}
 		c, err := s.sums(z, steps)

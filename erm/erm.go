@@ -23,8 +23,9 @@
 // sets. No release rests on rounded sums. It rests on the bound of [Objective.Residual] on the
 // distance to the exact minimizer, which includes an allowance for rounding in any order of the
 // records, and the noise is calibrated to it. With gradients of at most L and predictions of at
-// most U, the allowance is about 2⁻⁸⁷·n(L + βU/Row) + 2⁻⁹⁷(‖b‖ + ‖Q(x−θ̃)‖) for a loss with [loss.Exact] slopes, which
-// is negligible for any number of records. For other losses the first factor is 2⁻⁴⁸.
+// most U, the allowance is about 2⁻⁸⁷·n(L + βU/Row) + 2⁻⁹⁷(‖b‖ + ‖Q(x−θ̃)‖) for a loss with
+// [loss.Exact] slopes, which is negligible for any number of records. For other losses the first
+// factor is 2⁻⁴⁸.
 //
 // # Notation
 //

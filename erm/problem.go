@@ -87,8 +87,8 @@ func (p *Problem) Check() error {
 	}
 	_, d := p.Data.Dims()
 	if d == 0 {
-		return fmt.Errorf("%w: there is no Data, want data made by NewData, NewDataDense, package table or, "+
-			"of no records, by Empty", ErrProblem)
+		return fmt.Errorf("%w: there is no Data, want data made by NewData, NewDataDense, package table or, of no "+
+			"records, by Empty", ErrProblem)
 	}
 	if p.Loss == nil {
 		return fmt.Errorf("%w: Loss is nil, want for example loss.Squared{}", ErrProblem)
@@ -160,8 +160,8 @@ const (
 	ScalarAccuracy   dp.Assumption = "the loss computes its derivatives to 32 units in the last place"
 	DeclaredOperator dp.Assumption = "the regularizer and the set are convex and do not depend on the records, and " +
 		"what their methods declare holds where package prox does not prove it, also where they have a method from an " +
-		"operator that they embed: coefficients, radius, subgradients, and a proximal map that is accurate as " +
-		"declared, or to 1024·d units in the last place"
+		"operator that they embed: coefficients, radius, subgradients, and a proximal map that is accurate as declared, " +
+		"or to 1024·d units in the last place"
 	TrustedCluster dp.Assumption = "the machines and the storage of the cluster that added up the records compute " +
 		"what the program says and keep it secret: points of the solver, sums of records and logs"
 )

@@ -216,8 +216,8 @@ func (q Public) SlopeAt(x []float64) float64 {
 // near a kink no float64 point can be certified, and gradient descent does not converge.
 func (q Public) Smooth() error {
 	if b := q.OnSet.Smoothness; !(b > 0) || math.IsInf(b, 1) {
-		return fmt.Errorf("%w: the loss has Smoothness = %v, so its minimizer cannot be certified; want a smooth "+
-			"loss: loss.Moreau{Loss: …, Beta: …} is one for every kinked loss of ⟨a,θ⟩, loss.SmoothedHinge for the hinge",
+		return fmt.Errorf("%w: the loss has Smoothness = %v, so its minimizer cannot be certified; want a smooth loss: "+
+			"loss.Moreau{Loss: …, Beta: …} is one for every kinked loss of ⟨a,θ⟩, loss.SmoothedHinge for the hinge",
 			dp.ErrCondition, b)
 	}
 	return nil
@@ -345,8 +345,8 @@ func (q Public) Cover(per PublicPerturbation, stated, radius float64) (float64, 
 		if err := q.Smooth(); err != nil {
 			return 0, err
 		}
-		return 0, fmt.Errorf("%w: nothing public bounds the minimizer or the rounding of its solver; want a bounded Set, or "+
-			"a loss that declares a Range with operators that are prox.Accurate", dp.ErrCondition)
+		return 0, fmt.Errorf("%w: nothing public bounds the minimizer or the rounding of its solver; want a bounded Set, "+
+			"or a loss that declares a Range with operators that are prox.Accurate", dp.ErrCondition)
 	}
 	switch {
 	case stated == 0:

@@ -13,8 +13,8 @@ import (
 // Allowances for rounding.
 const (
 	// allowSlope is relative to |φ′| + sup φ″·|u|, the size of the numbers that Scalar computes from a
-	// prediction u with an error of one unit in the last place. A loss that has loss.Exact slopes is proved to stay within
-	// half of it; other losses may lose 16 units, see ScalarAccuracy.
+	// prediction u with an error of one unit in the last place. A loss that has loss.Exact slopes is
+	// proved to stay within half of it; other losses may lose 16 units, see ScalarAccuracy.
 	allowSlope = 32 * unit
 	// allowGrad is relative to ‖∇ℓ‖ of a loss that is not a loss.Linear.
 	allowGrad = 1e-12

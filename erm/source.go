@@ -345,8 +345,8 @@ func (o *Objective) Sample() (sample *Objective, ok bool) {
 	return &Objective{func() *objective { return c }}, true
 }
 
-// Pad returns a source of dim features: those of src, then zeros. Losses of several classes need it:
-// they take rows as long as θ, which has a block of features for each class of the label.
+// Pad returns a source of dim features: those of src, then zeros. Losses of several classes need
+// it: they take rows as long as θ, which has a block of features for each class of the label.
 func Pad(src Source, dim int) Source {
 	if src == nil {
 		return nil // as Open reports

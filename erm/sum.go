@@ -46,8 +46,9 @@ type costs struct {
 	batch  loss.Batch                                         // loss if it is one, else nil
 	exact  func(u, ul, b, norm float64) (hi, lo, err float64) // loss.Exact of loss
 	lsq    float64                                            // c of ℓ = (c/2)(u−b)², 0 if the loss is not one
-	curve  float64                                            // sup φ″ if glm, sup φ″‖a‖² if also short, else sup λ_max(∇²ℓ); or +Inf
-	short  bool                                               // sup φ″ may be larger for short rows, as for loss.Moreau
+	// sup φ″ if glm, sup φ″‖a‖² if also short, else sup λ_max(∇²ℓ); or +Inf
+	curve float64
+	short bool // sup φ″ may be larger for short rows, as for loss.Moreau
 }
 
 func newCosts(l loss.Loss, b loss.Bounds, dim int) costs {

@@ -179,8 +179,8 @@ func (e *Experiment) draw(m Method, kappa float64, src rand.Source) (f *terms, o
 	} else {
 		c := e.Linear(m, kappa)
 		if !(math.Abs(c.Noise) <= maxNoise && c.Omega > 0) { // s < 0 if max y < 0: same law, as the noise is symmetric
-			return nil, 0, fmt.Errorf("%w: Epsilon = %v gives the noise scale s = %v and the step size ω = %v, "+
-				"want |s| ≤ %.2g and ω > 0: take a larger Epsilon", ErrParameter, e.paper.Epsilon, c.Noise, c.Omega, maxNoise)
+			return nil, 0, fmt.Errorf("%w: Epsilon = %v gives the noise scale s = %v and the step size ω = %v, want |s| ≤ "+
+				"%.2g and ω > 0: take a larger Epsilon", ErrParameter, e.paper.Epsilon, c.Noise, c.Omega, maxNoise)
 		}
 		omega = c.Omega
 		f.ridge = c.Ridge

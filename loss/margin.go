@@ -19,8 +19,8 @@ func class(b float64) float64 {
 // checkClasses refuses bounds under which two labels of one sign may stand for different classes.
 func checkClasses(name string, bounds Bounds) error {
 	if bounds.Label != 1 {
-		return fmt.Errorf("%w: loss.%s tells two classes by the sign of the label, and Bounds.Label = %v; want labels coded "+
-			"−1 and 1, or 0 and 1, and Label: 1", ErrParameter, name, bounds.Label)
+		return fmt.Errorf("%w: loss.%s tells two classes by the sign of the label, and Bounds.Label = %v; want labels "+
+			"coded −1 and 1, or 0 and 1, and Label: 1", ErrParameter, name, bounds.Label)
 	}
 	return nil
 }

@@ -48,10 +48,11 @@ func Example() {
 		log.Fatal(err)
 	}
 	fmt.Println(m.Certificate().Theorem)
-	err = m.PredictCSV(strings.NewReader("age,job\n79,pilot\n21,nurse\n"), table.Options{}, func(p model.Prediction) error {
-		fmt.Println(p.Label, p.Probabilities[p.Class] > 0.8)
-		return nil
-	})
+	err = m.PredictCSV(strings.NewReader("age,job\n79,pilot\n21,nurse\n"), table.Options{},
+		func(p model.Prediction) error {
+			fmt.Println(p.Label, p.Probabilities[p.Class] > 0.8)
+			return nil
+		})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -87,14 +88,16 @@ func ExampleNewPlan() {
 	fmt.Println(plan.Params().Decision)
 	fmt.Println(plan.Forecast().Deviation < 0.5)
 	// Output:
-	// Linear objective perturbation with pure noise, whose expected norm in 5 dimensions is at most that of Gaussian noise. The ridge minimizes the bound on the excess risk for solutions of norm at most 20.
-	// true
+	// Linear objective perturbation with pure noise, whose expected norm in 5 dimensions is at most
+	// that of Gaussian noise. The ridge minimizes the bound on the excess risk for solutions of norm
+	// at most 20. true
 }
 
 // Standard errors cost a share of the budget.
 func ExampleModel_Summary() {
 	data := read()
-	m, err := model.Fit(context.Background(), data, dp.Budget{Epsilon: 3, Delta: 1e-8}, &model.Options{Intervals: &model.Intervals{}})
+	m, err := model.Fit(context.Background(), data, dp.Budget{Epsilon: 3, Delta: 1e-8},
+		&model.Options{Intervals: &model.Intervals{}})
 	if err != nil {
 		log.Fatal(err)
 	}

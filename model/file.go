@@ -107,8 +107,8 @@ func Load(r io.Reader) (*Model, error) {
 		return nil, fmt.Errorf("%w: no JSON of a model: %w", ErrFile, err)
 	}
 	if version.Version != formatVersion {
-		return nil, fmt.Errorf("%w: version %d of the form, this program reads version %d: use the program that wrote it, "+
-			"or fit again", ErrFile, version.Version, formatVersion)
+		return nil, fmt.Errorf("%w: version %d of the form, this program reads version %d: use the program that wrote "+
+			"it, or fit again", ErrFile, version.Version, formatVersion)
 	}
 	var f file
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -116,7 +116,8 @@ func Load(r io.Reader) (*Model, error) {
 	if err := dec.Decode(&f); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFile, err)
 	}
-	m := &Model{theta: f.Theta, cert: f.Certificate, params: f.Plan, choice: f.Choice, prose: f.Description, head: f.Ledger, build: f.Build}
+	m := &Model{theta: f.Theta, cert: f.Certificate, params: f.Plan, choice: f.Choice, prose: f.Description,
+		head: f.Ledger, build: f.Build}
 	if err := m.restore(f); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFile, err)
 	}
@@ -252,7 +253,8 @@ func (m *Model) checkClaim() error {
 	if r := p.Release; r != nil {
 		theorem, b, dim, relation = r.Theorem, r.Budget, r.Dim, r.Relation
 	}
-	if c := m.cert; c.Theorem != theorem || c.Budget != b || c.Relation != relation || c.Relation != p.Relation || dim != p.Dim {
+	if c := m.cert; c.Theorem != theorem || c.Budget != b || c.Relation != relation || c.Relation != p.Relation ||
+		dim != p.Dim {
 		return fmt.Errorf("certificate: %v by %q for %v neighbors, the plan has %v by %q for %v neighbors and %d parameters",
 			c.Budget, shortened(c.Theorem), c.Relation, b, shortened(theorem), relation, dim)
 	}

@@ -43,8 +43,10 @@ type inference struct {
 func (m *Model) inference() *inference {
 	c := m.choice
 	in := inference{
-		theta: m.theta, ridge: c.Ridge + m.params.Penalty.Ridge*float64(m.params.Records), sigma: c.Sigma, output: c.OutputSigma,
-		tauH: m.moments.hessianTau, tauJ: m.moments.scoresTau, level: m.params.Intervals.Level, radius: m.params.Intervals.Radius,
+		theta: m.theta, ridge: c.Ridge +
+			m.params.Penalty.Ridge*float64(m.params.Records), sigma: c.Sigma, output: c.OutputSigma,
+		tauH: m.moments.hessianTau, tauJ: m.moments.scoresTau, level: m.params.Intervals.Level,
+		radius:  m.params.Intervals.Radius,
 		hessian: m.moments.hessian, scores: m.moments.scores,
 	}
 	if m.encoder != nil {

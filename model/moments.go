@@ -44,7 +44,8 @@ func sumSensitivity(bound, pair float64, d int) (sensitivity float64, exponent i
 // sums adds the rounded terms waa′ of all records for the two matrices, w = φ″ and w = φ′², with
 // w‖a‖² clamped to bounds. The term of a record depends on that record alone, and integers add up
 // exactly.
-func sums(data *erm.Data, theta []float64, l loss.Linear, bounds [2]float64, exponent [2]int) (out [2][]int64, err error) {
+func sums(data *erm.Data, theta []float64, l loss.Linear, bounds [2]float64, exponent [2]int) (out [2][]int64,
+	err error) {
 	_, d := data.Dims()
 	for k := range out {
 		out[k] = make([]int64, d*(d+1)/2)

@@ -248,8 +248,8 @@ func (pl *Plan) release(q erm.Public, o Options) error {
 		}
 		words = fmt.Sprintf("pure noise, whose expected norm in %d dimensions is at most that of Gaussian noise", q.Dim)
 		if err != nil || gauss.Params().Sigma*math.Sqrt(d) < d/pure.Params().Rate {
-			pl.single, words = gauss, fmt.Sprintf("Gaussian noise, whose expected norm in %d dimensions is less than "+
-				"that of pure noise", q.Dim)
+			pl.single, words = gauss, fmt.Sprintf("Gaussian noise, whose expected norm in %d dimensions is less than that "+
+				"of pure noise", q.Dim)
 		}
 	}
 	p := pl.single.Params()
@@ -321,15 +321,15 @@ func (pl *Plan) String() string {
 		pl.cert.Theorem, p.Decision)
 	f := pl.Forecast()
 	if s := p.Sequence; s != nil {
-		fmt.Fprintf(&b, " Together, the releases are as private as one Gaussian release with μ = %.4g (sensitivity divided "+
-			"by standard deviation), plus at most %.3g of ε for curvature.", s.Mu, s.C+s.FirstC)
+		fmt.Fprintf(&b, " Together, the releases are as private as one Gaussian release with μ = %.4g (sensitivity "+
+			"divided by standard deviation), plus at most %.3g of ε for curvature.", s.Mu, s.C+s.FirstC)
 		if p.Intervals != nil {
 			fmt.Fprintf(&b, " Standard errors take %.0f %% of μ².", 100*(s.Shares.Hessian+s.Shares.Scores))
 		}
 	}
 	if p.Records > 0 {
-		fmt.Fprintf(&b, " The noise is expected to give a coefficient of encoded rows a standard deviation near %.2g. With "+
-			"more than about %.0f records, the sampling error exceeds the privacy error.", f.Deviation, f.Records)
+		fmt.Fprintf(&b, " The noise is expected to give a coefficient of encoded rows a standard deviation near %.2g. "+
+			"With more than about %.0f records, the sampling error exceeds the privacy error.", f.Deviation, f.Records)
 	}
 	if !math.IsInf(f.Excess, 1) {
 		fmt.Fprintf(&b, " On average, the mean loss exceeds its minimum by at most %.3g.", f.Excess)

@@ -174,7 +174,8 @@ func TestLedgerFirst(t *testing.T) {
 	require.Len(t, l.Entries(), 1)
 	_, err = Fit(t.Context(), data, some, &Options{Ledger: l})
 	require.ErrorIs(t, err, ledger.ErrOverspent)
-	_, err = Fit(t.Context(), data, dp.Budget{Epsilon: 0.1, Delta: 1e-9}, &Options{Ledger: l, Source: noise.Reproducible(1)})
+	_, err = Fit(t.Context(), data, dp.Budget{Epsilon: 0.1, Delta: 1e-9},
+		&Options{Ledger: l, Source: noise.Reproducible(1)})
 	require.ErrorIs(t, err, ledger.ErrSeeded)
 	require.Len(t, l.Entries(), 1)
 }

@@ -50,14 +50,14 @@ func (o Options) checkSequence(q erm.Public, b dp.Budget) error {
 	case !q.Linear:
 		return fmt.Errorf("%w: intervals are for losses of one prediction, not for %q", ErrOptions, o.Loss.Name)
 	case o.Intervals != nil && (o.Penalty.Lasso > 0 || o.Penalty.Group > 0 || o.Set != Set{}):
-		return fmt.Errorf("%w: intervals with a lasso, a group penalty or a set: want none of them, because intervals are "+
-			"proved for smooth problems on the whole space", ErrOptions)
+		return fmt.Errorf("%w: intervals with a lasso, a group penalty or a set: want none of them, because intervals "+
+			"are proved for smooth problems on the whole space", ErrOptions)
 	case q.Records == 0:
 		return fmt.Errorf("%w: least squares and intervals need the public number of records: declare \"records\" in the "+
 			"schema, or Records of the options", ErrOptions)
 	case q.MaxRecords > mostSummed:
-		return fmt.Errorf("%w: least squares and intervals are for at most %d records; under add-remove, declare at most a "+
-			"quarter of that number", ErrOptions, int64(mostSummed))
+		return fmt.Errorf("%w: least squares and intervals are for at most %d records; under add-remove, declare at most "+
+			"a quarter of that number", ErrOptions, int64(mostSummed))
 	case o.Intervals != nil && q.Dim > mostDim:
 		return fmt.Errorf("%w: intervals are for at most %d parameters, got %d", ErrOptions, mostDim, q.Dim)
 	}
@@ -124,8 +124,8 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 				"a noisy histogram (standard deviation %.3g per bin) is too noisy to choose the clip.", s.Clip, q.Records, t2)
 		default:
 			*s = two
-			p.Decision = fmt.Sprintf("Least squares in two steps: noisy histograms of %d records (standard deviation %.3g per "+
-				"bin) and a first fit choose the clip and the ridge of the final fit.", q.Records, t2)
+			p.Decision = fmt.Sprintf("Least squares in two steps: noisy histograms of %d records (standard deviation %.3g "+
+				"per bin) and a first fit choose the clip and the ridge of the final fit.", q.Records, t2)
 		}
 	}
 	var err error
@@ -195,7 +195,8 @@ func (pl *Plan) prove(s *Sequence) bool {
 	b.Delta *= spare
 	for down := 0.0; down < 1e-6; down = max(1e-12, 4*down) {
 		mu := s.Mu * (1 - down)
-		if seq := pl.composed(*s, mu); seq.Proves(b) && release.ProvesFailure(pl.params.Dim, len(seq.S), pl.params.Budget, b.Delta) {
+		if seq := pl.composed(*s, mu); seq.Proves(b) && release.ProvesFailure(pl.params.Dim, len(seq.S), pl.params.Budget,
+			b.Delta) {
 			s.Mu = mu
 			return true
 		}
@@ -282,7 +283,8 @@ func (pl *Plan) minimizer(last bool, clip, signal float64) (perturb.Settings, li
 		c, share, factor = s.C, s.Shares.Last, 0.5
 	}
 	settings := pl.settings
-	step := linear.Step{C: c, S: pl.shift(share), Output: pl.shift(s.Shares.Output), Ridge: linear.LeastRidge(pl.smoothness, pl.modulus, c)}
+	step := linear.Step{C: c, S: pl.shift(share), Output: pl.shift(s.Shares.Output),
+		Ridge: linear.LeastRidge(pl.smoothness, pl.modulus, c)}
 	if clip > 0 {
 		settings.Clip = clip * b.Row * b.Label
 		if pl.params.Intervals == nil || !last {
@@ -298,8 +300,8 @@ func (pl *Plan) minimizer(last bool, clip, signal float64) (perturb.Settings, li
 // the latter error reveals only that the limit is exceeded.
 func (pl *Plan) check(p *erm.Problem) error {
 	if n, _ := p.Data.Dims(); int64(n) > pl.params.MaxRecords {
-		return prefix.Errorf("model: %w: the table has more than %d records, the most that the plan allows: "+
-			"declare a larger \"records\" in the schema; a table may have four times the declared number",
+		return prefix.Errorf("model: %w: the table has more than %d records, the most that the plan allows: declare a "+
+			"larger \"records\" in the schema; a table may have four times the declared number",
 			dp.ErrCondition, pl.params.MaxRecords)
 	}
 	if pl.single != nil {
@@ -326,7 +328,8 @@ const (
 	leastSignal = 0.02
 )
 
-// steps runs a sequence. Minimizers draw from src, which may be nil, histograms and sums from direct.
+// steps runs a sequence. Minimizers draw from src, which may be nil, histograms and sums from
+// direct.
 func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Source) (*outcome, error) {
 	f := fault.From(ctx)
 	s, w := *pl.params.Sequence, pl.params.Sequence.Shares

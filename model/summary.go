@@ -99,9 +99,9 @@ func (m *Model) note() string {
 			"range, without a ridge; if the errors are symmetric, these are the ordinary coefficients.", c.Clip)
 	}
 	return "The intervals account for sampling, privacy noise, shrinkage and the noise of the standard errors. " + about +
-		" If the schema makes columns redundant, such as an intercept beside levels that cover every record, they estimate " +
-		"the solution of least norm. A coefficient marked weak is not identified at this budget: drop or merge columns, " +
-		"raise ε, or declare a smaller bound on the norm of the true coefficients."
+		" If the schema makes columns redundant, such as an intercept beside levels that cover every record, they " +
+		"estimate the solution of least norm. A coefficient marked weak is not identified at this budget: drop or merge " +
+		"columns, raise ε, or declare a smaller bound on the norm of the true coefficients."
 }
 
 // Contrast estimates ⟨k,θ⟩, with θ in the units of encoded rows, and with an interval if
@@ -146,7 +146,8 @@ func (s Summary) String() string {
 		if i.Weak {
 			mark = "weak"
 		}
-		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%.3g\t%s\t%.2f\t%.3g\t%.0f %%\t%s\n", name, r.Estimate, i.Debiased, i.StdErr, interval, i.Z, i.P,
+		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%.3g\t%s\t%.2f\t%.3g\t%.0f %%\t%s\n", name, r.Estimate, i.Debiased, i.StdErr,
+			interval, i.Z, i.P,
 			100*i.PrivacyShare, mark)
 	}
 	_ = w.Flush() // a Builder does not fail

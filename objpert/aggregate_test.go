@@ -121,7 +121,8 @@ func TestBlockLimit(t *testing.T) {
 	require.ErrorIs(t, err, dp.ErrWithheld)
 }
 
-// Without a heuristic a branch and bound looks, for a number of nodes that is the same for every block.
+// Without a heuristic a branch and bound looks, for a number of nodes that is the same for every
+// block.
 func TestBlockSteps(t *testing.T) {
 	p := halfspaces(t, 200, 3, Lattice(2))
 	count := func(steps int64) (n int) {

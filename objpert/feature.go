@@ -25,8 +25,8 @@ func Integers(rows [][]float64, features []Feature, b int) ([][]int64, error) {
 	for j, f := range features {
 		switch {
 		case f.Den < 1 || f.Den > 1<<53:
-			return nil, fmt.Errorf("%w: features[%d].Den = %d, want a denominator in [1, 2^53], "+
-				"for example 100 for two decimals", ErrProblem, j, f.Den)
+			return nil, fmt.Errorf("%w: features[%d].Den = %d, want a denominator in [1, 2^53], for example 100 for two "+
+				"decimals", ErrProblem, j, f.Den)
 		case !(f.Lo <= f.Hi) || math.IsInf(f.Lo, 0) || math.IsInf(f.Hi, 0):
 			return nil, fmt.Errorf("%w: features[%d] has Lo = %v and Hi = %v, want finite Lo ≤ Hi", ErrProblem, j, f.Lo, f.Hi)
 		}
@@ -41,8 +41,8 @@ func Integers(rows [][]float64, features []Feature, b int) ([][]int64, error) {
 		sum += above(max(math.Abs(f.Lo), math.Abs(f.Hi))*float64(l)+1) * float64(b)
 	}
 	if sum >= maxScore {
-		return nil, fmt.Errorf("%w: scores may reach %.3g, want less than 2^62: declare smaller denominators "+
-			"(their least common multiple is %d) or narrower Lo and Hi", ErrProblem, sum, l)
+		return nil, fmt.Errorf("%w: scores may reach %.3g, want less than 2^62: declare smaller denominators (their "+
+			"least common multiple is %d) or narrower Lo and Hi", ErrProblem, sum, l)
 	}
 	out := grid[int64](len(rows), len(features))
 	for i, row := range rows {

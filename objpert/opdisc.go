@@ -74,8 +74,8 @@ func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	c := &pl.params
 	pl.cube = c.isCube(c.Dim)
 	if c.NormSq < 0 && !pl.cube {
-		return nil, fmt.Errorf("objpert: %w: NormSq = %d, but OPDisc needs a ball: declare Lattice(Q), "+
-			"or use Product for a box", dp.ErrCondition, c.NormSq)
+		return nil, fmt.Errorf("objpert: %w: NormSq = %d, but OPDisc needs a ball: declare Lattice(Q), or use Product "+
+			"for a box", dp.ErrCondition, c.NormSq)
 	}
 	c.Noises = c.Dim + 1
 	if pl.cube {

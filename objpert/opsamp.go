@@ -144,8 +144,8 @@ func (m *OPSamp) Plan(b dp.Budget) (*SampPlan, error) {
 	h := (1+t)*math.Log1p(t) - t
 	calls := math.Ceil(d * (p.Diameter + g) / p.Stability * -num.Log(b.Delta*(1-rareShare)) / h * safeScale)
 	if !(calls < 1<<40) || !(p.Scale < 0x1p300) {
-		return nil, fmt.Errorf("objpert: %w: %v with Rate = %.4g needs %.3g minimizations and noise of scale %.3g: "+
-			"raise Epsilon or Rate", dp.ErrCondition, b, p.Rate, calls, p.Scale)
+		return nil, fmt.Errorf("objpert: %w: %v with Rate = %.4g needs %.3g minimizations and noise of scale %.3g: raise "+
+			"Epsilon or Rate", dp.ErrCondition, b, p.Rate, calls, p.Scale)
 	}
 	p.Calls = int(calls)
 	p.Theorem = theoremOPSamp
@@ -236,8 +236,8 @@ func (pl *SampPlan) String() string {
 		b.WriteString("  no bound on the expected excess loss")
 	}
 	if pl.Vacuous() {
-		b.WriteString("\n  warning: this bound is vacuous: any fixed point of W is as good; " +
-			"OPSamp needs d < √(nε)/8 and convex losses")
+		b.WriteString("\n  warning: this bound is vacuous: any fixed point of W is as good; OPSamp needs d < √(nε)/8 and " +
+			"convex losses")
 	}
 	return b.String()
 }
@@ -255,11 +255,11 @@ type Minimizer interface {
 // Assumptions of OPSamp.
 const (
 	// OracleDeterminism: the minimizer is the caller's.
-	OracleDeterminism dp.Assumption = "the minimizer returns a function of the records and the tilt alone, within " +
-		"the gap it states, on every data set"
+	OracleDeterminism dp.Assumption = "the minimizer returns a function of the records and the tilt alone, within the " +
+		"gap it states, on every data set"
 	// DeclaredMinimizer: its set and its losses are the caller's.
-	DeclaredMinimizer dp.Assumption = "the minimizer is over a set and a sum of losses within the declared " +
-		"Diameter and Lipschitz constant"
+	DeclaredMinimizer dp.Assumption = "the minimizer is over a set and a sum of losses within the declared Diameter " +
+		"and Lipschitz constant"
 )
 
 // Fit draws the noise of the plan, minimizes Calls times and releases the noisy average (1/m) Σ w_k

@@ -76,9 +76,9 @@ func (m *latticeMinimizer) Minimize(ctx context.Context, w, sigma []float64) (ga
 	return gap, err
 }
 
-// tilted returns p with the noise T_j[k] = sigma_j·Values[k], rounded to steps of 2⁻³⁰, or of 2^-s for
-// the largest s with Σ_j max_k |T_j[k]| ≤ 2^(59−s) where that is coarser. The second result bounds
-// the change of the difference of two objectives by rounding.
+// tilted returns p with the noise T_j[k] = sigma_j·Values[k], rounded to steps of 2⁻³⁰, or of 2^-s
+// for the largest s with Σ_j max_k |T_j[k]| ≤ 2^(59−s) where that is coarser. The second result
+// bounds the change of the difference of two objectives by rounding.
 func (p *Problem) tilted(sigma []float64) (*Problem, float64, error) {
 	values := p.space.Values
 	most := float64(max(-values[0], values[len(values)-1]))
@@ -114,7 +114,8 @@ func TestStability(t *testing.T) {
 	require.Equal(t, 6., top, "never more than dD_∞")
 	q.Gap = 0.1
 	require.Greater(t, stability(q, 2, 1e-9), s)
-	// The formula at a P of one's own is no better, with a gap small enough that it decides beside dD_∞
+	// The formula at a P of one's own is no better, with a gap small enough that it decides beside
+	// dD_∞
 	q.Gap = 1e-9
 	with := stability(q, 2, 1e-9)
 	formula := func(p float64) float64 {
@@ -279,8 +280,8 @@ func TestOPSampNoise(t *testing.T) {
 	})
 }
 
-// Noise beyond the range of 64-bit integers hides the points all the same: minimizers at opposite ends of
-// the set release the same numbers wherever it is that large.
+// Noise beyond the range of 64-bit integers hides the points all the same: minimizers at opposite
+// ends of the set release the same numbers wherever it is that large.
 func TestOPSampSaturates(t *testing.T) {
 	pl, err := sampled(OPSamp{Rate: 0.001},
 		sampPublic{Dim: 3, Diameter: 1, Lipschitz: 1, Budget: dp.Budget{Epsilon: 1e-12, Delta: 1e-6}})

@@ -66,8 +66,8 @@ func (p *Problem) Perturb(table [][]int64, norm []int64, exponent int) (*Problem
 		copy(n.table[j], row)
 	}
 	if !n.within(maxSteps) {
-		return nil, fmt.Errorf("%w: noise beyond 2^59 steps; to forbid a value use Allowed, "+
-			"and raise ε if the noise is that large", ErrProblem)
+		return nil, fmt.Errorf("%w: noise beyond 2^59 steps; to forbid a value use Allowed, and raise ε if the noise is "+
+			"that large", ErrProblem)
 	}
 	noisy := *p
 	noisy.noise = n

@@ -38,17 +38,17 @@ const (
 // Assumptions of certificates.
 const (
 	// CompleteSearch: no theorem covers a search that ends without a proof, unless Failure is set.
-	CompleteSearch dp.Assumption = "the oracle proves a minimizer on every data set: a release withheld " +
-		"because it did not is outside this statement"
+	CompleteSearch dp.Assumption = "the oracle proves a minimizer on every data set: a release withheld because it " +
+		"did not is outside this statement"
 	// TrustedOracle: the oracle is not a [Search].
-	TrustedOracle dp.Assumption = "what the caller's oracle reports as proven is the minimizer, ties broken by " +
-		"a fixed order of the points"
+	TrustedOracle dp.Assumption = "what the caller's oracle reports as proven is the minimizer, ties broken by a " +
+		"fixed order of the points"
 	// DeclaredLoss: the problem is [Custom].
-	DeclaredLoss dp.Assumption = "the loss that the caller's oracle minimizes is a sum over records of " +
-		"functions within the declared Range and Lipschitz constant"
+	DeclaredLoss dp.Assumption = "the loss that the caller's oracle minimizes is a sum over records of functions " +
+		"within the declared Range and Lipschitz constant"
 	// AssertedFailure: Failure is set.
-	AssertedFailure dp.Assumption = "on every data set the oracle fails to prove a minimizer with no more than " +
-		"the declared probability Failure"
+	AssertedFailure dp.Assumption = "on every data set the oracle fails to prove a minimizer with no more than the " +
+		"declared probability Failure"
 )
 
 // Law is the law of the noise.
@@ -279,8 +279,8 @@ func start(p *Problem, b dp.Budget, m Product, lipschitz float64, names string, 
 		return nil, b, fmt.Errorf("%w: Range = %v, but the 0/1 loss of halfspaces has range 1; take Custom for another loss",
 			ErrMechanism, q.Range)
 	case !p.custom && q.Lipschitz > 0 && q.Lipschitz < least:
-		return nil, b, fmt.Errorf("%w: Lipschitz = %v, but the 0/1 loss of halfspaces changes by 1 between points "+
-			"at distance %v, want 0 or at least %v; take Custom for another loss", ErrMechanism, q.Lipschitz, q.step(), least)
+		return nil, b, fmt.Errorf("%w: Lipschitz = %v, but the 0/1 loss of halfspaces changes by 1 between points at "+
+			"distance %v, want 0 or at least %v; take Custom for another loss", ErrMechanism, q.Lipschitz, q.step(), least)
 	case !slices.Contains(laws, q.Law):
 		return nil, b, fmt.Errorf("%w: Law = %v, want %s", ErrMechanism, q.Law, names)
 	case !(q.Failure >= 0 && q.Failure < 1):
@@ -297,8 +297,8 @@ func start(p *Problem, b dp.Budget, m Product, lipschitz float64, names string, 
 		}
 	}
 	if (q.Law == Gaussian || q.Law == PaperSigma) && b.Delta == 0 {
-		return nil, b, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, "+
-			"want a number in [%g, 1), or the %v law", dp.ErrBudget, dp.MinDelta, laws[0])
+		return nil, b, fmt.Errorf("objpert: %w: Delta = 0, but Gaussian noise gives no pure guarantee, want a number in "+
+			"[%g, 1), or the %v law", dp.ErrBudget, dp.MinDelta, laws[0])
 	}
 	return pl, b, nil
 }
@@ -370,8 +370,8 @@ func (pl *Plan) finish(theorem string, reach float64) (*Plan, error) {
 }
 
 func errReach(b dp.Budget, reach float64) error {
-	return fmt.Errorf("objpert: %w: %v needs noise of size %.3g, beyond what an exact search can hold: "+
-		"raise Epsilon or shrink the space", dp.ErrCondition, b, reach)
+	return fmt.Errorf("objpert: %w: %v needs noise of size %.3g, beyond what an exact search can hold: raise Epsilon "+
+		"or shrink the space", dp.ErrCondition, b, reach)
 }
 
 // draw draws the noise of the plan in steps of 2^unit. It returns nil if the release has to be a

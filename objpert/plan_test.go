@@ -189,8 +189,8 @@ func TestHopelessCalibrations(t *testing.T) {
 	require.ErrorIs(t, err, dp.ErrCondition)
 }
 
-// Noise that leaves the tables costs (1 + e^ε′) of its probability. Where the ε′ that is proved for a stated scale is
-// far beyond the ε that was asked for, tables reach farther.
+// Noise that leaves the tables costs (1 + e^ε′) of its probability. Where the ε′ that is proved for
+// a stated scale is far beyond the ε that was asked for, tables reach farther.
 func TestRareNoiseOfStatedScales(t *testing.T) {
 	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
 	for _, m := range []any{

@@ -228,7 +228,8 @@ func TestDrawnLaws(t *testing.T) {
 	pl, err := calibrate(&OPDisc{}, lattice)
 	require.NoError(t, err)
 	tables, norms := drawn(pl, n, "radial")
-	// From the formula of the table, not from the plan: the plan adds 1e-4, which no test of the law sees.
+	// From the formula of the table, not from the plan: the plan adds 1e-4, which no test of the law
+	// sees.
 	delta := 2 * (4 + math.Sqrt(12))
 	radius, first := make([]float64, n), make([]float64, n)
 	for i, table := range tables {

@@ -127,8 +127,8 @@ func separate(s *Space, d int) (kind separator, m int, err error) {
 		return signedUnitVectors, 2 * d, nil
 	}
 	return none, 0, fmt.Errorf("objpert: %w: RSPM separates subsets of {-1,0,1}^d only, because w and 2w are one "+
-		"classifier without an intercept, a coordinate that admits 1 alone (Allowed); Product has no such "+
-		"restriction", dp.ErrCondition)
+		"classifier without an intercept, a coordinate that admits 1 alone (Allowed); Product has no such restriction",
+		dp.ErrCondition)
 }
 
 // drawSeparators draws a noise value for each separator.

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// everywhere enumerates, cellFirst prefers the search for 0/1 columns, and generic is the one for any data.
+// everywhere enumerates, cellFirst prefers the search for 0/1 columns, and generic is the one for
+// any data.
 var everywhere = Search{Points: 1e7}
 
 func cellFirst(workers int) Search { return Search{Points: -1, Combos: 1e6, Workers: workers} }
@@ -334,7 +335,8 @@ func TestMany(t *testing.T) {
 	require.NoError(t, err)
 	_, err = Search{}.Solve(context.Background(), p)
 	require.ErrorIs(t, err, ErrLimit)
-	// To count all points would take 5·10¹⁰ steps: counting ends with the coordinate that exceeds the limit.
+	// To count all points would take 5·10¹⁰ steps: counting ends with the coordinate that exceeds the
+	// limit.
 	wide := problemOver(t, 23, Lattice(maxNormSq), false)
 	require.LessOrEqual(t, wide.space.pointsUpTo(23, 1e4), 2049*2049)
 	require.Greater(t, wide.space.pointsUpTo(23, 1e4), 10_000)

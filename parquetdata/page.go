@@ -57,12 +57,12 @@ func numeric(c *parquet.Column) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("column %q is of the type %s; want DOUBLE, FLOAT, INT32, INT64 or BOOLEAN, so convert it to DOUBLE "+
-		"where the file is written, or leave it out of Options.Features", name(c), t)
+	return fmt.Errorf("column %q is of the type %s; want DOUBLE, FLOAT, INT32, INT64 or BOOLEAN, so convert it to "+
+		"DOUBLE where the file is written, or leave it out of Options.Features", name(c), t)
 }
 
-// integer reports whether a column is declared to hold unsigned integers, and plain whether it is declared
-// to hold nothing but numbers.
+// integer reports whether a column is declared to hold unsigned integers, and plain whether it is
+// declared to hold nothing but numbers.
 func integer(t parquet.Type) (unsigned, plain bool) {
 	l := t.LogicalType()
 	if l == nil || l.Value == nil {
@@ -225,8 +225,8 @@ func (s *Source) decode(k *chunk, row int) (p *page, err error) {
 	}
 }
 
-// convert returns the values of a page. Those of a page of DOUBLE without nulls are the page itself,
-// which is therefore not released.
+// convert returns the values of a page. Those of a page of DOUBLE without nulls are the page
+// itself, which is therefore not released.
 func (k *chunk) convert(raw parquet.Page) ([]float64, error) {
 	rows := int(raw.NumRows())
 	levels := raw.DefinitionLevels()

@@ -1,20 +1,22 @@
 // Package parquetdata reads records from Parquet files as an erm.Source, so that a problem can be
 // solved over more records than memory holds.
 //
-//	src, err := parquetdata.Open(parquetdata.Options{Label: "income"}, "part-0.parquet", "part-1.parquet")
+// src, err := parquetdata.Open(parquetdata.Options{Label: "income"}, "part-0.parquet",
+// "part-1.parquet")
+//
 //	data, err := erm.Open(src, loss.Bounds{Row: 1, Label: 1})
 //
 // The files are read by column and page, never row by row. A pass over a Parquet file costs more
 // processor time than one over a .npy file of the same records; command parquet2npy converts. Files
 // that were written with a page index allow records to be read in any order; without one, which is
-// what several writers do by default, a read in the middle of a row group decodes that row group from
-// its start, and reads in order are as fast.
+// what several writers do by default, a read in the middle of a row group decodes that row group
+// from its start, and reads in order are as fast.
 //
 // Memory holds one page of every column for each of the goroutines that read: 2·GOMAXPROCS·(d+1)
 // pages and some, of 1 MiB with most writers.
 //
-// The package is a module of its own that is used from a clone of the repository: its go.mod refers to the
-// folder above it, so go get of it does not work. In the folder of your program, call
+// The package is a module of its own that is used from a clone of the repository: its go.mod refers
+// to the folder above it, so go get of it does not work. In the folder of your program, call
 //
 //	go work init . CLONE CLONE/parquetdata
 package parquetdata
@@ -86,8 +88,8 @@ var _ erm.Source = (*Source)(nil)
 // Open opens Parquet files that all have the columns of o. Files without records are allowed, no
 // records at all are not. Close the source after its last use.
 //
-// The error wraps ErrOptions for a column that is missing, twice named or not of numbers, ErrFile for
-// a file that is not a Parquet file, is truncated or has a damaged footer, or is what os.Open
+// The error wraps ErrOptions for a column that is missing, twice named or not of numbers, ErrFile
+// for a file that is not a Parquet file, is truncated or has a damaged footer, or is what os.Open
 // returned.
 func Open(o Options, paths ...string) (*Source, error) {
 	if o.Label == "" {
@@ -244,9 +246,10 @@ func choose(leaves []*parquet.Column, names []string) ([]*parquet.Column, error)
 // Dims implements erm.Source.
 func (s *Source) Dims() (records, features int) { return s.first[len(s.groups)], len(s.features) }
 
-// Checksum returns a hash of the sizes, page indexes and footers of all files, which hold the least and
-// largest value of most pages, and where the pages are. It does not read the records: files whose records differ inside of a
-// page may have the same one. Not private: it is a function of the records.
+// Checksum returns a hash of the sizes, page indexes and footers of all files, which hold the least
+// and largest value of most pages, and where the pages are. It does not read the records: files
+// whose records differ inside of a page may have the same one. Not private: it is a function of the
+// records.
 func (s *Source) Checksum() string { return "sha256:" + hex.EncodeToString(s.tails.Sum(nil)) }
 
 // Features returns the names of the features.

@@ -41,7 +41,8 @@ func (p parallel) logDelta(t float64) float64 {
 //
 //	Q = (cos φ − zw sin φ)² x + w² sin²φ,   D = (1+tx)(1 − tw² sin²φ) − tx (cos φ − zw sin φ)²
 //	l₁ = log(1+tx)                          l₂ = t/2 − N log(1+tx)
-//	l₃ = l₁ − (k/2) log(1−tQ) − t/2         l₄ = l₁ − (k/2) log D          (+∞ where the argument is not positive)
+//
+//	l₃ = l₁ − (k/2) log(1−tQ) − t/2         l₄ = l₁ − (k/2) log D, +∞ where the argument is ≤ 0
 //	E_φ(ε) = E[(1 − e^{ε−max(l₁, l₂, l₃, l₄)})₊]
 //
 // Boxes of x, w and z bound E_φ from above (#quadratic.boxes), since every l is convex in each

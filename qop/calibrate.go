@@ -28,8 +28,8 @@ func checkPublic(q erm.Public, b dp.Budget) error {
 	}
 	switch {
 	case b.Delta == 0:
-		return fmt.Errorf("qop: %w: Delta = 0, but a random matrix can be nearly singular, so there is no pure guarantee; "+
-			"the least Delta is %g", dp.ErrBudget, leastDelta)
+		return fmt.Errorf("qop: %w: Delta = 0, but a random matrix can be nearly singular, so there is no pure "+
+			"guarantee; the least Delta is %g", dp.ErrBudget, leastDelta)
 	case b.Delta < leastDelta:
 		return fmt.Errorf("qop: %w: Delta = %v, want at least %g", dp.ErrBudget, b.Delta, leastDelta)
 	}
@@ -39,11 +39,11 @@ func checkPublic(q erm.Public, b dp.Budget) error {
 	}
 	switch {
 	case k.Structure < loss.LSQ || k.Structure > loss.General:
-		return fmt.Errorf("qop: %w: the loss declares %v, want LSQ, GLM, FixedRange or General; "+
-			"General with Rank = Dim = %d always holds", dp.ErrCondition, k.Structure, q.Dim)
+		return fmt.Errorf("qop: %w: the loss declares %v, want LSQ, GLM, FixedRange or General; General with Rank = Dim "+
+			"= %d always holds", dp.ErrCondition, k.Structure, q.Dim)
 	case k.Structure >= loss.FixedRange && k.Rank < 1:
-		return fmt.Errorf("qop: %w: the loss declares Rank = %d (unknown), want at least 1; "+
-			"General with Rank = Dim = %d always holds", dp.ErrCondition, k.Rank, q.Dim)
+		return fmt.Errorf("qop: %w: the loss declares Rank = %d (unknown), want at least 1; General with Rank = Dim = %d "+
+			"always holds", dp.ErrCondition, k.Rank, q.Dim)
 	}
 	return nil
 }
@@ -187,8 +187,8 @@ func (c *calibrator) perturbation(t, m float64, rough bool) (per erm.PublicPertu
 	return per, 2 * math.Exp(each)
 }
 
-// mostDegrees limits m because the diagonal of W is drawn as sums of m squares. mostExact and mostDim
-// are the m and d up to which the exact law of λ_min takes seconds at most.
+// mostDegrees limits m because the diagonal of W is drawn as sums of m squares. mostExact and
+// mostDim are the m and d up to which the exact law of λ_min takes seconds at most.
 const (
 	mostDegrees = 1 << 16
 	mostExact   = 5000
@@ -209,8 +209,8 @@ func checkDegrees(dim int, m float64) error {
 	case m == 0:
 		return nil
 	case m < least:
-		return fmt.Errorf("qop: %w: Degrees = %v in %d dimensions: W is so often nearly singular that no useful "+
-			"distance to the minimizer can be kept; want at least Dim+3 = %v, or 0 for automatic", dp.ErrCondition, m, dim, least)
+		return fmt.Errorf("qop: %w: Degrees = %v in %d dimensions: W is so often nearly singular that no useful distance "+
+			"to the minimizer can be kept; want at least Dim+3 = %v, or 0 for automatic", dp.ErrCondition, m, dim, least)
 	case m != math.Trunc(m):
 		return fmt.Errorf("%w: Degrees = %v is no integer; want %v, %v, or 0 for automatic",
 			ErrMechanism, m, math.Floor(m), math.Ceil(m))
@@ -271,8 +271,8 @@ func (c *calibrator) coverOf(t, m float64, rough bool) (float64, error) {
 	per, _ := c.perturbation(t, m, rough)
 	if per.MinEig == 0 {
 		return math.Inf(1),
-			fmt.Errorf("qop: %w: with Degrees = %v W is so often nearly singular that float64 cannot bound its "+
-				"least eigenvalue; want larger Degrees, or 0 for automatic", dp.ErrCondition, m)
+			fmt.Errorf("qop: %w: with Degrees = %v W is so often nearly singular that float64 cannot bound its least "+
+				"eigenvalue; want larger Degrees, or 0 for automatic", dp.ErrCondition, m)
 	}
 	r, err := c.public.Cover(per, c.asked.Cover, c.length)
 	if err != nil {
@@ -286,8 +286,8 @@ func (p *Params) finish() error {
 	p.Curvature = p.Sigma2 * p.Degrees
 	for _, v := range []float64{p.Degrees, p.Ratio, p.Sigma2, p.Curvature, p.Cover, p.Reach, p.OutputSigma} {
 		if !(v > 1/extreme && v < extreme) { // also NaN
-			return fmt.Errorf("%w: the calibration leaves the range of float64 (Ratio %v, Sigma2 %v, Curvature %v, Cover %v, "+
-				"Reach %v, OutputSigma %v): rescale the problem",
+			return fmt.Errorf("%w: the calibration leaves the range of float64 (Ratio %v, Sigma2 %v, Curvature %v, Cover "+
+				"%v, Reach %v, OutputSigma %v): rescale the problem",
 				ErrMechanism, p.Ratio, p.Sigma2, p.Curvature, p.Cover, p.Reach, p.OutputSigma)
 		}
 	}
@@ -473,8 +473,8 @@ type proved struct {
 	theorem   string
 }
 
-// better returns p or q, the one with the larger t. Both are valid, and the choice depends on public
-// quantities only.
+// better returns p or q, the one with the larger t. Both are valid, and the choice depends on
+// public quantities only.
 func (p proved) better(q proved) proved {
 	if q.t > p.t {
 		return q

@@ -15,9 +15,9 @@ import (
 const panel = 12
 
 // chi returns the widths of panels for an integrand similar to the density of a χ variable with k
-// degrees of freedom. The panel that ends at s has width min(1, s/2, 8/max(|k/s − s|, 8)): s/2 keeps
-// it away from the branch point of s^{k−1} at 0, and the last term shortens it in the tails, where
-// the density has the logarithmic slope k/s − s.
+// degrees of freedom. The panel that ends at s has width min(1, s/2, 8/max(|k/s − s|, 8)): s/2
+// keeps it away from the branch point of s^{k−1} at 0, and the last term shortens it in the tails,
+// where the density has the logarithmic slope k/s − s.
 func chi(k float64) func(s float64) float64 {
 	return func(s float64) float64 { return math.Min(s/2, math.Min(1, 8/math.Max(math.Abs(k/s-s), 8))) }
 }

@@ -41,8 +41,8 @@ func (c *calibrator) inexact() error {
 	}
 	best = c.evaluate(best, false)
 	if math.IsInf(best.excessRisk, 1) {
-		return fmt.Errorf("qop: %w: no split of %v was found for Eta = %v and Degrees = %v; a larger Delta or Degrees, or "+
-			"a smaller Eta, needs less", dp.ErrCondition, p.Budget, p.Eta, best.m)
+		return fmt.Errorf("qop: %w: no split of %v was found for Eta = %v and Degrees = %v; a larger Delta or Degrees, "+
+			"or a smaller Eta, needs less", dp.ErrCondition, p.Budget, p.Eta, best.m)
 	}
 	p.Degrees, p.Ratio, p.Threshold, p.Theorem = best.m, best.t, best.threshold, best.theorem
 	p.Objective, p.Output = best.objective, best.output
@@ -80,8 +80,9 @@ func (c *calibrator) shares(x []float64, start float64) (s split) {
 	return s
 }
 
-// evaluate computes t, α, b, R, σ̃ and the bound on the excess risk for the shares of s. The bound is
-// +Inf if the shares allow no noise. rough uses approximate laws, which suffice to compare splits.
+// evaluate computes t, α, b, R, σ̃ and the bound on the excess risk for the shares of s. The bound
+// is +Inf if the shares allow no noise. rough uses approximate laws, which suffice to compare
+// splits.
 func (c *calibrator) evaluate(s split, rough bool) split {
 	p := c.plan
 	s.excessRisk = math.Inf(1)

@@ -32,7 +32,8 @@ func TestTheoremB(t *testing.T) {
 			consistent(t, p, fmt.Sprint(s, eta))
 			law := randmat.MinEigenvalueLaw{Dim: 4, Dof: p.Degrees}
 			both := 1 + math.Exp(p.Objective.Epsilon)
-			require.LessOrEqual(t, math.Min(math.Exp(law.LogCDF(p.Alpha+p.Ratio)), both*math.Exp(law.LogCDF(p.Alpha))), p.MinEigDelta)
+			require.LessOrEqual(t, math.Min(math.Exp(law.LogCDF(p.Alpha+p.Ratio)), both*math.Exp(law.LogCDF(p.Alpha))),
+				p.MinEigDelta)
 			require.LessOrEqual(t, math.Min(num.Chi2SF(p.MaxEig-p.Ratio, p.Degrees), both*num.Chi2SF(p.MaxEig, p.Degrees)),
 				p.MaxEigDelta)
 			require.GreaterOrEqual(t, p.Reach, p.Cover+eta*math.Sqrt(p.MaxEig/p.Alpha))

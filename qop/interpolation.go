@@ -37,8 +37,8 @@ var errInterpolation = errors.New("Interpolation is nil, but privacy holds only 
 // and Eta > 0.
 const (
 	AnchorExact  dp.Assumption = "the gradient of every record that could occur vanishes at the anchor, which is public"
-	AnchorWithin dp.Assumption = "the gradients of all records that could occur vanish at one point " +
-		"within Eta of the anchor, both public"
+	AnchorWithin dp.Assumption = "the gradients of all records that could occur vanish at one point within Eta of the " +
+		"anchor, both public"
 )
 
 // Relabel gives each record the label b′ nearest to its own for which the anchor is optimal,
@@ -80,8 +80,8 @@ func (r rule) admits(l loss.Loss) error {
 	_, ok := l.(loss.Interpolator)
 	switch {
 	case r.trust && l.Constants(loss.Bounds{Row: 1, Label: 1}, 1).NoMinimizer:
-		return fmt.Errorf("qop: %w: no θ makes the gradient of a record of %T vanish, so there is nothing to trust; "+
-			"use loss.SmoothedHinge, or linear perturbation (package lop)", dp.ErrCondition, l)
+		return fmt.Errorf("qop: %w: no θ makes the gradient of a record of %T vanish, so there is nothing to trust; use "+
+			"loss.SmoothedHinge, or linear perturbation (package lop)", dp.ErrCondition, l)
 	case !r.trust && !(linear && ok):
 		return fmt.Errorf("qop: %w: %s needs a loss with a label that makes a given prediction optimal (loss.Linear and "+
 			"loss.Interpolator), %T has none; use for example loss.Squared, or Trust{}", dp.ErrCondition, r.name, l)

@@ -73,7 +73,8 @@ func TestRulesCheckLosses(t *testing.T) {
 	for _, rule := range []Interpolation{Relabel{}, Drop{Tolerance: 1}} {
 		got := rule.rule().apply(data, liar{}, center)
 		require.ElementsMatch(t, [][]float64{{1, 0, 0.5}, {0, 0, 0}}, records(got), "%T", rule)
-		require.ElementsMatch(t, [][]float64{{1, 0, 0.5}, {0, 1, 1}}, records(rule.rule().apply(data, loss.Squared{}, center)))
+		require.ElementsMatch(t, [][]float64{{1, 0, 0.5}, {0, 1, 1}},
+			records(rule.rule().apply(data, loss.Squared{}, center)))
 	}
 }
 

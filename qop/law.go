@@ -28,8 +28,8 @@ const (
 )
 
 // newTable tabulates the law of λ_min(W_d(m)). The table begins where F is negligible compared with
-// e^logp, or is no longer known exactly, and ends in the bulk. A poor interval or too few nodes cost
-// utility, never privacy.
+// e^logp, or is no longer known exactly, and ends in the bulk. A poor interval or too few nodes
+// cost utility, never privacy.
 func newTable(d int, m, logp float64) *table {
 	dim := float64(d)
 	law := randmat.MinEigenvalueLaw{Dim: d, Dof: m}
@@ -213,9 +213,9 @@ func roughQuantile(d, m, logp float64) float64 {
 	return math.Max(math.Exp(r.nu-r.tau*s), edelmanQuantile(d, m, logp))
 }
 
-// edelmanQuantile returns a lower bound on the quantile, by F(x) ≤ D·γ(k/2, x/2). The bound is sharp near
-// 0, and within 7 % in two and 16 % in five dimensions for log probabilities below −3, where
-// roughQuantile alone would be too large by a factor of up to 5 for small k.
+// edelmanQuantile returns a lower bound on the quantile, by F(x) ≤ D·γ(k/2, x/2). The bound is
+// sharp near 0, and within 7 % in two and 16 % in five dimensions for log probabilities below −3,
+// where roughQuantile alone would be too large by a factor of up to 5 for small k.
 func edelmanQuantile(d, m, logp float64) float64 {
 	k := m - d + 1
 	return 2 * num.GammaInvLogP(k/2, math.Min(logp-logEdelman(d, m)-num.LogGamma(k/2), -1e-9))
@@ -225,5 +225,6 @@ func edelmanQuantile(d, m, logp float64) float64 {
 // function, k = m − d + 1: docs/theory/numerics.md#numerics.eigenlaw
 func logEdelman(d, m float64) float64 {
 	k := m - d + 1
-	return num.Log(d) + num.LogGamma(1.5) + num.LogGamma((m+1)/2) - num.LogGamma(d/2+1) - num.LogGamma(k/2) - num.LogGamma((k+1)/2)
+	return num.Log(d) + num.LogGamma(1.5) +
+		num.LogGamma((m+1)/2) - num.LogGamma(d/2+1) - num.LogGamma(k/2) - num.LogGamma((k+1)/2)
 }

@@ -120,8 +120,8 @@ func (pl *Plan) String() string {
 	p := pl.params
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors by %s. ", p.Budget, p.Relation, p.Theorem)
-	fmt.Fprintf(&b, "The risk is minimized with a random curvature around a public anchor: %.4g times a Wishart matrix "+
-		"of %v degrees of freedom, %.4g in the mean; ", p.Sigma2, p.Degrees, p.Curvature)
+	fmt.Fprintf(&b, "The risk is minimized with a random curvature around a public anchor: %.4g times a Wishart "+
+		"matrix of %v degrees of freedom, %.4g in the mean; ", p.Sigma2, p.Degrees, p.Curvature)
 	fmt.Fprintf(&b, "the minimizer gets noise of standard deviation %.4g a coordinate, in steps of %.3g.",
 		p.OutputSigma, p.Grid)
 	if !math.IsInf(p.ExcessBound, 1) {

@@ -199,8 +199,8 @@ func (m *Mechanism) check() error {
 		return err
 	}
 	if m.Eta > 0 && m.Calibration == Paper {
-		return fmt.Errorf("qop: %w: Eta = %v with Calibration = paper: the published output noise is not proved; "+
-			"want Sharp or Threshold", dp.ErrCondition, m.Eta)
+		return fmt.Errorf("qop: %w: Eta = %v with Calibration = paper: the published output noise is not proved; want "+
+			"Sharp or Threshold", dp.ErrCondition, m.Eta)
 	}
 	return nil
 }
@@ -209,8 +209,8 @@ func (m *Mechanism) check() error {
 func (m *Mechanism) checkAnchor(dim int) error {
 	switch {
 	case m.Center == nil:
-		return fmt.Errorf("%w: Center is nil, want a public anchor of %d coordinates that was chosen without looking at the "+
-			"records", ErrMechanism, dim)
+		return fmt.Errorf("%w: Center is nil, want a public anchor of %d coordinates that was chosen without looking at "+
+			"the records", ErrMechanism, dim)
 	case len(m.Center) != dim:
 		return fmt.Errorf("%w: Center has %d coordinates, the problem %d: want one for each parameter",
 			ErrMechanism, len(m.Center), dim)

@@ -15,8 +15,8 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// FuzzParams: whatever is declared, Calibrate returns an error of a documented kind or finite numbers
-// that keep the budget. Sizes are kept small, or too large to be computed with.
+// FuzzParams: whatever is declared, Calibrate returns an error of a documented kind or finite
+// numbers that keep the budget. Sizes are kept small, or too large to be computed with.
 func FuzzParams(f *testing.F) {
 	bad := []float64{0, -1, math.NaN(), math.Inf(1), 1e-320, 0x1p-51, 1e6, 1e-9, 1e-300, 1e308}
 	for i, v := range bad {
@@ -128,7 +128,8 @@ func FuzzFit(f *testing.F) {
 		if err != nil {
 			require.Nil(t, r)
 			documented := false
-			for _, want := range []error{ErrMechanism, dp.ErrBudget, dp.ErrCondition, dp.ErrRelation, erm.ErrProblem, context.Canceled} {
+			for _, want := range []error{ErrMechanism, dp.ErrBudget, dp.ErrCondition, dp.ErrRelation, erm.ErrProblem,
+				context.Canceled} {
 				documented = documented || errors.Is(err, want)
 			}
 			require.True(t, documented, "%v", err)

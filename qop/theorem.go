@@ -234,8 +234,8 @@ func (c *calibrator) paper() error {
 		return fmt.Errorf("qop: %w: the published constants do not exist for %v with Degrees = %v; want a smaller Delta",
 			dp.ErrCondition, b, p.Degrees)
 	case math.IsInf(sigma2, 1) || math.IsNaN(sigma2):
-		return fmt.Errorf("%w: the published constants leave the range of float64 for %v and Smoothness = %v: rescale the "+
-			"problem", ErrMechanism, b, smoothness)
+		return fmt.Errorf("%w: the published constants leave the range of float64 for %v and Smoothness = %v: rescale "+
+			"the problem", ErrMechanism, b, smoothness)
 	}
 	p.Theorem, p.Threshold = theoremPaper, alpha+alpha1
 	p.Ratio = smoothness / sigma2 / safeScale

@@ -46,8 +46,8 @@ const (
 	roughGrid = 60
 )
 
-// F(x₀)/δ of the points x₀ to try. The best ratio is 0.01 in many dimensions and up to 0.7 in few, where
-// E and M grow fastest with t/x₀. A search over all x₀ would lower δ by at most 1 % more.
+// F(x₀)/δ of the points x₀ to try. The best ratio is 0.01 in many dimensions and up to 0.7 in few,
+// where E and M grow fastest with t/x₀. A search over all x₀ would lower δ by at most 1 % more.
 var fineShares, roughShares = []float64{0.01, 0.05, 0.15, 0.4, 0.7}, []float64{0.05}
 
 // newTilt prepares the bound. logDelta, an estimate of log δ, only places x₀ and the grid.

@@ -39,8 +39,8 @@ func (l MinEigenvalueLaw) Check() error {
 	return checkDegrees(l.Dim, l.Dof)
 }
 
-// LogCDF returns log F(x), F(x) = P(λ_min(W) < x), -Inf for x ≤ 0 and 0 for NaN. It increases with x and is never too small
-// by more than its error:
+// LogCDF returns log F(x), F(x) = P(λ_min(W) < x), -Inf for x ≤ 0 and 0 for NaN. It increases with
+// x and is never too small by more than its error:
 //
 //   - for d ≤ 5000, m ≤ 2e4, x ≥ 1e-290 and F ≥ e⁻⁸⁰, log F up to 1e-8, by the chain;
 //   - for d = 1 (χ²_m) and m = d+1 (exponential) log F in closed form;

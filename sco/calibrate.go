@@ -266,8 +266,8 @@ func newSGDPlan(p Params, assumptions []dp.Assumption, trace func(erm.Trace)) (*
 	}
 	g := newGrid(p.Clip, p.Dim)
 	if !(math.Ldexp(p.scale(), -g.exponent) <= largestNoise) {
-		return nil, refuse(ErrMechanism, "noise of standard deviation %v is more than 2⁵² steps of the grid 2^%d: a budget "+
-			"this small needs fewer steps or larger batches", p.scale(), g.exponent)
+		return nil, refuse(ErrMechanism, "noise of standard deviation %v is more than 2⁵² steps of the grid 2^%d: a "+
+			"budget this small needs fewer steps or larger batches", p.scale(), g.exponent)
 	}
 	p.Grid, p.Threshold = math.Ldexp(1, g.exponent), g.limit
 	profile, err := p.profile()

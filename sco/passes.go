@@ -266,13 +266,13 @@ func newPassPlan(p Params, q erm.Public, trace func(erm.Trace), rounded, exact f
 	for i, ph := range p.Phases {
 		if !(ph.Sensitivity > 1/largest && ph.Sigma < largest && ph.StepSize > 0 && ph.StepSize < largest &&
 			ph.Reach < largest && ph.Sigma/ph.Grid <= largestNoise) {
-			return nil, refuse(ErrMechanism, "phase %d leaves the range of float64 (StepSize %v, Sigma %v, Grid %v): rescale "+
-				"the problem", i+1, ph.StepSize, ph.Sigma, ph.Grid)
+			return nil, refuse(ErrMechanism, "phase %d leaves the range of float64 (StepSize %v, Sigma %v, Grid %v): "+
+				"rescale the problem", i+1, ph.StepSize, ph.Sigma, ph.Grid)
 		}
 	}
 	if !(rounded <= 1.01*exact) {
-		return nil, refuse(dp.ErrCondition, "rounding would raise %v to %v, want a hundredth of it at most: take fewer or "+
-			"longer steps, or a smaller Set", exact, rounded)
+		return nil, refuse(dp.ErrCondition, "rounding would raise %v to %v, want a hundredth of it at most: take fewer "+
+			"or longer steps, or a smaller Set", exact, rounded)
 	}
 	cert := dp.Certificate{Budget: p.Budget, Relation: dp.Replace, Theorem: p.Theorem}
 	return &Plan{params: p, known: q, cert: cert.With(q.Assumptions...), trace: trace}, nil

@@ -46,7 +46,8 @@ func TestWorstPair(t *testing.T) {
 		lower := testkit.LowerBound(run(ctx), d0, d1, b.Delta, runs, rand.NewPCG(1, 0x6470746573740000))
 		require.LessOrEqual(t, lower, b.Epsilon, name)
 		weak := fault.With(ctx, numbers, func(p Params) Params { p.Noise /= 5; return p })
-		require.Greater(t, testkit.LowerBound(run(weak), d0, d1, b.Delta, runs, rand.NewPCG(2, 0x6470746573740000)), b.Epsilon, name)
+		require.Greater(t, testkit.LowerBound(run(weak), d0, d1, b.Delta, runs, rand.NewPCG(2, 0x6470746573740000)),
+			b.Epsilon, name)
 		t.Logf("%s: z = %.3g, ε ≥ %.2g", name, plan.Params().Noise, lower)
 	}
 }

@@ -18,8 +18,8 @@ import (
 )
 
 // LossLocality is the assumption of noisy SGD about a loss that is not of package loss.
-const LossLocality dp.Assumption = "the gradient of the caller's loss at one record is a function of the parameters " +
-	"and of that record alone"
+const LossLocality dp.Assumption = "the gradient of the caller's loss at one record is a function of the " +
+	"parameters and of that record alone"
 
 // locality returns the assumptions of noisy SGD about the parts of p.
 func locality(p *erm.Problem, _ prox.Operator) []dp.Assumption {

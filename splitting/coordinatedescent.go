@@ -89,8 +89,8 @@ func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	q, lin, ok := quadratic(p.F, len(x0))
 	if !ok {
-		return unfit("CoordinateDescent: F is not quadratic, want a LeastSquares or a Quadratizer that is; ProxNewton and " +
-			"ForwardBackward need no quadratic")
+		return unfit("CoordinateDescent: F is not quadratic, want a LeastSquares or a Quadratizer that is; ProxNewton " +
+			"and ForwardBackward need no quadratic")
 	}
 	m.on = &m.gram
 	if err := m.gram.init(psi, len(x0)); err != nil {

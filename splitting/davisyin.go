@@ -81,8 +81,8 @@ func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if m.search || m.Rule == StronglyConvexStep {
 		if m.Relaxation != 0 && m.Relaxation != 1 {
 			if m.Rule == FixedStep {
-				return unfit("DavisYin: F.Smoothness() = +Inf, so the step is searched for, which takes no Relaxation; want it 0 " +
-					"or 1, or a known L_f")
+				return unfit("DavisYin: F.Smoothness() = +Inf, so the step is searched for, which takes no Relaxation; want it " +
+					"0 or 1, or a known L_f")
 			}
 			return invalid("DavisYin.Relaxation = %v with variable steps, want 1, or 0 for it", m.Relaxation)
 		}

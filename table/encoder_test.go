@@ -78,7 +78,8 @@ func TestEncode(t *testing.T) {
 	require.Equal(t, loss.Bounds{Row: 1, Label: 1}, e.Bounds())
 	require.Equal(t, 10, e.Dim())
 	rows, labels := dense(t, e, "age,hours,education,id,income\n"+
-		"24.9,99,Bachelors,1,>50K\n25,50,HS-grad,2,<=50K\n1e400,-5,PhD,3,>50K.\n?,,?,4,<=50K\n 34 , NaN , \"HS-grad\" ,5, <=50K \n")
+		"24.9,99,Bachelors,1,>50K\n25,50,HS-grad,2,<=50K\n"+
+		"1e400,-5,PhD,3,>50K.\n?,,?,4,<=50K\n 34 , NaN , \"HS-grad\" ,5, <=50K \n")
 	require.Equal(t, []float64{1, -1, 1, -1, -1}, labels)
 	for i, want := range [][]float64{
 		{1, 1, 0, 0, 0, 1, 1, 0, 0, 0},

@@ -234,8 +234,8 @@ func (n Numeric) libsvm(
 		case index < 1 || index > dim:
 			return 0, nil, nil, wrong("line %d, entry %d: the index is outside 1 to %d, the declared dimension", line, j-1, dim)
 		case index <= last:
-			return 0, nil, nil, wrong("line %d, entry %d: the index does not exceed that of the entry before, "+
-				"want increasing indices", line, j-1)
+			return 0, nil, nil, wrong("line %d, entry %d: the index does not exceed that of the entry before, want "+
+				"increasing indices", line, j-1)
 		}
 		last = index
 		col, val = append(col, int32(index-1)), append(val, v)

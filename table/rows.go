@@ -145,8 +145,8 @@ func (r *Rows) header() error {
 		r.names, seen[name] = append(r.names, name), j
 	}
 	if known == 0 {
-		return wrong("line %d: none of its %d fields is a column of the schema%s; want a header line with the names of the "+
-			"columns, separated by %q, or \"file\": {\"fields\": […]} in the schema if the file has none", r.text.line,
+		return wrong("line %d: none of its %d fields is a column of the schema%s; want a header line with the names of "+
+			"the columns, separated by %q, or \"file\": {\"fields\": […]} in the schema if the file has none", r.text.line,
 			len(fields), r.otherDelimiter(fields, declared), r.text.comma)
 	}
 	if err := r.find(seen); err != nil {

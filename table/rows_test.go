@@ -59,13 +59,15 @@ func TestReadCSVErrors(t *testing.T) {
 			`want a header line with the names of the columns, separated by ',', or "file": {"fields": […]}`},
 		{strings.ReplaceAll(header, ",", ";"), `but they would be with "file": {"delimiter": ";"} in the schema`},
 		{strings.ReplaceAll(header, ",", "\t"), `{"delimiter": "\t"}`},
-		{strings.Replace(header, "age", "Age", 1), `the file has no column "age", which the schema declares; names are case-sensitive`},
+		{strings.Replace(header, "age", "Age", 1),
+			`the file has no column "age", which the schema declares; names are case-sensitive`},
 		{"age,id\n", `the file has no column "hours", "education", "income"`},
 		{"age,age," + header, `line 1: columns 1 and 2 are both named "age", want different names`},
 		{"4711," + header, `line 1: column 1 is not in the schema: declare it, with "ignore": true to leave it out`},
 		{header + "1,2,HS-grad,x,>50K\n4711\n", "line 3: 1 field, want 5"},
 		{header + "1,2,HS-grad,4711,2,>50K\n", "line 2: 6 fields, want 5; quote fields that contain ','"},
-		{header + "4711x,2,HS-grad,x,>50K\n", `line 2, column 1 ("age"): text, want a number, or a spelling listed in "missing"`},
+		{header + "4711x,2,HS-grad,x,>50K\n",
+			`line 2, column 1 ("age"): text, want a number, or a spelling listed in "missing"`},
 		{header + "0x4711,2,HS-grad,x,>50K\n", `column 1 ("age"): text, want a number`},
 		{header + "1_4711,2,HS-grad,x,>50K\n", `column 1 ("age"): text, want a number`},
 		{header + "1\x004711,2,HS-grad,x,>50K\n", `column 1 ("age"): text, want a number`},
@@ -134,7 +136,8 @@ func TestOneLineIsOneRecord(t *testing.T) {
 	edits := []string{"", "#", "# 30,40,HS-grad,1,>50K", "\r", "   ", ",,,,", `"`, `"30,40,HS-grad,1,>50K`,
 		`30,40,HS-grad,",>50K`,
 		`30,40,HS-grad,"`,
-		`30,40,HS-grad,1,>50K"`, "30,40,HS-grad,1,>50K", "NaN,-1e999,x,x,<=50K", `30,40,"HS-grad",",",>50K`, "\x00", "\xff", bom, "\x1f\x8b",
+		`30,40,HS-grad,1,>50K"`, "30,40,HS-grad,1,>50K", "NaN,-1e999,x,x,<=50K", `30,40,"HS-grad",",",>50K`, "\x00", "\xff",
+		bom, "\x1f\x8b",
 		`"1","2`, "7,8", "7 1:1", "7 1:\"", "#7 1:1", strings.Repeat("x", 100), "age,hours,education,id,income"}
 	for name, c := range map[string]struct {
 		read   reader
@@ -205,7 +208,8 @@ func TestMultiline(t *testing.T) {
 	require.NoError(t, err)
 	_, err = ReadCSV(strings.NewReader(text), s)
 	require.ErrorIs(t, err, ErrTable)
-	require.ErrorContains(t, err, `line 2, column 3: a quote that is not closed in its line, want "file": {"multiline": true}`)
+	require.ErrorContains(t, err,
+		`line 2, column 3: a quote that is not closed in its line, want "file": {"multiline": true}`)
 	s.File.Multiline = true
 	data, err := ReadCSV(strings.NewReader(text), s)
 	require.NoError(t, err)

@@ -174,8 +174,8 @@ func (t *text) inQuotes(line []byte) ([]byte, error) {
 	for {
 		end := bytes.IndexByte(line, '"')
 		if end < 0 && t.single {
-			return nil, t.broken("a quote that is not closed in its line, " +
-				"want \"file\": {\"multiline\": true} in the schema if fields hold line ends")
+			return nil, t.broken("a quote that is not closed in its line, want \"file\": {\"multiline\": true} in the " +
+				"schema if fields hold line ends")
 		}
 		if end < 0 {
 			t.spanned = true

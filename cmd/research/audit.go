@@ -161,8 +161,8 @@ func (c *auditFlags) files(results []audit.Result) error {
 		}
 	}
 	if c.png != "" && !slices.ContainsFunc(results, func(r audit.Result) bool { return r.Layer == audit.Exact }) {
-		return sweep.Usagef("flag -png = %s: none of the cases has a privacy profile, "+
-			"choose a mechanism with an exact layer, for example lop", c.png)
+		return sweep.Usagef("flag -png = %s: none of the cases has a privacy profile, choose a mechanism with an exact "+
+			"layer, for example lop", c.png)
 	}
 	return nil
 }

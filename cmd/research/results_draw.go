@@ -425,8 +425,8 @@ var figures = []figure{
 		}},
 	{name: "published", from: []string{"published"}, edit: beside,
 		plot: sweep.Plot{
-			Title: "The published procedure on the published records (not private): 10 runs here, " +
-				"10 runs of its authors' program",
+			Title: "The published procedure on the published records (not private): 10 runs here, 10 runs of its authors' " +
+				"program",
 			X: "kappa, half-width of the box", Y: "risk per record, mean ± one standard deviation",
 			Colors: []string{"LOP", "LOP-Clip", "QOP"}, Dashes: []string{"run again", "published"},
 		},
@@ -436,15 +436,15 @@ var figures = []figure{
 		}},
 	{name: "sweep-n", from: []string{"sweep-n"}, edit: overDraws,
 		plot: sweep.Plot{
-			Title: "Excess risk against the number of records (d = 100, kappa = 0.5, eps = 0.5, delta = 0.01, " +
-				"20 runs on each of 6 draws)",
+			Title: "Excess risk against the number of records (d = 100, kappa = 0.5, eps = 0.5, delta = 0.01, 20 runs on " +
+				"each of 6 draws)",
 			X: "n, number of records", Y: "risk per record above the minimum, mean ± one standard deviation over draws"},
 		curves: []curve{
 			{"declared/qop", "QOP, the anchor's error declared", 2, 1}, boxed[0], boxed[1],
 			{"qop", "QOP, the anchor taken as exact", 2, 0}, boxed[3],
 		}},
-	against("sweep-d", "d, dimension", "Excess risk against the dimension, the anchor taken as exact (n = 300, "+
-		"kappa = 0.5, eps = 0.5, delta = 0.01, 10 runs)"),
+	against("sweep-d", "d, dimension", "Excess risk against the dimension, the anchor taken as exact (n = 300, kappa "+
+		"= 0.5, eps = 0.5, delta = 0.01, 10 runs)"),
 	against("sweep-eps", "epsilon", "Excess risk against the budget, the anchor taken as exact (n = 300, d = 100, "+
 		"kappa = 0.5, delta = 0.01, 10 runs)"),
 	{name: "calibrations", from: []string{"calibrations"}, edit: relative,

@@ -162,8 +162,8 @@ var jobs = []job{
 	}},
 	{name: "published", what: "the published curves, run again on their records", collect: collectPublished,
 		needs: []func() error{variable("PRIVOPT_DATA", "fig2/reference.csv")},
-		parts: []part{swept("", "scaling -mode paper -methods lop,lop-clip,qop,anchor -label y "+
-			"-data $PRIVOPT_DATA/fig2/problem.csv -anchor $PRIVOPT_DATA/fig2/anchor.csv", fewBoxes)}},
+		parts: []part{swept("", "scaling -mode paper -methods lop,lop-clip,qop,anchor -label y -data "+
+			"$PRIVOPT_DATA/fig2/problem.csv -anchor $PRIVOPT_DATA/fig2/anchor.csv", fewBoxes)}},
 	{name: "sweep-n", what: "the same against the number of records, for six draws of the data",
 		parts: append(draws(6),
 			swept("declared", "scaling -sweep n -methods qop,nonprivate", "-values 300,3000 -runs 2"))},

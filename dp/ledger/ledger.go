@@ -337,8 +337,8 @@ func (l *Ledger) VerifyFile(entry string, c dp.Certificate, file []byte) error {
 	case e.Theorem != c.Theorem:
 		return refuse("rests on theorem %q, the file claims %q", e.Theorem, c.Theorem)
 	case e.File == "" && e.Nonce == "":
-		return refuse("was written by version 0.1.0, which committed to no file: whether this one belongs to it cannot be " +
-			"seen")
+		return refuse("was written by version 0.1.0, which committed to no file: whether this one belongs to it cannot " +
+			"be seen")
 	case e.File == "":
 		return refuse("has no file committed: its fit ended before there was one, so that this file is not from that fit")
 	case e.File != fileDigest(file):

@@ -11,8 +11,8 @@ import (
 	"github.com/privopt/privopt/internal/prefix"
 )
 
-// lock waits for the lock of the file that path leads to, until ctx is done, and opens that file. If
-// path has become the name of another file meanwhile, it locks that one.
+// lock waits for the lock of the file that path leads to, until ctx is done, and opens that file.
+// If path has become the name of another file meanwhile, it locks that one.
 func lock(ctx context.Context, path string) (f *os.File, unlock func() error, err error) {
 	for {
 		if ctx.Err() != nil {

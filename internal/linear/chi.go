@@ -100,8 +100,8 @@ func LogChi(e1, s float64, q int) float64 {
 }
 
 const (
-	// nothing is a log δ below every budget and every float64 δ. Where log δ is below it, a bound takes
-	// the place of the integral, for which no width of panels is suitable.
+	// nothing is a log δ below every budget and every float64 δ. Where log δ is below it, a bound
+	// takes the place of the integral, for which no width of panels is suitable.
 	nothing = -1e5
 	// farthest replaces larger r₀, whose squares may overflow. A smaller r₀ only raises δ.
 	farthest = 1e100
@@ -170,8 +170,8 @@ func logMGF(t float64, q int) float64 {
 	return (1-float64(q)/2)*math.Ln2 - num.LogGamma(float64(q)/2) + top + num.Log(sum)
 }
 
-// integral returns ∫₀^∞ e^{logf} as sum·e^{top} for a log-concave integrand, by the 16-point rule on
-// panels from the peak outward, up to the points where the integrand is e⁻⁴⁵ of its peak. width
+// integral returns ∫₀^∞ e^{logf} as sum·e^{top} for a log-concave integrand, by the 16-point rule
+// on panels from the peak outward, up to the points where the integrand is e⁻⁴⁵ of its peak. width
 // returns the width of a panel from its end closer to the peak. ok is false if more than mostPanels
 // are needed.
 func integral(logf func(x float64) float64, peak float64, width func(x float64) float64) (top, sum float64, ok bool) {

@@ -92,8 +92,8 @@ type Problem struct {
 	Envelope func(lo, hi float64) float64
 	// Classes is the number of classes of loss.Multinomial, 0 for other losses.
 	Classes int
-	// Monotone says that the sign of φ′ is fixed for each record (loss.Constants.Monotone). Only for losses
-	// of ⟨a,θ⟩.
+	// Monotone says that the sign of φ′ is fixed for each record (loss.Constants.Monotone). Only for
+	// losses of ⟨a,θ⟩.
 	Monotone bool
 }
 

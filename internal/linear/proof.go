@@ -11,8 +11,9 @@ import (
 
 // A claim states that one noise b is enough: the release of the exact minimizer, with Gaussian
 // output noise of shift at most o, is (ε, δ)-private. Searches find the noise in float64. Interval
-// arithmetic (package enclose) then proves the claim, once for each plan, so that no guarantee rests
-// on the error of a float64 function or quadrature: docs/theory/enclosures.md#enclosures.plan.
+// arithmetic (package enclose) then proves the claim, once for each plan, so that no guarantee
+// rests on the error of a float64 function or quadrature:
+// docs/theory/enclosures.md#enclosures.plan.
 type claim struct {
 	ridge       float64
 	sigma, rate float64 // of b: Gaussian, or pure with δ = 0
@@ -91,8 +92,8 @@ func (k *Calibrator) provesPure(q claim) bool {
 	})
 }
 
-// mostStick is the largest q of chiStick. Its products of q float64 numbers stay within the exponents
-// of big.Float, ±2³¹, beyond which rounding would not be outward.
+// mostStick is the largest q of chiStick. Its products of q float64 numbers stay within the
+// exponents of big.Float, ±2³¹, beyond which rounding would not be outward.
 const mostStick = 1 << 20
 
 // provesChi proves Chi.LogDelta ≤ log δ, or with output noise Chi.LogJoint ≤ log δ.

@@ -116,8 +116,8 @@ func (k *scalar) renyiReplace(eps, s, o float64, near *leg) (log float64, best l
 	return log, best
 }
 
-// mayGain reports whether renyi is less than e times the other bound on removal, both at g, the best
-// leg for the other bound. If it is not, renyi improves no leg.
+// mayGain reports whether renyi is less than e times the other bound on removal, both at g, the
+// best leg for the other bound. If it is not, renyi improves no leg.
 func (k *scalar) mayGain(g leg, eps, s, o float64) bool {
 	er, _, _, _ := g.parts(eps)
 	return k.envelope == nil && k.renyi(er, s, o/2) < k.at(er, s, o/2, 1, k.c)+1

@@ -273,8 +273,8 @@ func Chi2Quantile(logp, nu float64) float64 { return 2 * GammaInvLogP(nu/2, logp
 // Chi2UpperQuantile returns the x with Chi2LogSF(x, nu) = logp ≤ 0.
 func Chi2UpperQuantile(logp, nu float64) float64 { return 2 * GammaInvLogQ(nu/2, logp) }
 
-// GammaStep returns s ≥ 0 with P(a, x+s) − P(a, x) = e^logp to full relative accuracy, without taking
-// the difference; +Inf if the tail beyond x is too light.
+// GammaStep returns s ≥ 0 with P(a, x+s) − P(a, x) = e^logp to full relative accuracy, without
+// taking the difference; +Inf if the tail beyond x is too light.
 func GammaStep(a, x, logp float64) float64 {
 	if logp >= GammaLogQ(a, x) {
 		return math.Inf(1)

@@ -148,8 +148,8 @@ func Minimize(f func(x float64) float64, lo, hi float64, steps int, tol float64)
 
 // Largest returns the largest x, less at most the fraction tol, at which the nondecreasing f is at
 // most most. f(x) ≤ most was checked at the x returned, which makes it safe. guess > 0 starts the
-// search; the result is 0 if no x > 1e-300 will do. The search is regula falsi in log x with the step
-// of Illinois: about five evaluations for an f that is nearly linear in log x.
+// search; the result is 0 if no x > 1e-300 will do. The search is regula falsi in log x with the
+// step of Illinois: about five evaluations for an f that is nearly linear in log x.
 func Largest(f func(x float64) float64, most, guess, tol float64) float64 {
 	at := func(u float64) float64 { return f(math.Exp(u)) - most }
 	const floor = -690 // log 1e-300

@@ -77,11 +77,11 @@ func (s Settings) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	if s.Population {
 		switch l := q.OnSet.Lipschitz; {
 		case q.Records < 1:
-			return nil, fmt.Errorf("%w: the bound on the population loss needs a number of records: declare it as Records of "+
-				"the problem", dp.ErrCondition)
+			return nil, fmt.Errorf("%w: the bound on the population loss needs a number of records: declare it as Records "+
+				"of the problem", dp.ErrCondition)
 		case s.Radius == 0:
-			return nil, fmt.Errorf("%w: the bound on the population loss needs a length scale: set Radius to a public guess, "+
-				"or declare a bounded Set", ErrMechanism)
+			return nil, fmt.Errorf("%w: the bound on the population loss needs a length scale: set Radius to a public "+
+				"guess, or declare a bounded Set", ErrMechanism)
 		default:
 			s.variance = 4 * float64(q.Records) * l * l
 		}
@@ -446,8 +446,8 @@ func (s Settings) planStep(p *erm.Problem, cert dp.Certificate, step linear.Step
 		math.Inf(1)))
 	if !q.Linear || !(c <= step.C) || !enough || !(g > 0 && g < math.Inf(1)) ||
 		!(step.S > 0 && step.S < math.Inf(1) && step.Output > 0) {
-		return nil, fmt.Errorf("%w: a step of a sequence needs a loss of ⟨a,θ⟩ with bounded slopes and a ridge with c "+
-			"≤ %v, got c = %v, L = %v", dp.ErrCondition, step.C, c, k.Lipschitz)
+		return nil, fmt.Errorf("%w: a step of a sequence needs a loss of ⟨a,θ⟩ with bounded slopes and a ridge with c ≤ "+
+			"%v, got c = %v, L = %v", dp.ErrCondition, step.C, c, k.Lipschitz)
 	}
 	pl := s.newPlan(q, cert.Budget)
 	par := &pl.params

@@ -49,8 +49,8 @@ const (
 //   - loss.Envelope: no record has more curvature than its gradient allows
 //   - loss.Check is nil
 //
-// The slope of φ′ is a difference that allows for |φ‴| ≤ 1. Choose parameters accordingly: a correct
-// loss that bends more, such as one of a small width, fails.
+// The slope of φ′ is a difference that allows for |φ‴| ≤ 1. Choose parameters accordingly: a
+// correct loss that bends more, such as one of a small width, fails.
 func Check(t T, l loss.Loss) {
 	t.Helper()
 	c := &checker{T: t, l: l, rnd: rand.New(rand.NewPCG(2, 3))}

@@ -36,7 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-const schema = `{ "schema": 1, "records": 60000, "intercept": true, "missing": ["?", "none"], "file": {"multiline": true},
+const schema = `{ "schema": 1, "records": 60000, "intercept": true,
+	"missing": ["?", "none"], "file": {"multiline": true},
   "label": {"column": "pays", "positive": ["yes"], "negative": ["no"]},
   "columns": [
     {"name": "age", "min": 20, "max": 80},
@@ -187,7 +188,8 @@ func TestClasses(t *testing.T) {
 	requireSame(t, text(t, at("want.json")), text(t, at("got.json")))
 }
 
-// A schema of many levels: memory keeps entries that are not 0, so the file is what to compare with.
+// A schema of many levels: memory keeps entries that are not 0, so the file is what to compare
+// with.
 func TestManyLevels(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

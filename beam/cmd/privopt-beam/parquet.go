@@ -125,8 +125,8 @@ func holdsEncoded(path string, t *cli.Table) (bool, error) {
 	case !same:
 		return false, nil
 	case slices.Equal(have, slices.Sorted(slices.Values(declared))):
-		return false, cli.Usagef("--data: %s: the columns of the table and the encoded ones have the same names, so "+
-			"that it may hold either: want a .npy file, which privopt pack makes of the table as CSV", path)
+		return false, cli.Usagef("--data: %s: the columns of the table and the encoded ones have the same names, so that "+
+			"it may hold either: want a .npy file, which privopt pack makes of the table as CSV", path)
 	}
 	return true, nil
 }

@@ -139,8 +139,8 @@ var sets = map[int]string{
 	28: "education marital-status sex age capital-gain hours-per-week",
 	43: "education marital-status sex occupation age capital-gain hours-per-week",
 	60: "education marital-status relationship race sex occupation workclass",
-	104: "workclass education marital-status occupation relationship race sex native-country " +
-		"age education-num capital-gain capital-loss hours-per-week",
+	104: "workclass education marital-status occupation relationship race sex native-country age education-num " +
+		"capital-gain capital-loss hours-per-week",
 }
 
 // Sizes lists the numbers of features that Experiment knows.

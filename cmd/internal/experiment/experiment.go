@@ -145,8 +145,8 @@ func cost(certificates []dp.Certificate) (*dp.Budget, string) {
 	n := len(certificates)
 	all, err := dp.Basic(certificates...)
 	if err != nil {
-		return nil, fmt.Sprintf("publishing all %d releases would promise nothing: their ε and δ add up beyond "+
-			"every meaningful budget", n)
+		return nil, fmt.Sprintf("publishing all %d releases would promise nothing: their ε and δ add up beyond every "+
+			"meaningful budget", n)
 	}
 	return &all.Budget, fmt.Sprintf("publishing all %d releases, or the best of them, would cost (ε = %.4g, δ = %.4g) "+
 		"together", n, all.Epsilon, all.Delta)

@@ -119,8 +119,8 @@ func (c *populationConfig) check(f *sweep.Flags) error {
 		f.Pointless("without -data", "test", "radius", "relation"),
 		f.Pointless("with -sweep "+c.sweep+", of which -values lists the values", c.sweep),
 		f.PointlessIf(c.Family != "linear", "with -family "+c.Family+", whose law is fixed", "signal"),
-		sweep.Refuse(slices.Contains(c.methods, "lop"), "flag -methods: lop is weighed for the empirical risk and belongs "+
-			"to -data; its twin for the population is objpert"))
+		sweep.Refuse(slices.Contains(c.methods, "lop"), "flag -methods: lop is weighed for the empirical risk and "+
+			"belongs to -data; its twin for the population is objpert"))
 	c.values = g.values[c.sweep]
 	if err == nil && c.list != "" {
 		c.values, err = parseSwept(c.sweep, c.list)
@@ -128,8 +128,8 @@ func (c *populationConfig) check(f *sweep.Flags) error {
 	for _, v := range c.values {
 		p := c.at(v)
 		err = cmp.Or(err,
-			sweep.Refuse(c.Family == "logistic" && p.D > 16, "d = %d (flags -d, -values) with -family logistic: want at most "+
-				"16, for its 2^d rows are enumerated", p.D),
+			sweep.Refuse(c.Family == "logistic" && p.D > 16, "d = %d (flags -d, -values) with -family logistic: want at "+
+				"most 16, for its 2^d rows are enumerated", p.D),
 			sweep.Refuse(float64(p.N)*float64(p.D) > 2e8,
 				"%d records of %d parameters (flags -n, -d, -values): want at most 2e8 numbers in all", p.N, p.D),
 			sweep.Refuse(p.N < 2, "flag -n = %d: want at least 2 records", p.N),

@@ -117,8 +117,8 @@ func newScaling() (*scalingConfig, *sweep.Flags) {
 	f.FloatVar(&c.Clip, "clip", 0, sweep.Between(0, 1e12), "gradient bound `C` of lop-clip; 0: the largest gradient "+
 		"at zero, 5xi^2 or -bound-row times -bound-label")
 	f.FloatVar(&c.Eta, "eta", 0, sweep.Between(0, 1e6), "declared bound `ETA` on the anchor's error, for which qop "+
-		"pays in noise; 0 takes the anchor as exact, as published. Without this flag generated anchors get "+
-		"S(sqrt(D)+3), which is true of them, and those of -anchor 0")
+		"pays in noise; 0 takes the anchor as exact, as published. Without this flag generated anchors get S(sqrt(D)+3), "+
+		"which is true of them, and those of -anchor 0")
 	f.ListVar(&c.methods, "methods", scalingMethods, scalingMethods, "methods to compare, `LIST`")
 	f.ChoiceVar(&c.Mode, "mode", certified, []string{certified, paper},
 		"certified, or paper: the published procedure, NOT PRIVATE")
@@ -147,8 +147,8 @@ func (c *scalingConfig) check(f *sweep.Flags) error {
 	}
 	kappas := []string{"kappa-min", "kappa-max", "kappas"}
 	err := cmp.Or(
-		f.PointlessIf(bound, "with -figure bound", strings.Fields("n d xi lambda eps delta mode data anchor sweep methods "+
-			"calibration anchor-noise clip rho runs iters kappa kappa-min kappa-max kappas seed")...),
+		f.PointlessIf(bound, "with -figure bound", strings.Fields("n d xi lambda eps delta mode data anchor sweep "+
+			"methods calibration anchor-noise clip rho runs iters kappa kappa-min kappa-max kappas seed")...),
 		f.PointlessIf(published, "with -mode paper, which has the published constants", "calibration", "eta"),
 		sweep.Refuse(published && c.Clip != 0 && c.Clip != 10000,
 			"flag -clip = %v with -mode paper: the published procedure has 10000, use that, 0 or -mode certified", c.Clip),
@@ -209,8 +209,8 @@ func (c *scalingConfig) grid() (err error) {
 	case c.sweep == "kappa":
 		c.values = logSpace(c.kappaMin, c.kappaMax, c.kappas)
 		err = cmp.Or(
-			sweep.Refuse(c.kappaMin > c.kappaMax, "flag -kappa-min = %v is larger than -kappa-max = %v: want "+
-				"kappa-min <= kappa-max", c.kappaMin, c.kappaMax),
+			sweep.Refuse(c.kappaMin > c.kappaMax, "flag -kappa-min = %v is larger than -kappa-max = %v: want kappa-min <= "+
+				"kappa-max", c.kappaMin, c.kappaMax),
 			sweep.Refuse(c.kappas > 1 && c.kappaMin == c.kappaMax, "flag -kappas = %d with -kappa-min = -kappa-max = %v: "+
 				"want -kappas 1, or an interval", c.kappas, c.kappaMin))
 	case c.sweep == "n":

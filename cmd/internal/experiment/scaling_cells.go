@@ -278,7 +278,8 @@ func (s *dataSource) published(in *lasso.Instance, method string, at scalingPara
 	}, nil
 }
 
-// boundKind is a row of constants that Figure 1 compares; structure 0 stands for the published ones.
+// boundKind is a row of constants that Figure 1 compares; structure 0 stands for the published
+// ones.
 type boundKind struct {
 	name, legend string
 	structure    loss.Structure

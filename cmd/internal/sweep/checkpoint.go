@@ -199,8 +199,8 @@ func (f *files) claim(checkpoint bool) error {
 	if f.o.Force {
 		return nil
 	}
-	err := Refuse(checkpoint, "-out %s holds results of another run: -resume continues that run, -force overwrites it, "+
-		"or name another folder", f.o.Out)
+	err := Refuse(checkpoint, "-out %s holds results of another run: -resume continues that run, -force overwrites "+
+		"it, or name another folder", f.o.Out)
 	for _, name := range f.outputs() {
 		_, missing := os.Lstat(f.path(name))
 		err = cmp.Or(err, Refuse(missing == nil, "-out %s holds %s: -force overwrites it, or name another folder",

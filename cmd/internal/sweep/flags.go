@@ -138,8 +138,8 @@ func (f *Flags) parse(args []string, stdout io.Writer, o *Options) error {
 		f.SetOutput(stdout)
 		f.PrintDefaults()
 		f.SetOutput(io.Discard)
-		fmt.Fprint(stdout, "\nExit codes: 0 done, 1 failure, 2 bad flag, file or budget value, 3 privacy condition unmet, "+
-			"4 release withheld, 130 interrupted.\n")
+		fmt.Fprint(stdout, "\nExit codes: 0 done, 1 failure, 2 bad flag, file or budget value, 3 privacy condition "+
+			"unmet, 4 release withheld, 130 interrupted.\n")
 		return err
 	case err != nil:
 		return Usagef("%w; %s -h lists the flags", err, f.Name())

@@ -110,21 +110,21 @@ func (e *explained) text(m *model.Model) string {
 	}
 	section("To whom")
 	line("To each record. A record is one line of the table after its header. An empty line and a comment count as "+
-		"records without values, so that no edit of one line changes the number of records. "+
-		"A person with several lines is protected less: with two lines, by ε = %s and δ = %s.",
+		"records without values, so that no edit of one line changes the number of records. A person with several lines "+
+		"is protected less: with two lines, by ε = %s and δ = %s.",
 		number(2*c.Epsilon), number(min(c.Delta+c.Delta*min(math.Exp(c.Epsilon), math.MaxFloat64), 1))) // not 0·∞
 	section("What is not covered")
 	item("Facts about people in general. Whether smoking causes cancer can be learned from a table with or without you.")
-	item("Schema, flags and budget. They are public. If they were chosen by looking at the private table, they " +
-		"reveal part of it.")
+	item("Schema, flags and budget. They are public. If they were chosen by looking at the private table, they reveal " +
+		"part of it.")
 	item("Other releases from the same table. Their ε and δ add up: fit with --ledger to count and limit them.")
 	item("Error messages, running time, predictions for private rows, and the output of privopt score. For example, " +
 		"the error about a malformed line reveals that the table has such a line.")
 	section("Under which assumptions")
 	family, _, _ := strings.Cut(c.Theorem, ".")
-	line("The guarantee is theorem %s, stated in the documentation of package %s "+
-		"(go doc github.com/privopt/privopt/%s). It holds under assumptions that the program cannot "+
-		"check:", c.Theorem, family, family)
+	line("The guarantee is theorem %s, stated in the documentation of package %s (go doc "+
+		"github.com/privopt/privopt/%s). It holds under assumptions that the program cannot check:",
+		c.Theorem, family, family)
 	for _, assumption := range c.Assumptions {
 		item(string(assumption))
 	}

@@ -51,8 +51,8 @@ func (t *task) flags(c *cobra.Command) {
 	f.Float64Var(&o.Penalty.Lasso, "lasso", 0, "weight `W` of ‖θ‖₁ in the mean loss, which sets small coefficients to 0")
 	f.Float64Var(&o.Penalty.Group, "group", 0, "weight `W` of the norm of each column's coefficients in the mean loss")
 	f.StringVar(&t.set, "set", "", "constrain θ to a `SET`: box, ball, simplex or nonnegative, with a size as in ball:2")
-	f.BoolVar(&t.intervals, "intervals", false, "also release standard errors and confidence intervals, for a "+
-		"quarter of the budget")
+	f.BoolVar(&t.intervals, "intervals", false, "also release standard errors and confidence intervals, for a quarter "+
+		"of the budget")
 	f.Float64Var(&t.level, "level", 0.95, "confidence level `L` of the intervals")
 	f.Float64Var(&t.bound, "bound", 0,
 		"public bound `B` on the norm of the true θ, for intervals of coefficients that the\ndata barely identify "+
@@ -279,7 +279,8 @@ func (a *app) read(ctx context.Context, t *fitting) (*records, error) {
 		return nil, usagef("--data is given %d times, want one table", len(t.data))
 	}
 	if isPacked(t.data[0]) {
-		return openPacked(ctx, t.data[0], e, t.ledger != "") // with a ledger, check the file first: a damaged one must not cost budget
+		// with a ledger, check the file first: a damaged one must not cost budget
+		return openPacked(ctx, t.data[0], e, t.ledger != "")
 	}
 	in, err := a.open(ctx, "--data", t.data[0], "reading")
 	if err != nil {
@@ -318,8 +319,8 @@ func (a *app) report(t *fitting, m *model.Model, data *table.Data, size int) err
 	}
 	n, _ := data.Records.Dims()
 	if cert.Relation == dp.Replace && t.schema.Records > 0 && n != t.schema.Records {
-		a.note("The schema declares %s; the table has %s, counting empty lines and comments. Under replace "+
-			"neighbors the number of records is public, and the noise was computed for the number in the table.",
+		a.note("The schema declares %s; the table has %s, counting empty lines and comments. Under replace neighbors the "+
+			"number of records is public, and the noise was computed for the number in the table.",
 			amount(t.schema.Records, "record"), humanize.Comma(int64(n)))
 	}
 	if !private {

@@ -19,8 +19,8 @@ import (
 func openLedger(flag, path string) (*ledger.Ledger, error) {
 	l, err := ledger.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("%s: there is no file %s: create one ledger for the data, with a total budget, by "+
-			"privopt ledger create %s --epsilon E --delta D", flag, path, path)
+		return nil, usagef("%s: there is no file %s: create one ledger for the data, with a total budget, by privopt "+
+			"ledger create %s --epsilon E --delta D", flag, path, path)
 	}
 	return l, err
 }
@@ -76,8 +76,7 @@ func (a *app) ledgerCreate() *cobra.Command {
 	neighborsFlag(c, &t.Relation, dp.Replace, "`KIND` replace or add-remove, as in the schema")
 	c.Flags().Float64SliceVar(&t.Orders, "orders", nil,
 		"orders `A` > 1 of Rényi filters, such as 4,8,16: many small fits then cost less\n"+
-			"together, but a single fit may spend only δ/(1 + number of orders)\n"+
-			"(default none: ε and δ add up)")
+			"together, but a single fit may spend only δ/(1 + number of orders)\n(default none: ε and δ add up)")
 	required(c, "epsilon")
 	return c
 }

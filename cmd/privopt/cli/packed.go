@@ -105,7 +105,8 @@ type packOptions struct {
 	canonical bool // in the order of erm.Data; takes about 70 bytes of memory for each record
 }
 
-// packWriter writes the rows of tables to a .npy file, which appears whole with Commit or not at all.
+// packWriter writes the rows of tables to a .npy file, which appears whole with Commit or not at
+// all.
 type packWriter struct {
 	*npy.Writer
 	e    *table.Encoder

@@ -70,8 +70,8 @@ the noise and the default of delta follow from it.`,
 			if err := a.write(out, force, func(w io.Writer) error { _, err := s.WriteTo(w); return err }); err != nil {
 				return err
 			}
-			a.note("This draft shows values of the rows, which must be public. Check the ranges and levels of each column,%s "+
-				"and which label is positive.", undeclared(records))
+			a.note("This draft shows values of the rows, which must be public. Check the ranges and levels of each "+
+				"column,%s and which label is positive.", undeclared(records))
 			return nil
 		}),
 	}

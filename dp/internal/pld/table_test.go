@@ -20,7 +20,8 @@ func TestTabulateConvex(t *testing.T) {
 	for name, p := range map[string]Pair{
 		"Gaussian": Symmetric(func(eps float64) float64 { return gauss(eps, 0.3) }),
 		"wide":     Symmetric(func(eps float64) float64 { return gauss(eps, 5) }),
-		"Poisson":  poisson(0.1, 1), "pure": Symmetric(pure(0.7)), "weak": Symmetric(pure(1e-4)), "fixed": Symmetric(sampled(1e-3, 0.5)),
+		"Poisson":  poisson(0.1, 1), "pure": Symmetric(pure(0.7)), "weak": Symmetric(pure(1e-4)),
+		"fixed": Symmetric(sampled(1e-3, 0.5)),
 	} {
 		got := Tabulate(p, tol)
 		require.Equal(t, p.Symmetric, got.Symmetric)

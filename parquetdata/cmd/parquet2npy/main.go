@@ -3,9 +3,9 @@
 //
 //	parquet2npy -label income -o people.npy part-0.parquet part-1.parquet
 //
-// The columns of the features come first, in the order of -columns or of the schema, then the label.
-// Nulls become NaN. The file appears whole, with the mode 0600, or not at all. Its columns are as they
-// were: no bound is applied, for package erm does that in every pass.
+// The columns of the features come first, in the order of -columns or of the schema, then the
+// label. Nulls become NaN. The file appears whole, with the mode 0600, or not at all. Its columns
+// are as they were: no bound is applied, for package erm does that in every pass.
 //
 // The exit code is 0, 1 after an error, or 2 for a command line that cannot be used.
 package main
@@ -60,7 +60,8 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		return 2
 	}
 	if filepath.Ext(*out) != ".npy" {
-		fmt.Fprintf(stderr, "parquet2npy: -o %s: want a name that ends with .npy; its description gets the same name and .json\n", *out)
+		fmt.Fprintf(stderr, "parquet2npy: -o %s: want a name that ends with .npy; its description "+
+			"gets the same name and .json\n", *out)
 		return 2
 	}
 	o := parquetdata.Options{Label: *label}
