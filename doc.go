@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package privopt is the root of a toolkit for differentially private
 // optimization: minimizers of regularized losses over records that must not
 // leak, and certificates that say what they cost.

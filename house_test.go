@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 package privopt_test
 
 import (
@@ -46,12 +48,18 @@ func sources(t *testing.T, visit func(name, text string)) {
 	}))
 }
 
-// TestSize: no file is long and no line is wide.
+// licence is the first line of every file.
+const licence = "// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT\n"
+
+// TestSize: every file begins with its licence, no file is long and no line is wide.
 func TestSize(t *testing.T) {
 	sources(t, func(name, text string) {
 		lines := strings.Split(text, "\n")
 		if n := len(lines) - 1; n >= fileLines {
 			t.Errorf("%s has %d lines, want fewer than %d: split it by subject", name, n, fileLines)
+		}
+		if !strings.HasPrefix(text, licence) {
+			t.Errorf("%s does not begin with %q", name, licence)
 		}
 		printed := false // by an example
 		for i, line := range lines {

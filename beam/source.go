@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package beam adds up records on a cluster: its Source is an erm.Remote, every pass of which is
 // one Apache Beam job.
 //

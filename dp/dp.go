@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package dp states the cost of releases: budgets, certificates, composition, the analytic Gaussian
 // mechanism and the accounting that all mechanisms share.
 //

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package erm holds records inside declared bounds, their regularized risk, and its linear and
 // quadratic perturbations.
 //

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package lasso generates instances of the ℓ1 least-squares experiment with a planted parameter and
 // reruns the procedure that was published with it. The problem is
 //

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package loss holds the cost of one record and its worst-case constants on declared bounds.
 //
 //	l := loss.Huber{Delta: 0.5}

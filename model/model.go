@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package model goes from a table of private records to a private model:
 //
 //	schema, err := table.ReadSchema(schemaFile)

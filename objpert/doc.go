@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package objpert is private optimization without convexity: it minimizes a perturbed risk over a
 // finite set, exactly, and releases the minimizer,
 //

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package parquetdata reads records from Parquet files as an erm.Source, so that a problem can be
 // solved over more records than memory holds.
 //

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package prox holds convex functions that are known by their proximal map and convex sets that are
 // known by their projection.
 //

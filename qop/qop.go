@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package qop is quadratic objective perturbation: it releases the minimizer of a regularized
 // empirical risk to which a random curvature around a public anchor θ̃ was added,
 //

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package randmat draws Wishart matrices ([Wishart]), proves bounds on the extreme eigenvalues of a
 // symmetric matrix ([MinEig], [MaxEig]) and computes the law of the least eigenvalue of a Wishart
 // matrix ([MinEigenvalueLaw]). Proofs are in docs/theory/numerics.md#numerics.wishart and the

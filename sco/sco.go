@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package sco is private stochastic convex optimization: mechanisms whose releases have small loss
 // on the population the records came from,
 //

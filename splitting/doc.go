@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package splitting minimizes f(x) + g(x) + h(Kx), where f is smooth, g and h are known by their
 // proximal maps and K is linear: constraints, norms and penalties that are not differentiable, sums
 // over records, one or two such terms at a time. Every answer comes with a bound on its distance to

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package table turns tables of mixed columns into records inside declared bounds, as a public
 // schema says:
 //

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Command privopt goes from a table of private records to a private model:
 //
 //	privopt schema --example adult > adult.json

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Command research measures the mechanisms of this module: whether they are private, how accurate
 // they are, and how fast.
 //

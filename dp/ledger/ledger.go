@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package ledger keeps a file of the budgets spent on a data set, and refuses a release that would
 // exceed a declared total:
 //

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package ermtest checks implementations of [erm.Source].
 package ermtest
 

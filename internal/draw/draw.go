@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package draw holds the parts of a release that are random in the same way in every mechanism: its
 // source, the integer noise on a grid, and the coin of a pure guarantee.
 //

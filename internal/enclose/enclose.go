@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package enclose proves inequalities between real numbers. It computes intervals of big.Float
 // numbers that certainly contain the exact values, because every operation is rounded outward and
 // every series is cut off with a bound on its remainder.

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package fault replaces one step of a mechanism by a broken one, so that an audit can show that it
 // would see the mistake.
 //

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package kernel holds the inner loops that decide how fast solvers are. Every exported function
 // states its formula and has a portable implementation, that of gonum for plain products. On amd64
 // processors with AVX2 and FMA, products with blocks of rows run in assembly and agree with the

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package linear has the mathematics of linear perturbation: a bound on the privacy loss of the
 // exact minimizer over C of
 //

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package noise makes the random draws that privacy rests on.
 //
 // A float64 is not a real number: the set of sums of two floats alone can reveal the data behind

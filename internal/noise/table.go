@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 package noise
 
 // normalArea and exponentialArea are the areas of one layer in units of 2⁻⁷⁰, the least

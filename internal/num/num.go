@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package num has the numerical functions on which calibrations rest: special functions with small
 // relative errors far in the tails, arithmetic in twice the precision of float64, sums without
 // rounding, quadrature, and searches for roots and minima.

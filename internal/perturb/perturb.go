@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package perturb calibrates and releases minimizers of linearly perturbed risks. Packages lop, sco
 // and model call it: the first two for one release under a theorem of package lop, the last for the
 // steps of a sequence whose certificate it proves itself.

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package prefix marks errors whose text begins with the name of the package that made them, as is
 // usual in Go, so that a command can leave the names out for readers of other languages.
 package prefix

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package release is the one way by which a minimizer of a perturbed risk leaves the trust
 // boundary. The mechanisms of packages lop, qop and sco calibrate. The other steps are the same for
 // all of them and stand here, in [Job.Run]:

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package testkit holds parts that the tests of several packages share: the size of a test,
 // reference functions to 60 digits, a spy that finds noise in printed text, tests of sampled laws,
 // and lower bounds on ε from samples.

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package losstest tests implementations of [loss.Loss] against the contract of package loss, whose
 // notation it uses. A test needs one line per loss:
 //

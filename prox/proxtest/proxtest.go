@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package proxtest tests implementations of prox.Operator. One line per operator in a test,
 // Check(t, op, dim), checks the promises of package prox.
 //

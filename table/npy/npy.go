@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package npy reads and writes tables of records that are larger than memory, in the format of
 // numpy.save [NPY]:
 //

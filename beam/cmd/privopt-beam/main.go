@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Command privopt-beam is privopt fit for records that a cluster adds up: every pass over them is
 // one Apache Beam job.
 //

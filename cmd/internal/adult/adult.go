@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package adult reads the Adult (Census Income) data set as a table and encodes it for the
 // experiments: as integers for halfspaces over a lattice, or as numbers in [0, 1].
 //

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package audit measures the privacy of every mechanism of this module and shows that the
 // measurement would see a mistake. Call [Select] and [Run] to measure, [Controls] and [Sabotage]
 // to break a mechanism and see that its case notices.

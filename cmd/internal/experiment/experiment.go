@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package experiment holds the experiments behind docs/results.md. Each is a sweep.Experiment. Some
 // are commands with flags of their own; cmd/research runs the others for their figures, and tests
 // of the packages that they measure assert what they show.

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package sweep runs experiments that repeat a randomized computation over a grid: swept value ×
 // method × run. Every experiment of this module shares it: parallel workers with reproducible
 // streams, a checkpoint that survives kill −9, tables, CSV, JSON, plots and progress. The

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package cli is the command privopt. Programs that read records in another way, but fit as
 // privopt does, use [Engine].
 package cli

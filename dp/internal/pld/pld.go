@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Package pld composes privacy profiles by the loss distributions that they stand for.
 //
 // A profile δ(ε) is convex in α = e^ε. The chords between a few of its values are the profile of a

@@ -1,3 +1,5 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
 // Command parquet2npy writes the records of Parquet files to one .npy file, which a pass reads with
 // less work and whose sidecar has checksums:
 //
