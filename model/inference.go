@@ -228,12 +228,6 @@ func (q *inference) apply(f func(l float64) float64, x []float64) []float64 {
 	return out.RawVector().Data
 }
 
-// quad returns x'Ax.
-func quad(a mat.Symmetric, x []float64) float64 {
-	v := mat.NewVecDense(len(x), x)
-	return mat.Inner(v, a, v)
-}
-
 // interval returns the interval of constant + ⟨k,θ₀⟩, nil if the sums have no eigenvalues.
 func (q *inference) interval(k []float64, constant float64) *Interval {
 	if q == nil {
@@ -283,7 +277,8 @@ func (q *inference) at(k []float64, constant, lambda float64) *Interval {
 		bias = 0
 	}
 	uu, uv := floats.Dot(u, u), floats.Dot(u, q.v)
-	sampling := quad(q.shrunk, u)
+	uVec := mat.NewVecDense(len(u), u)
+	sampling := mat.Inner(uVec, q.shrunk, uVec)
 	back := make([]float64, len(k)) // (Ĥ+Δ)u
 	floats.AddScaledTo(back, hu, q.ridge, u)
 	curvature := q.tauH * q.tauH / 2 * (q.m2*uu + uv*uv)

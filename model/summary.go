@@ -122,39 +122,29 @@ func (m *Model) Contrast(k []float64) (Row, error) {
 	return r, nil
 }
 
-// String returns the summary as a table for a terminal.
+// String returns the estimates and their intervals as a table for a terminal. Rows has the other
+// numbers.
 func (s Summary) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	if s.Level == 0 {
-		fmt.Fprintln(w, "coefficient\testimate")
-	} else {
-		fmt.Fprintf(w, "coefficient\testimate\tdebiased\tstd. err.\t%g %% interval\tz\tp\tprivacy\t\n", 100*s.Level)
+	fmt.Fprint(w, "coefficient\testimate")
+	if s.Level > 0 {
+		fmt.Fprintf(w, "\t%g %% interval", 100*s.Level)
 	}
 	for _, r := range s.Rows {
-		name := r.Name
-		if r.Class != "" {
-			name = r.Class + ": " + name
+		fmt.Fprintf(w, "\n%s\t%.4g", strings.TrimPrefix(r.Class+": "+r.Name, ": "), r.Estimate)
+		switch i := r.Interval; {
+		case i == nil:
+		case i.Unidentified:
+			fmt.Fprint(w, "\t(−∞, ∞)\tweak")
+		case i.Weak:
+			fmt.Fprintf(w, "\t[%.3g, %.3g]\tweak", i.Lower, i.Upper)
+		default:
+			fmt.Fprintf(w, "\t[%.3g, %.3g]", i.Lower, i.Upper)
 		}
-		i := r.Interval
-		if i == nil {
-			fmt.Fprintf(w, "%s\t%.4g\n", name, r.Estimate)
-			continue
-		}
-		interval, mark := fmt.Sprintf("[%.3g, %.3g]", i.Lower, i.Upper), ""
-		if i.Unidentified {
-			interval = "(−∞, ∞)"
-		}
-		if i.Weak {
-			mark = "weak"
-		}
-		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%.3g\t%s\t%.2f\t%.3g\t%.0f %%\t%s\n", name, r.Estimate, i.Debiased, i.StdErr,
-			interval, i.Z, i.P,
-			100*i.PrivacyShare, mark)
 	}
 	_ = w.Flush() // a Builder does not fail
-	b.WriteString(s.Note + "\n")
-	return b.String()
+	return b.String() + "\n" + s.Note + "\n"
 }
 
 // finite replaces NaN and infinities by 0.

@@ -4,9 +4,10 @@
 // relative errors far in the tails, arithmetic in twice the precision of float64, sums without
 // rounding, quadrature, and searches for roots and minima.
 //
-// Probabilities are logarithms, and a small tail is never computed as one minus the other. NaN and
-// arguments outside a function's domain give NaN, as in package math; points outside the support of
-// a law give its limits. Proofs: docs/theory/numerics.md.
+// Small probabilities are logarithms. A tail is computed as one minus the other tail only if it is
+// at least 0.09, which loses one digit at most. NaN and arguments outside a function's domain give
+// NaN, as in package math; points outside the support of a law give its limits. Proofs:
+// docs/theory/numerics.md.
 //
 // # Notation
 //

@@ -283,3 +283,16 @@ func TestLogOfSubnormals(t *testing.T) {
 	require.Equal(t, math.Inf(1), Log(math.Inf(1)))
 	require.True(t, math.IsNaN(Log(-5e-324)) && math.IsNaN(Log(math.NaN())))
 }
+
+// Only a tail of 0.09 or more is computed as one minus the other.
+func TestSmallTailsAreDirect(t *testing.T) {
+	for la := -20.0; la <= 20; la += 0.05 {
+		a := math.Exp(la)
+		for z := -8.0; z <= 8; z += 0.05 {
+			for _, x := range []float64{a + z*math.Sqrt(a), math.Exp(5 * z)} {
+				direct, _ := gammaLog(a, x)
+				require.GreaterOrEqual(t, -math.Expm1(direct), 0.09, "a = %v, x = %v", a, x)
+			}
+		}
+	}
+}

@@ -69,17 +69,12 @@ type Params struct {
 // bound returns the bound on the excess risk that the automatic Δ minimizes.
 func (s Settings) bound() linear.Bound { return linear.Bound{Radius: s.Radius, Variance: s.variance} }
 
-// mark returns err with the name of the package.
+// mark returns err with the name of the package, nil for nil.
 func (s Settings) mark(err error) error {
-	return prefix.Of(s.Package, fmt.Errorf("%s: %w", s.Package, err))
-}
-
-// marked returns pl, or no plan and the marked error.
-func (s Settings) marked(pl *Plan, err error) (*Plan, error) {
-	if err != nil {
-		return nil, s.mark(err)
+	if err == nil {
+		return nil
 	}
-	return pl, nil
+	return prefix.Of(s.Package, fmt.Errorf("%s: %w", s.Package, err))
 }
 
 // prepare returns p, with its loss clipped if Clip is set, and its public quantities. It reads no

@@ -61,16 +61,12 @@ func (s Settings) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 // Calibrate fixes the noise for a problem with the public quantities q. The error wraps
 // ErrMechanism, dp.ErrBudget, dp.ErrRelation, erm.ErrProblem, or, where no noise makes the claim
 // true, dp.ErrCondition with the least value that would do.
-func (s Settings) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
-	return s.marked(s.calibrate(q, b))
-}
-
-func (s Settings) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
+func (s Settings) Calibrate(q erm.Public, b dp.Budget) (plan *Plan, err error) {
+	defer func() { err = s.mark(err) }()
 	if err := cmp.Or(s.check(), b.Check()); err != nil {
 		return nil, err
 	}
-	q, err := q.Complete(s.relation())
-	if err != nil {
+	if q, err = q.Complete(s.relation()); err != nil {
 		return nil, err
 	}
 	if s.Radius == 0 && !math.IsInf(q.Radius, 1) {
@@ -106,7 +102,7 @@ func (s Settings) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	}
 	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation,
 		Theorem: p.Theorem}.With(pl.arithmetic()...).With(q.Assumptions...)
-	return pl, pl.finish()
+	return pl.finish()
 }
 
 // newPlan returns a plan with the numbers that are given: those of s, of q and the budget.
@@ -310,9 +306,9 @@ func (pl *Plan) cover(noise linear.Noise, apart, easy float64, b dp.Budget) erro
 // coordinate and the float64 rounding of b, which begins at 2⁵³ steps.
 const stepBits = 45
 
-// finish copies the output noise into the parameters. It refuses a value that float64 or the
+// finish copies the output noise into the parameters and returns pl. It refuses a value that float64 or the
 // samplers of package noise cannot hold.
-func (pl *Plan) finish() error {
+func (pl *Plan) finish() (*Plan, error) {
 	p, o := &pl.params, pl.output
 	p.Cover, p.Grid, p.Sensitivity, p.OutputSigma, p.OutputRate = o.Cover, o.Grid(), o.Sensitivity, o.Sigma, o.Rate
 	ok := p.Ridge > 0 || p.Modulus > 0
@@ -320,11 +316,11 @@ func (pl *Plan) finish() error {
 		ok = ok && (v == 0 || v > 0x1p-400 && v < 0x1p400) // false for NaN
 	}
 	if !ok || !(p.Cover > 0) || !(p.OutputSigma+p.OutputRate > 0) {
-		return fmt.Errorf("%w: the calibration leaves the range of float64 (Ridge %v, Sigma %v, Rate %v, Cover %v, "+
+		return nil, fmt.Errorf("%w: the calibration leaves the range of float64 (Ridge %v, Sigma %v, Rate %v, Cover %v, "+
 			"OutputSigma %v, OutputRate %v): rescale the problem", ErrMechanism, p.Ridge, p.Sigma, p.Rate, p.Cover,
 			p.OutputSigma, p.OutputRate)
 	}
-	return nil
+	return pl, nil
 }
 
 // arithmetic returns the assumption of the certificate about float64 functions, if it needs one.
@@ -421,11 +417,8 @@ func (pl *Plan) String() string {
 // is that of the whole sequence. The caller has proved that the sequence meets the certificate:
 // docs/theory/composition.md#model.auto/1. The error wraps erm.ErrProblem, or dp.ErrCondition for
 // numbers that the sequence does not allow or float64 cannot represent.
-func (s Settings) PlanStep(p *erm.Problem, cert dp.Certificate, step linear.Step) (*Plan, error) {
-	return s.marked(s.planStep(p, cert, step))
-}
-
-func (s Settings) planStep(p *erm.Problem, cert dp.Certificate, step linear.Step) (*Plan, error) {
+func (s Settings) PlanStep(p *erm.Problem, cert dp.Certificate, step linear.Step) (plan *Plan, err error) {
+	defer func() { err = s.mark(err) }()
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -460,7 +453,7 @@ func (s Settings) planStep(p *erm.Problem, cert dp.Certificate, step linear.Step
 		return nil, err
 	}
 	pl.output.Sigma = pl.output.Sensitivity / step.Output * linear.SafeScale
-	return pl, pl.finish()
+	return pl.finish()
 }
 
 // provesRest reports whether the parts of a plan certainly add up to its budget b. The proof of the

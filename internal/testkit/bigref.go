@@ -14,7 +14,6 @@ import (
 //	φ, Φ       density and distribution function of the standard normal law
 //	R(x)       the Mills ratio (1 − Φ(x))/φ(x)
 //	δ_G(ε; s)  Φ(s/2 − ε/s) − e^ε Φ(−s/2 − ε/s)
-//	χ_q        norm of a standard normal vector of ℝ^q
 //	SF_k       upper tail of χ²_k
 
 // Prec is the precision of all results, in bits. Sums that cancel start with
@@ -169,61 +168,4 @@ func Chi2SF(x *big.Float, k int) *big.Float {
 		sum = Add(sum, term)
 	}
 	return Mul(New(2), Add(NormalSF(root), Mul(Phi(root), sum)))
-}
-
-// ChiStick returns E[(1 − e^{s(r₀ − χ_q)})₊] for every r₀:
-//
-//	P(χ_q > r₀) − e^{s r₀} E[e^{−sχ_q}; χ_q > r₀]
-func ChiStick(r0, s *big.Float, q int) *big.Float {
-	from := r0
-	if from.Sign() < 0 {
-		from = zero()
-	}
-	return Sub(Chi2SF(Mul(from, from), q), Mul(Exp(Mul(s, r0)), tilted(from, Mul(New(-1), s), q)))
-}
-
-// ChiMGF returns E e^{tχ_q}.
-func ChiMGF(t *big.Float, q int) *big.Float { return tilted(zero(), t, q) }
-
-// tilted returns E[e^{tχ_q}; χ_q > from], from ≥ 0:
-//
-//	c·e^{t²/2} ∫_{from−t}^∞ (y+t)^{q−1} e^{−y²/2} dy
-//
-// where the integrals of y^j e^{−y²/2} follow the recursion of integration by
-// parts and c is the constant of the density of χ_q.
-func tilted(from, t *big.Float, q int) *big.Float {
-	lo := Sub(from, t)
-	edge := Exp(Quo(Mul(lo, lo), New(-2))) // e^{−lo²/2}
-	moments := make([]*big.Float, q)       // ∫_{lo}^∞ y^j e^{−y²/2} dy
-	moments[0] = Mul(edge, Mills(lo))
-	power := edge // lo^{j−1} e^{−lo²/2}
-	for j := 1; j < q; j++ {
-		moments[j] = Set(power)
-		if j > 1 {
-			moments[j] = Add(moments[j], Mul(New(float64(j-1)), moments[j-2]))
-		}
-		power = Mul(power, lo)
-	}
-	sum, factor := zero(), New(1) // C(q−1, j) t^{q−1−j}
-	for j := q - 1; j >= 0; j-- {
-		sum = Add(sum, Mul(factor, moments[j]))
-		factor = Quo(Mul(factor, Mul(New(float64(j)), t)), New(float64(q-j)))
-	}
-	return Mul(Quo(sum, gammaHalf(q)), Exp(Quo(Mul(t, t), New(2))))
-}
-
-// Set returns a copy of x.
-func Set(x *big.Float) *big.Float { return zero().Set(x) }
-
-// gammaHalf returns 2^{q/2−1} Γ(q/2): 1, 2·1, … for even q and √(π/2)·1·3⋯ for
-// odd q.
-func gammaHalf(q int) *big.Float {
-	v := New(1)
-	if q%2 == 1 {
-		v = Sqrt(Quo(Pi, New(2)))
-	}
-	for i := q - 2; i > 0; i -= 2 {
-		v = Mul(v, New(float64(i)))
-	}
-	return v
 }

@@ -4,26 +4,10 @@ package testkit
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
 )
-
-// LowerBound returns a number that, with probability 1 - FalseReject over the
-// runs, is at most every ε for which mech is (ε, δ)-private on the pair: the
-// SampleBound of runs outputs on each data set.
-func LowerBound[D any](mech func(data D, src rand.Source) []float64, d0, d1 D, delta float64, runs int,
-	src rand.Source) float64 {
-	var out [2][][]float64
-	for i, d := range []D{d0, d1} {
-		out[i] = make([][]float64, runs)
-		for r := range out[i] {
-			out[i][r] = slices.Clone(mech(d, src))
-		}
-	}
-	return SampleBound(out[0], out[1], delta)
-}
 
 // SampleBound returns a lower bound on ε from independent outputs x and y on
 // two neighboring data sets, correct with probability 1 - FalseReject. The
