@@ -139,7 +139,7 @@ func TestSlope2(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 7))
 	for i := range points() {
 		at := i % len(all)
-		if i%3 == 0 { // a third of the points go to the logistic loss, whose exponential is hardest
+		if i%3 == 0 { // every third point tests the logistic loss, which is the hardest because of its exponential
 			at = 0
 		}
 		l := all[at]
