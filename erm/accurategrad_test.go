@@ -17,8 +17,9 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// Interpolation is where the records' gradients cancel: the allowance must
-// come from the size of the predictions, not of their differences.
+// TestResidualUnderCancellation checks Residual where the labels interpolate, so that the gradients
+// of the records cancel. The allowance for rounding must then follow the size of the predictions,
+// not the size of their small differences from the labels.
 func TestResidualUnderCancellation(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
@@ -32,7 +33,7 @@ func TestResidualUnderCancellation(t *testing.T) {
 		data, err := NewData(rows, labels, loss.Bounds{Row: 10, Label: 1e5})
 		require.NoError(t, err)
 		p := &Problem{Data: data, Loss: loss.Squared{}}
-		// Q is ill conditioned and the center next to the point.
+		// Q is ill conditioned, and the center is close to the point.
 		g := mat.NewDense(d, d, nil)
 		g.Apply(func(i, _ int, _ float64) float64 { return rnd.NormFloat64() * math.Pow(1e4, float64(i)) }, g)
 		w := mat.NewSymDense(d, nil)
@@ -46,7 +47,8 @@ func TestResidualUnderCancellation(t *testing.T) {
 	}
 }
 
-// A prediction far below its terms is known to twice the precision of those only.
+// TestResidualOfCancelledPredictions checks the allowance where the terms of a prediction cancel.
+// Double-double arithmetic is accurate relative to those terms, not to the small prediction.
 func TestResidualOfCancelledPredictions(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(6, 6))
 	tight := 0
@@ -56,7 +58,7 @@ func TestResidualOfCancelledPredictions(t *testing.T) {
 		for j := range a[:d-3] {
 			a[j], x[j] = rnd.NormFloat64(), rnd.NormFloat64()
 		}
-		for j := d - 3; j < d; j++ { // the rest of the sum, to 159 bits
+		for j := d - 3; j < d; j++ { // three more terms cancel the sum of the others to 159 bits
 			a[j] = 1
 			x[j] = -bnum(bdot(a[:j], bigs(x[:j])))
 		}
@@ -78,7 +80,8 @@ func TestResidualOfCancelledPredictions(t *testing.T) {
 	require.Greater(t, tight, 10)
 }
 
-// The distance of hi + lo to the box of subgradients keeps both words.
+// TestDistanceOfPairs checks that the distance from a double-double vector hi + lo to the
+// subdifferential uses both hi and lo: it is compared with a distance computed in 400 bits.
 func TestDistanceOfPairs(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(2, 8))
 	data, err := Empty(1, loss.Bounds{Row: 1, Label: 1})
@@ -112,19 +115,19 @@ func TestDistanceOfPairs(t *testing.T) {
 		}
 	}
 	require.Greater(t, tight, 500)
-	// An operator that embeds one of package prox has its Coordinate, but perhaps another ∂g.
+	// odd embeds prox.L1 and so has its Coordinate method, but its subdifferential differs.
 	odd := steepL1{prox.L1{Weight: 1}}
 	o := unperturbed(&Problem{Data: data, Loss: loss.Squared{}, Reg: odd})
 	require.GreaterOrEqual(t, o.Residual([]float64{3}), 2.0)
 }
 
-// steepL1 is 2‖x‖₁.
+// steepL1 is 2‖x‖₁. Its Coordinate method, promoted from prox.L1, describes ‖x‖₁ instead.
 type steepL1 struct{ prox.L1 }
 
 func (g steepL1) Dist(x, v []float64) float64 { return prox.L1{Weight: 2}.Dist(x, v) }
 
-// The same without a perturbation, through Scalar: the whole residual is the
-// rounding of the predictions, which the allowance must cover.
+// TestResidualOfRoundingOnly checks Residual where the labels interpolate and nothing is perturbed.
+// The rounding of the predictions is then the whole residual, and the allowance must cover it.
 func TestResidualOfRoundingOnly(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 2))
 	for range 500 {
@@ -143,8 +146,8 @@ func TestResidualOfRoundingOnly(t *testing.T) {
 	}
 }
 
-// Q(x−θ̃) may be far smaller than ‖Q‖‖x−θ̃‖: the certificate covers the error
-// of the product all the same.
+// TestResidualOfANearNullDirection checks that the certificate covers the rounding error of Q(x−θ̃)
+// even where that product is far smaller than ‖Q‖‖x−θ̃‖.
 func TestResidualOfANearNullDirection(t *testing.T) {
 	const d = 40
 	rnd := rand.New(rand.NewPCG(9, 9))
@@ -168,7 +171,8 @@ func TestResidualOfANearNullDirection(t *testing.T) {
 	}
 }
 
-// Rows of Q that cancel to twice the precision.
+// TestResidualOfACancelledQuad checks the certificate where the rows of Q(x−θ̃) cancel even in
+// double-double arithmetic.
 func TestResidualOfACancelledQuad(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(4, 9))
 	const d = 40
@@ -187,7 +191,7 @@ func TestResidualOfACancelledQuad(t *testing.T) {
 			x[j], q.Center[j] = rnd.NormFloat64()*math.Pow(10, 16*rnd.Float64()), rnd.NormFloat64()*1e-3
 		}
 		clear(q.Center[d-3:])
-		for j := d - 3; j < d; j++ { // the rest of the sum, to 159 bits
+		for j := d - 3; j < d; j++ { // three more terms cancel the sum of the others to 159 bits
 			x[j] = bnum(bsub(bdot(one, bigs(q.Center)), bdot(one[:j], bigs(x[:j]))))
 		}
 		hi, lo, allowance := p.Perturb(q).s().pairGrad(x, nil)
@@ -197,8 +201,8 @@ func TestResidualOfACancelledQuad(t *testing.T) {
 	}
 }
 
-// The allowance counts every record: it is the sum of those of the records by
-// themselves, however many parts their sum has.
+// TestAllowanceCountsEveryRecord checks that the allowance for rounding is the sum of the
+// allowances of the single records, however many partial sums the pass has.
 func TestAllowanceCountsEveryRecord(t *testing.T) {
 	const n, d = 9000, 80
 	data, x, _ := random(12, n, d)
@@ -223,12 +227,13 @@ func TestAllowanceCountsEveryRecord(t *testing.T) {
 					want += (allowGrad + one.rounding()) * floats.Norm(g, 2)
 				}
 			}
-			require.InEpsilon(t, want, got, 1e-9, "%T", l) // n roundings
+			require.InEpsilon(t, want, got, 1e-9, "%T", l) // the two sums differ by n roundings
 		}
 	}
 }
 
-// The allowance of an exact loss does not grow with n as the plain one does.
+// TestAllowanceOfManyRecords checks that a loss with an exact slope has an allowance of about
+// 2⁻⁸⁵n, while a loss known only through Scalar has one above 1e-16·n.
 func TestAllowanceOfManyRecords(t *testing.T) {
 	const n, d = 50_000, 4
 	data, x, qs := random(31, n, d)
@@ -240,7 +245,9 @@ func TestAllowanceOfManyRecords(t *testing.T) {
 	require.Greater(t, other, 1e-16*n)
 }
 
-// The allowance has what a sum of a grain may lose in the worst case, which no example comes near.
+// TestAllowanceCountsTheSumsOfAGrain checks that the allowance includes the worst-case rounding of
+// a sum over one grain (a block of records that are summed one after the other). No example comes
+// near the worst case, so that only the formula can be tested.
 func TestAllowanceCountsTheSumsOfAGrain(t *testing.T) {
 	rows, labels := make([][]float64, grain), make([]float64, grain)
 	for i := range rows {
@@ -252,8 +259,8 @@ func TestAllowanceCountsTheSumsOfAGrain(t *testing.T) {
 	require.GreaterOrEqual(t, allowance, grain*6*(grain+16)*unit*unit) // Σ‖aᵢ‖|φ′ᵢ| = grain
 }
 
-// Sums whose terms cancel by up to 1e15 keep the accuracy of twice the
-// precision: |error| ≤ (d+4)²u²·Σ|aⱼxⱼ|, where plain sums lose all digits.
+// TestTwicePrecision checks the double-double sums dot2, axpy2 and add2 where terms cancel by up to
+// 1e15: |error| ≤ (d+4)²u²·Σ|aⱼxⱼ|. Plain sums lose all digits there.
 func TestTwicePrecision(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(9, 9))
 	for range 500 {
@@ -263,7 +270,7 @@ func TestTwicePrecision(t *testing.T) {
 			a[j] = rnd.NormFloat64() * math.Pow(10, 8*rnd.Float64())
 			x[j] = rnd.NormFloat64() * math.Pow(10, 8*rnd.Float64())
 		}
-		a[d-1] = -dotNaive(a[:d-1], x[:d-1]) / x[d-1] // makes the sum nearly 0
+		a[d-1] = -dotNaive(a[:d-1], x[:d-1]) / x[d-1] // the last term makes the sum nearly 0
 		bx := make([]*big.Float, d)
 		size := 0.0
 		for j, v := range x {
@@ -272,7 +279,7 @@ func TestTwicePrecision(t *testing.T) {
 		}
 		allowed := float64((d+4)*(d+4)) * unit * unit * size
 		exact := bdot(a, bx)
-		// Sparse rows: the same numbers in some columns of a longer vector.
+		// A sparse row has the same numbers, in some of the columns of a vector of twice the length.
 		col, long := make([]int32, d), make([]float64, 2*d)
 		for j := range col {
 			col[j] = int32(2*j + rnd.IntN(2))
@@ -298,7 +305,7 @@ func TestTwicePrecision(t *testing.T) {
 	}
 }
 
-// Arithmetic of 400 bits: exact for all purposes here.
+// precision is the number of bits of the reference arithmetic, enough to count as exact here.
 const precision = 400
 
 func bf(x float64) *big.Float         { return new(big.Float).SetPrec(precision).SetFloat64(x) }
@@ -308,7 +315,7 @@ func bmul(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(precision)
 func bquo(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(precision).Quo(a, b) }
 func bnum(x *big.Float) float64       { v, _ := x.Float64(); return v }
 
-// bigs returns x in 400 bits.
+// bigs returns x as numbers of 400 bits.
 func bigs(x []float64) []*big.Float {
 	b := make([]*big.Float, len(x))
 	for j, v := range x {
@@ -347,7 +354,7 @@ func bexp(x *big.Float) *big.Float {
 	return sum
 }
 
-// bslope returns φ′(u;b) of the losses of package loss for a row of the given norm.
+// bslope returns φ′(u;b) of a loss of package loss, for a row of the given norm, in 400 bits.
 func bslope(l loss.Loss, u *big.Float, b, norm float64) *big.Float {
 	clamp := func(x *big.Float, lo, hi float64) *big.Float {
 		if x.Cmp(bf(lo)) < 0 {
@@ -383,10 +390,10 @@ func bslope(l loss.Loss, u *big.Float, b, norm float64) *big.Float {
 	panic("no reference for this loss")
 }
 
-// foreign hides every ability of a loss but Linear.
+// foreign hides every method of a loss except those of loss.Linear, like a loss that a user wrote.
 type foreign struct{ loss.Linear }
 
-// bgrad returns ∇f(x) from the formula.
+// bgrad returns ∇f(x), computed in 400 bits from its formula.
 func bgrad(p *Problem, q Perturbation, x []*big.Float) []*big.Float {
 	n, d := p.Data.Dims()
 	g := make([]*big.Float, d)
@@ -417,7 +424,7 @@ func bgrad(p *Problem, q Perturbation, x []*big.Float) []*big.Float {
 	return g
 }
 
-// bdist returns dist(−g, ∂(λ‖·‖₁ + ι_[lo,hi]ᵈ)(x)) coordinate by coordinate.
+// bdist returns dist(−g, ∂(λ‖·‖₁ + ι_[lo,hi]ᵈ)(x)), computed coordinate by coordinate.
 func bdist(g []*big.Float, x []float64, lambda, lo, hi float64) *big.Float {
 	out := make([]*big.Float, len(g))
 	for j, v := range x {
@@ -440,8 +447,8 @@ func bdist(g []*big.Float, x []float64, lambda, lo, hi float64) *big.Float {
 	return bnorm(out)
 }
 
-// solveExactly returns argmin ½x'Hx + g'x + λ‖x‖₁ over [lo, hi]ᵈ for the
-// quadratic f of p and q, or nil.
+// solveExactly returns argmin ½x'Hx + g'x + λ‖x‖₁ over [lo, hi]ᵈ for the quadratic f of p and q, or
+// nil if f is not quadratic or no minimizer is found.
 func solveExactly(p *Problem, q Perturbation, lambda, lo, hi float64) []*big.Float {
 	_, d := p.Data.Dims()
 	zero := make([]*big.Float, d)
@@ -529,7 +536,7 @@ pattern:
 	return nil
 }
 
-// eliminate solves a positive definite augmented system.
+// eliminate solves a linear system with a positive definite matrix, given as an augmented matrix.
 func eliminate(a [][]*big.Float) []*big.Float {
 	d := len(a)
 	for j := range d {
@@ -550,8 +557,8 @@ func eliminate(a [][]*big.Float) []*big.Float {
 	return x
 }
 
-// The envelope of a kinked loss bends by β/‖a‖² in the prediction: short rows count as much as
-// long ones, in steps, in the certificate and in a single term.
+// TestShortRows checks the smoothness bounds and certificates for the Moreau envelope of a kinked
+// loss. Its second derivative in the prediction is β/‖a‖², so that short rows count like long ones.
 func TestShortRows(t *testing.T) {
 	const beta = 2
 	rows, labels := [][]float64{{1.5, 0}}, []float64{1}
@@ -566,7 +573,8 @@ func TestShortRows(t *testing.T) {
 		loss.Moreau{Loss: loss.Absolute{}, Beta: beta}, foreign{loss.Moreau{Loss: loss.Hinge{}, Beta: beta}},
 	} {
 		o := unperturbed(&Problem{Data: data, Loss: l})
-		x, y := []float64{0, 1000}, []float64{0, 1000 - 1e-4} // in the bend of the short rows
+		// x and y are where the short rows have curvature.
+		x, y := []float64{0, 1000}, []float64{0, 1000 - 1e-4}
 		g, h := make([]float64, 2), make([]float64, 2)
 		o.Grad(g, x)
 		o.Grad(h, y)
@@ -587,7 +595,7 @@ func TestShortRows(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, unperturbed(&Problem{Data: data, Loss: loss.Moreau{Loss: loss.Hinge{},
 		Beta: beta}}).Residual([]float64{1, -1}), 1e-100)
-	// A loss whose sup φ″ is the same for all rows keeps its sharper bound.
+	// A loss whose sup φ″ is the same for all rows does not use the weaker bound for short rows.
 	require.False(t, unperturbed(&Problem{Data: data, Loss: loss.Logistic{}}).s().short)
 	require.False(t, unperturbed(&Problem{Data: data, Loss: foreign{loss.Logistic{}}}).s().short)
 }

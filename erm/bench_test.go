@@ -15,7 +15,8 @@ import (
 
 func benchSizes() [][2]int { return [][2]int{{300, 100}, {1000, 100}, {15682, 23}, {100000, 100}} }
 
-// The gradient pass X'(Xw−y), to be set beside the same in C and beside what memory can deliver.
+// BenchmarkGrad times the gradient pass X'(Xw−y). Compare it with the same loops in C and with the
+// bandwidth of the memory.
 func BenchmarkGrad(b *testing.B) {
 	for _, s := range [][2]int{{300, 100}, {1000, 100}, {4000, 50}, {15682, 23}, {100000, 100}, {1000000, 50}} {
 		data, x := uniform(s[0], s[1])
@@ -33,7 +34,7 @@ func BenchmarkGrad(b *testing.B) {
 	}
 }
 
-// uniform returns records that are quick to make.
+// uniform returns uniformly distributed records, which are quick to generate.
 func uniform(n, d int) (*Data, []float64) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	rows, labels, x := mat.NewDense(n, d, nil), make([]float64, n), make([]float64, d)
@@ -75,7 +76,8 @@ func BenchmarkGradLoss(b *testing.B) {
 	}
 }
 
-// One term of a finite sum, what a stochastic step evaluates.
+// BenchmarkGradTerms times the gradient of one term of a finite sum, which a stochastic step
+// evaluates.
 func BenchmarkGradTerms(b *testing.B) {
 	data, x, qs := random(1, 300, 100)
 	g, idx := make([]float64, 100), []int{7}
@@ -104,7 +106,8 @@ func BenchmarkGram(b *testing.B) {
 	}
 }
 
-// What one solve of the quadratic route costs here: Perturb and Quadratic.
+// BenchmarkQuadratic times Perturb and Quadratic, the share of this package in one solve of a
+// quadratic problem.
 func BenchmarkQuadratic(b *testing.B) {
 	data, _, qs := random(1, 300, 100)
 	p := &Problem{Data: data, Loss: loss.Squared{}}

@@ -54,7 +54,7 @@ func slowHessian(p *Problem, q Perturbation, x []float64) *mat.SymDense {
 func TestHessian(t *testing.T) {
 	for _, size := range [][2]int{{1, 1}, {50, 4}, {200, 6}} {
 		data, x, qs := random(8, size[0], size[1])
-		// Huber thresholds from "no record at full curvature" to "all of them".
+		// Huber thresholds run from one that leaves no record any curvature to one that leaves it to all.
 		for _, l := range []loss.Loss{square{}, smoothAbs{}, loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 1e-9},
 			loss.Huber{Delta: 0.5},
 			loss.Huber{Delta: 3}, loss.Huber{Delta: 1e9}} {
@@ -64,7 +64,7 @@ func TestHessian(t *testing.T) {
 				want := slowHessian(p, q, x)
 				var got mat.SymDense
 				o.Hessian(&got, x)
-				// Sums of at most 200 products below 10.
+				// The entries are sums of at most 200 products below 10.
 				require.True(t, mat.EqualApprox(want, &got, 1e-10), "%T %v", l, l)
 				o.Hessian(&got, x)
 				require.True(t, mat.EqualApprox(want, &got, 1e-10), "%T %v: dst is overwritten", l, l)
@@ -87,8 +87,9 @@ func eigenvalues(a *mat.SymDense) []float64 {
 	return e.Values(nil)
 }
 
-// Smoothness bounds the largest eigenvalue of the Hessian, closely for least
-// squares; Convexity is at most the least eigenvalue of Q alone.
+// TestSmoothnessAndConvexity checks that Smoothness is at least the largest eigenvalue of the
+// Hessian, and for least squares at most twice that eigenvalue, and that Convexity is at most the
+// least eigenvalue of Q.
 func TestSmoothnessAndConvexity(t *testing.T) {
 	data, x, qs := random(21, 60, 5)
 	for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 0.3}} {
@@ -98,7 +99,7 @@ func TestSmoothnessAndConvexity(t *testing.T) {
 			top := eigenvalues(slowHessian(p, q, x))[4]
 			require.GreaterOrEqual(t, o.Smoothness(), top*(1-1e-12))
 			if _, ok := l.(loss.Squared); ok && q.MaxEig == 0 {
-				// λ_max(A) + λ_max(B) against λ_max(A+B): at most twice.
+				// Smoothness is λ_max(A) + λ_max(B), which is at most 2λ_max(A+B) for semidefinite A and B.
 				require.LessOrEqual(t, o.Smoothness(), 2*top)
 			}
 			least := 0.0
@@ -128,8 +129,9 @@ func TestSmoothnessAndConvexity(t *testing.T) {
 	require.Equal(t, math.Inf(1), unperturbed(&Problem{Data: zero, Loss: noConstants{}}).Smoothness())
 }
 
-// No term of f is more curved than TermSmoothness, the most curved one of least squares with a
-// perturbation of one eigenvalue is as curved, and n of them are at least as curved as f.
+// TestTermSmoothness checks that no term of f has a larger curvature than TermSmoothness. For least
+// squares whose Q is a multiple of the identity, some term attains it, and n terms together have at
+// least the curvature of f.
 func TestTermSmoothness(t *testing.T) {
 	const n, d = 60, 5
 	data, x, qs := random(21, n, d)
@@ -149,7 +151,7 @@ func TestTermSmoothness(t *testing.T) {
 					o.GradTerms(gx, x, []int{i})
 					o.GradTerms(gy, to, []int{i})
 					slope := floats.Distance(gx, gy, 2) / floats.Distance(x, to, 2)
-					// Differences of 1e-3 between numbers below 100 in size.
+					// These are difference quotients with steps of 1e-3, of numbers below 100.
 					require.LessOrEqual(t, slope, one*(1+1e-9)+1e-9, "%T", l)
 					most = max(most, slope)
 				}
@@ -166,7 +168,8 @@ func TestTermSmoothness(t *testing.T) {
 		[]float64{math.NaN(), 1, 1, 1, 1})})
 	require.Equal(t, math.Inf(1), odd.TermSmoothness(), "never NaN")
 
-	rapid.Check(t, func(t *rapid.T) { // in exact arithmetic, at any scale, dense and sparse
+	// For least squares, compare exactly, at any scale, with dense and with sparse rows.
+	rapid.Check(t, func(t *rapid.T) {
 		row := rapid.SliceOfN(anyFloat(), 3, 3).Draw(t, "row")
 		bound := math.Ldexp(1, rapid.IntRange(-400, 400).Draw(t, "log bound"))
 		dense, sparse := twins(t, [][]float64{{0, 0, 0}, row}, []float64{0, 0}, loss.Bounds{Row: bound, Label: 1})
@@ -183,7 +186,8 @@ func TestTermSmoothness(t *testing.T) {
 	})
 }
 
-// A sum that overflows is infinite, and no NaN: a search knows what to do.
+// TestFuncOverflows checks that a sum that overflows is +Inf and not NaN, because a line search
+// treats +Inf as a rejected step.
 func TestFuncOverflows(t *testing.T) {
 	data, _, _ := random(2, 5, 3)
 	far := []float64{1e200, 1e200, -1e200}
@@ -195,12 +199,13 @@ func TestFuncOverflows(t *testing.T) {
 	}
 }
 
-// noConstants states nothing about itself.
+// noConstants is a loss that declares no constants.
 type noConstants struct{ smoothAbs }
 
 func (noConstants) Constants(loss.Bounds, float64) loss.Constants { return loss.Constants{} }
 
-// Without a quadratic term nothing is strongly convex, whatever was declared.
+// TestConvexityNeedsQuad checks that without a quadratic term the modulus of strong convexity is 0,
+// even if the caller declared a positive MinEig.
 func TestConvexityNeedsQuad(t *testing.T) {
 	data, _, _ := random(5, 4, 3)
 	o := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{MinEig: 2, MaxEig: 3})
@@ -232,7 +237,7 @@ func TestPerturbPanicsOnLengths(t *testing.T) {
 	require.PanicsWithValue(t, badLen, func() { o.GradTerms(x[:2], x, nil) })
 }
 
-// Perturb keeps no slice and no matrix of the caller.
+// TestPerturbCopies checks that Perturb copies the slices and matrices of the caller.
 func TestPerturbCopies(t *testing.T) {
 	data, x, qs := random(2, 5, 3)
 	p := &Problem{Data: data, Loss: square{}}
@@ -254,7 +259,8 @@ func TestPerturbCopies(t *testing.T) {
 	}
 }
 
-// A matrix that shows no raw storage gives what one that does gives.
+// TestPerturbAnySymmetric checks that a mat.Symmetric without access to its raw data gives the same
+// results as a matrix with it.
 func TestPerturbAnySymmetric(t *testing.T) {
 	data, x, qs := random(2, 5, 3)
 	p := &Problem{Data: data, Loss: square{}}
@@ -268,8 +274,9 @@ func TestPerturbAnySymmetric(t *testing.T) {
 
 type plainSymmetric struct{ mat.Symmetric }
 
-// The same call gives the same bits at any GOMAXPROCS and any Threads, on both sides of the size
-// where the kernel changes, and the two kernels agree to rounding.
+// TestBitsDoNotDependOnThreads checks that results have the same bits at any GOMAXPROCS and any
+// Threads, for sizes below and above the one where the kernel changes. The two kernels agree to
+// rounding.
 func TestBitsDoNotDependOnThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, n := range []int{300, 9000, 40000} {
@@ -297,12 +304,12 @@ func TestBitsDoNotDependOnThreads(t *testing.T) {
 				require.Equal(t, first, all, "%T, %d records, %d processors", l, n, procs)
 			}
 			accurate, _, _ := (&Problem{Data: data, Loss: l}).Perturb(qs[4]).s().pairGrad(x, nil)
-			require.InDeltaSlice(t, accurate, first[:80], 1e-8) // 4e4 terms of size 10
+			require.InDeltaSlice(t, accurate, first[:80], 1e-8) // this sums 4e4 terms of size 10
 		}
 	}
 }
 
-// dst may be x.
+// TestGradInPlace checks Grad and FuncGrad where dst and x are the same slice.
 func TestGradInPlace(t *testing.T) {
 	data, x, qs := random(4, 200, 6)
 	o := (&Problem{Data: data, Loss: loss.Logistic{}}).Perturb(qs[4])
@@ -347,8 +354,8 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// A Hessian of a loss whose curvature grows as rows get shorter has entries of its size, whatever
-// Row is.
+// TestHessianOfShortRows checks that the entries of the Hessian are accurate for a loss whose
+// curvature grows as rows get shorter, even if the declared bound Row is far larger than every row.
 func TestHessianOfShortRows(t *testing.T) {
 	rows, labels := make([][]float64, 2*grain), make([]float64, 2*grain)
 	for i := range rows {

@@ -15,7 +15,7 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// words reads the bytes as float64 bit patterns, every one of them possible.
+// words reads the bytes as float64 bit patterns, so that every float64 can occur.
 func words(b []byte) (v []float64) {
 	for ; len(b) >= 8; b = b[8:] {
 		v = append(v, math.Float64frombits(binary.LittleEndian.Uint64(b)))
@@ -36,8 +36,8 @@ var seeds = [][]float64{
 	{1e-160, 1e-160, 1e-160}, {1, 0x1p-53}, {math.MaxFloat64}, {0.6, 0.8}, {0.6000000000000001, 0.8},
 }
 
-// FuzzClip: whatever is in a row, the exact norm of what is stored is at most the bound, the row is
-// left alone if it was inside, and clipping twice is clipping once.
+// FuzzClip checks that, whatever a row contains, the exact norm of the stored row is at most the
+// bound, a row inside the bound is unchanged, and clipping twice equals clipping once.
 func FuzzClip(f *testing.F) {
 	for _, s := range seeds {
 		for _, b := range []float64{1, 1e-320, 1e-3, 1e308, 5e-324, math.Pi} {
@@ -70,8 +70,8 @@ func FuzzClip(f *testing.F) {
 	})
 }
 
-// moreThan decides ‖row‖₂ > bound over the rationals; a NaN or infinite entry is
-// more than every bound.
+// moreThan reports whether ‖row‖₂ > bound in rational arithmetic. A row with a NaN or infinite
+// entry exceeds every bound.
 func moreThan(row []float64, bound float64) bool {
 	sum := new(big.Rat)
 	for _, v := range row {
@@ -86,8 +86,8 @@ func moreThan(row []float64, bound float64) bool {
 	return sum.Cmp(b.Mul(b, b)) > 0
 }
 
-// FuzzData: no values of records and θ make a problem panic, print a value,
-// report a NaN residual, or claim a certificate at a point that is not finite.
+// FuzzData checks that no values of records and θ make a problem panic, print a value, return a NaN
+// residual, or return a finite residual at a point that is not finite.
 func FuzzData(f *testing.F) {
 	for i, s := range seeds {
 		f.Add(unwords(s...), byte(2), byte(i), 1.0, 0.5)

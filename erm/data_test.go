@@ -36,8 +36,8 @@ func above(row []float64, bound float64) bool {
 	return sum.Cmp(x.Mul(x, x)) > 0
 }
 
-// anyFloat draws from all of float64: specials, subnormals and huge values
-// with positive probability.
+// anyFloat draws from all of float64, with a positive probability of NaN, infinities, subnormal and
+// huge values.
 func anyFloat() *rapid.Generator[float64] {
 	return rapid.OneOf(
 		rapid.Float64Range(-3, 3),
@@ -62,12 +62,12 @@ func TestForceRowStaysInsideExactly(t *testing.T) {
 		}
 		require.False(t, above(row, bound), "row %v -> %v above %v", in, row, bound)
 
-		// Idempotent: a row inside is left alone.
+		// A clipped row is inside the bound, so that clipping again leaves it unchanged.
 		again := append([]float64(nil), row...)
 		forceRow(again, make([]float64, len(row)), bound)
 		require.Equal(t, row, again)
 
-		// Rows inside are unchanged, but for NaN -> 0.
+		// Rows inside the bound are unchanged, except that NaN becomes 0.
 		finite := true
 		for i, v := range in {
 			if math.IsNaN(v) {
@@ -81,7 +81,8 @@ func TestForceRowStaysInsideExactly(t *testing.T) {
 	})
 }
 
-// The bound of side is kept where rounding is what decides, and it decides beyond a few roundings.
+// TestSide checks the fast comparison of ‖row‖ with a bound. side never gives a wrong answer, and
+// gives no answer (0) only where the two agree within a few roundings.
 func TestSide(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(4, 4))
 	for _, d := range []int{1, 2, 3, 50, 1000} {
@@ -110,13 +111,14 @@ func TestSide(t *testing.T) {
 	}
 }
 
-// Rows of a given norm come out with that norm to a few units in the last
-// place, whatever their scale: the direction is kept, not only the bound.
+// TestForceRowKeepsDirection checks that clipping a row to a bound keeps its direction: every entry
+// is right to a few units in the last place, at any scale.
 func TestForceRowKeepsDirection(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir := rapid.SliceOfN(rapid.Float64Range(-1, 1), 1, 8).Draw(t, "dir")
 		dir[0] = 1
-		e := rapid.IntRange(0, 900).Draw(t, "e") // subnormal entries are left out: they have no direction to keep
+		// Subnormal entries are left out, because they have too few digits to keep a direction.
+		e := rapid.IntRange(0, 900).Draw(t, "e")
 		row := make([]float64, len(dir))
 		for j, v := range dir {
 			row[j] = math.Ldexp(v, 100+e)
@@ -129,7 +131,7 @@ func TestForceRowKeepsDirection(t *testing.T) {
 		}
 		norm = math.Sqrt(norm)
 		for j, v := range dir {
-			// 8 roundings at most between the two ways.
+			// The two computations differ by at most 8 roundings.
 			require.InDelta(t, v/norm*bound, row[j], 8*0x1p-53*bound)
 		}
 	})
@@ -150,7 +152,7 @@ func TestForceRecord(t *testing.T) {
 	} {
 		row := append([]float64(nil), c.in...)
 		forceRow(row, make([]float64, len(row)), 5)
-		require.InDeltaSlice(t, c.want, row, 4e-15) // a few units in the last place of 5
+		require.InDeltaSlice(t, c.want, row, 4e-15) // 4e-15 is a few units in the last place of 5
 		require.False(t, above(row, 5))
 	}
 	for _, c := range []struct{ in, want float64 }{{1, 1}, {3, 2}, {-3, -2}, {inf, 2}, {-inf, -2}, {nan, 0}} {
@@ -178,7 +180,7 @@ func TestNewData(t *testing.T) {
 	require.Equal(t, first, data.Row(0)[0], "Row returns a copy")
 }
 
-// every returns rows and labels in the order of data.
+// every returns the records in the order of data, each as its row followed by its label.
 func every(data *Data) (all [][]float64) {
 	n, _ := data.Dims()
 	for i := range n {
@@ -221,12 +223,13 @@ func TestNewDataErrors(t *testing.T) {
 	require.ErrorContains(t, err, "no features")
 }
 
-// columnless has one row and nothing in it.
+// columnless is a matrix of one row and no columns.
 type columnless struct{ mat.Matrix }
 
 func (columnless) Dims() (r, c int) { return 1, 0 }
 
-// Two inputs that differ in one record give data that differ in one record.
+// TestNeighborsStayNeighbors checks that two inputs that differ in one record give data that differ
+// in one record at most.
 func TestNeighborsStayNeighbors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "n")
@@ -255,7 +258,8 @@ func TestNeighborsStayNeighbors(t *testing.T) {
 	})
 }
 
-// The stored norm is an upper bound also where norms lose digits to underflow.
+// TestNormAbove checks that the stored norm is an upper bound even where underflow makes computed
+// norms lose digits.
 func TestNormAbove(t *testing.T) {
 	for _, scale := range []float64{1, 0x1p-1000, 0x1p-1070, math.SmallestNonzeroFloat64} {
 		for d := 1; d < 40; d++ {
@@ -275,7 +279,7 @@ func TestMap(t *testing.T) {
 	data, err := NewData([][]float64{{1, 0}, {0, 1}, {0.5, 0.5}}, []float64{1, -1, 0.5}, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
 	out := data.Map(func(a []float64, b float64) (float64, bool) {
-		a[0] += 100 // a is a copy
+		a[0] += 100 // a is a copy, so that the data do not change
 		return 10 * b, b > 0
 	})
 	require.ElementsMatch(t, [][]float64{{1, 0, 1}, {0, 0, 0}, {0.5, 0.5, 1}}, every(out))
@@ -288,10 +292,10 @@ func TestMap(t *testing.T) {
 	require.Equal(t, loss.Bounds{}, none.Bounds())
 }
 
-// No verb and no flag of fmt prints a value, neither directly nor inside
-// another struct, by value or by pointer.
+// TestPrintingIsPrivate checks that no verb and no flag of fmt prints a value of a record or of the
+// noise, neither directly nor inside another struct, by value or by pointer.
 func TestPrintingIsPrivate(t *testing.T) {
-	// Long enough not to occur in an address, whatever the base.
+	// These numbers are too long to occur in a printed address by chance, whatever its base.
 	const row, label, linear, quad = 0.72319846513, 0.61770412919, 0.45190833527, 0.33371777641
 	data, err := NewData([][]float64{{row, 0.1}}, []float64{label}, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
@@ -328,7 +332,7 @@ func TestPrintingIsPrivate(t *testing.T) {
 			switch v.(type) {
 			case Perturbation, noisy:
 				if verb == "%p" {
-					continue // a bug in the call, which fmt answers with all exported fields
+					continue // fmt reports a wrong verb here and prints all exported fields
 				}
 			}
 			text := fmt.Sprintf(verb, v)
@@ -344,7 +348,7 @@ func TestPrintingIsPrivate(t *testing.T) {
 	require.Equal(t, secret{}.String(), fmt.Sprint(noise))
 }
 
-// Encoders get an error or nothing.
+// TestEncodingIsPrivate checks that encoders such as JSON get an error or no numbers.
 func TestEncodingIsPrivate(t *testing.T) {
 	data, _, qs := random(3, 2, 2)
 	o := (&Problem{Data: data, Loss: square{}}).Perturb(qs[4])
@@ -394,7 +398,8 @@ func dotNaive(a, x []float64) (s float64) {
 
 var unitBounds = loss.Bounds{Row: 1, Label: 1}
 
-// A Builder makes the data of NewData or NewDataCSR, bit by bit, also over many slabs and parts.
+// TestBuilder checks that a Builder makes the same data, bit by bit, as NewData or NewDataCSR, even
+// if the records fill many slabs or come in several parts.
 func TestBuilder(t *testing.T) {
 	bounds := loss.Bounds{Row: 3, Label: 2}
 	for _, size := range [][2]int{{1, 1}, {40, 3}, {700, 6}, {90000, 2}} {
@@ -456,7 +461,7 @@ func TestBuilderShape(t *testing.T) {
 	}
 }
 
-// No verb prints a record that a Builder holds.
+// TestBuilderPrints checks that no verb of fmt prints a record that a Builder holds.
 func TestBuilderPrints(t *testing.T) {
 	for _, sparse := range []bool{false, true} {
 		b, err := NewBuilder(1, sparse, loss.Bounds{Row: 5000, Label: 5000})

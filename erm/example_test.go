@@ -13,8 +13,7 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// Bounds are declared, and every record is forced into them by itself. Data
-// prints as its dimensions.
+// Each record is forced into the declared bounds on its own. Data prints as its dimensions only.
 func ExampleBuilder() {
 	b, err := erm.NewBuilder(2, false, loss.Bounds{Row: 1, Label: 1})
 	if err != nil {
@@ -22,7 +21,7 @@ func ExampleBuilder() {
 		return
 	}
 	b.Add([]float64{0.6, 0.7}, 1)                       // a dense row
-	b.AddSparse([]int32{1}, []float64{4}, math.Inf(-1)) // the entries that are not 0
+	b.AddSparse([]int32{1}, []float64{4}, math.Inf(-1)) // only the entries that are not 0 are given
 	fmt.Println(b.Data())
 	// Output:
 	// erm.Data(2×2)
@@ -68,8 +67,8 @@ func ExampleProblem_Perturb() {
 	// θ = 1.1: residual +Inf
 }
 
-// A record-local relabelling: under a loss φ(⟨a,θ⟩;b) with an Interpolator, a
-// public anchor becomes a minimizer of every record.
+// Relabel each record by a function of that record alone: for a loss φ(⟨a,θ⟩;b) with an
+// Interpolator, the new label makes a public anchor a minimizer of the record's loss.
 func ExampleData_Map() {
 	data, err := erm.NewData([][]float64{{1, 0}, {0, 1}}, []float64{1, -1}, loss.Bounds{Row: 1, Label: 1})
 	if err != nil {

@@ -61,7 +61,7 @@ func (l threefold) Scalar(u, b, norm float64) (phi, dphi, d2phi float64) {
 	return 3 * phi, 3 * dphi, 3 * d2phi
 }
 
-// general hides that a loss is Linear.
+// general hides that a loss implements loss.Linear.
 type general struct{ loss.Loss }
 
 func (g general) Constants(b loss.Bounds, r float64) loss.Constants {
@@ -70,7 +70,8 @@ func (g general) Constants(b loss.Bounds, r float64) loss.Constants {
 	return c
 }
 
-// random returns data, points and a perturbation of either form.
+// random returns data, a point and perturbations: none, linear only, with a diagonal Q and with a
+// dense Q.
 func random(seed uint64, n, d int) (*Data, []float64, []Perturbation) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	rows, labels := make([][]float64, n), make([]float64, n)
@@ -106,7 +107,7 @@ func random(seed uint64, n, d int) (*Data, []float64, []Perturbation) {
 	}
 }
 
-// slow computes f and ∇f record by record from the formula.
+// slow computes f and ∇f record by record from their formulas.
 func slow(p *Problem, q Perturbation, x []float64) (f float64, grad []float64) {
 	n, d := p.Data.Dims()
 	grad = make([]float64, d)
@@ -178,8 +179,8 @@ func TestObjectiveMatchesFormula(t *testing.T) {
 	}
 }
 
-// Without records everything is defined: F = 0, and what is left is the perturbation, as where
-// the only record has a row of 0.
+// TestEmpty checks problems without records. F is then 0 and only the perturbation is left. The
+// results equal those for a single record whose row is 0.
 func TestEmpty(t *testing.T) {
 	const d = 4
 	bounds := loss.Bounds{Row: 1, Label: 1}
@@ -245,5 +246,5 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// unperturbed returns the objective of p itself.
+// unperturbed returns the objective of p without a perturbation.
 func unperturbed(p *Problem) *Objective { return p.Perturb(Perturbation{}) }

@@ -19,8 +19,8 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// awkward returns n records of d features with heavy duplicates, zeros of both
-// signs, records outside the bounds, and sums that depend on their order.
+// awkward returns n records of d features that are hard to sort: many duplicates, zeros of both
+// signs, records outside the bounds, and sums whose rounding depends on the order.
 func awkward(seed uint64, n, d int) (rows [][]float64, labels []float64) {
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	for i := range n {
@@ -33,7 +33,7 @@ func awkward(seed uint64, n, d int) (rows [][]float64, labels []float64) {
 		case 0: // equal records
 			row = slices.Repeat([]float64{0.3}, d)
 			label = 1
-		case 1: // records that differ in their label alone
+		case 1: // records that differ only in their labels
 			row = slices.Repeat([]float64{-0.7}, d)
 		case 2:
 			row[rnd.IntN(d)] = math.Copysign(0, -1)
@@ -45,7 +45,7 @@ func awkward(seed uint64, n, d int) (rows [][]float64, labels []float64) {
 	return rows, labels
 }
 
-// outcome is every bit that is computed from data.
+// outcome returns all numbers that the package computes from data, to be compared bit by bit.
 func outcome(t *testing.T, data *Data, q Perturbation, x []float64) []float64 {
 	var bits []float64
 	r := data.r()
@@ -74,8 +74,8 @@ func outcome(t *testing.T, data *Data, q Perturbation, x []float64) []float64 {
 	return bits
 }
 
-// The order of the records leaves no trace: data and all that is computed from
-// it have the same bits for any of 1000 orders, at any GOMAXPROCS.
+// TestOrderLeavesNoTrace checks that the order in which records are given has no effect: data and
+// all results have the same bits for 1000 orders, at any GOMAXPROCS.
 func TestOrderLeavesNoTrace(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	bounds := loss.Bounds{Row: 3, Label: 1}
@@ -99,7 +99,8 @@ func TestOrderLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// Neither do the way records arrive and Map.
+// TestArrivalLeavesNoTrace checks that data have the same bits whether records come through
+// NewData, NewDataDense, a Builder or Map.
 func TestArrivalLeavesNoTrace(t *testing.T) {
 	const n, d = 200, 4
 	bounds := loss.Bounds{Row: 3, Label: 1}
@@ -130,7 +131,7 @@ func TestArrivalLeavesNoTrace(t *testing.T) {
 	require.Equal(t, want, outcome(t, builder.Data(), qs[4], x))
 }
 
-// Records with one hash are told apart by their content.
+// TestOrderOfEqualHashes checks that records with the same hash are ordered by their content.
 func TestOrderOfEqualHashes(t *testing.T) {
 	rows := [][]float64{{3, 1}, {1, 2}, {3, 1}, {1, 1}, {1, 2}}
 	labels := []float64{1, 1, 0, 1, 1}
@@ -146,8 +147,8 @@ func TestOrderOfEqualHashes(t *testing.T) {
 	require.Equal(t, [][]float64{{3, 1, 0}, {1, 1, 1}, {1, 2, 1}, {1, 2, 1}, {3, 1, 1}}, sorted)
 }
 
-// compareSparse orders records as compare orders their dense twins, so that even
-// equal hashes leave dense and sparse records in one order.
+// TestCompareSparse checks that compareSparse orders sparse records as compare orders the same
+// records stored densely, so that dense and sparse data have one order even where hashes are equal.
 func TestCompareSparse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.SampledFrom([]float64{-1, 0, 0, 0, 2})
@@ -167,7 +168,8 @@ func TestCompareSparse(t *testing.T) {
 	})
 }
 
-// Long rows of many zeros are clipped to the same bits.
+// TestSparseClipsAsDense checks that clipping a long sparse row gives the same bits as clipping the
+// same row stored densely.
 func TestSparseClipsAsDense(t *testing.T) {
 	const n, d = 200, 300
 	rnd := rand.New(rand.NewPCG(6, 6))
@@ -182,7 +184,8 @@ func TestSparseClipsAsDense(t *testing.T) {
 	require.Equal(t, every(dense), every(sparse))
 }
 
-// Both ways to sort agree, and hashes of records that differ in one bit differ.
+// TestHashAndRadix checks that the radix sort agrees with the sort of the standard library, and
+// that different records have different hashes.
 func TestHashAndRadix(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(8, 8))
 	for _, n := range []int{0, 1, 100, 2048, 5000} {
@@ -215,11 +218,12 @@ func TestHashAndRadix(t *testing.T) {
 		h := hash(a, b, mult)
 		at := fmt.Sprint(a, b)
 		if old, ok := seen[h]; ok {
-			require.Equal(t, old, at, "two records with one hash") // the chance of one is 4e-12
+			require.Equal(t, old, at, "two records with one hash") // a collision has probability 4e-12
 		}
 		seen[h] = at
 	}
-	for pattern := range 1 << d { // one-hot and the like
+	// These are all rows of zeros and ones, which include the one-hot rows.
+	for pattern := range 1 << d {
 		a := make([]float64, d)
 		for j := range a {
 			a[j] = float64(pattern >> j & 1)
@@ -235,7 +239,8 @@ func TestHashAndRadix(t *testing.T) {
 	}
 }
 
-// Sorting is cheap beside reading.
+// BenchmarkOrder times the sorting of the records, which should be cheap compared with reading
+// them.
 func BenchmarkOrder(b *testing.B) {
 	for _, s := range [][2]int{{15682, 23}, {1000000, 50}} {
 		data, _ := uniform(s[0], s[1])
@@ -257,7 +262,7 @@ func BenchmarkOrder(b *testing.B) {
 	}
 }
 
-// listed is a Source of records in memory, in the order they have there.
+// listed is a Source of records in memory that keeps their order.
 type listed struct {
 	rows   [][]float64
 	labels []float64
@@ -274,8 +279,8 @@ func (l listed) Read(_ context.Context, rows, labels []float64, first int) error
 	return l.err
 }
 
-// Canonical is the order in which Data keeps records, also of records that are brought into the
-// bounds, and of equal ones.
+// TestCanonical checks that Canonical returns the order in which Data keeps the same records, even
+// if some are equal or must be clipped to the bounds.
 func TestCanonical(t *testing.T) {
 	for _, n := range []int{1, 10, 3*Chunk + 5} {
 		rows, labels := awkward(3, n, 4)

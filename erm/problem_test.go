@@ -50,7 +50,8 @@ type oddSet struct{ onlyProx }
 
 func (oddSet) Radius(int) float64 { return math.NaN() }
 
-// steeper has the Slope2 of the loss that it embeds, which is not its own.
+// steeper is twice the logistic loss. It embeds loss.Logistic and so has its Slope2, which is wrong
+// for the doubled loss.
 type steeper struct{ loss.Logistic }
 
 func (l steeper) Scalar(u, b, norm float64) (phi, dphi, d2phi float64) {
@@ -93,13 +94,14 @@ func (onlyProx) Func([]float64) float64 { return 0 }
 
 func (onlyProx) Prox(dst, x []float64, _ float64) { copy(dst, x) }
 
-// certifiable returns why Residual cannot certify the minimizer of p.
+// certifiable returns an error that explains why Residual cannot certify the minimizer of p, or nil
+// if it can.
 func certifiable(p *Problem) error {
 	_, err := p.certificate()
 	return err
 }
 
-// instance draws a small problem in which scales vary over many decades.
+// instance draws a small problem whose scales vary over many decades.
 func instance(rnd *rand.Rand, l loss.Loss) (p *Problem, q Perturbation, lambda, lo, hi float64) {
 	n, d := 1+rnd.IntN(6), 1+rnd.IntN(3)
 	scale := func(decades float64) float64 { return math.Pow(10, decades*(2*rnd.Float64()-1)) }
@@ -112,7 +114,8 @@ func instance(rnd *rand.Rand, l loss.Loss) (p *Problem, q Perturbation, lambda, 
 	}
 	rows, labels := make([][]float64, n), make([]float64, n)
 	rowScale, labelScale := scale(2), scale(2)
-	if loss.CheckData(l, d, loss.Bounds{Row: 1, Label: 2}) != nil { // a loss of classes
+	// The labels of this loss are classes.
+	if loss.CheckData(l, d, loss.Bounds{Row: 1, Label: 2}) != nil {
 		labelScale = 1
 	}
 	for i := range rows {
@@ -155,7 +158,7 @@ func instance(rnd *rand.Rand, l loss.Loss) (p *Problem, q Perturbation, lambda, 
 		for j, v := range diag {
 			s.SetSym(j, j, v)
 		}
-		q.Quad = s // full storage of the same matrix: λ_min is known exactly
+		q.Quad = s // the same matrix in full storage: λ_min is known exactly
 	}
 	return p, q, lambda, lo, hi
 }

@@ -23,7 +23,8 @@ func twoRecords(t *testing.T, label float64) *Data {
 	return data
 }
 
-// What is public about a problem, field by field.
+// TestPublic checks each field of Public, the description of a problem by quantities that do not
+// depend on the records.
 func TestPublic(t *testing.T) {
 	p := Problem{Data: twoRecords(t, 2), Loss: loss.Huber{Delta: 1}, Reg: prox.ElasticNet{L1: 2, L2: 3},
 		Set: prox.Box{Lo: 1, Hi: 2}}
@@ -39,7 +40,7 @@ func TestPublic(t *testing.T) {
 	require.True(t, q.Linear)
 	require.True(t, q.Split)
 	require.InDelta(t, math.Sqrt(3), q.Anchor, 1e-13)      // p = (1,1,1)
-	require.Zero(t, q.Slope)                               // the normal cone of the corner takes all of it
+	require.Zero(t, q.Slope)                               // the normal cone at the corner contains the negative gradient of Reg
 	require.InDelta(t, 1, q.Gradient, 1e-11)               // Delta·Row
 	require.InDelta(t, 2+math.Sqrt(3), q.lossRange, 1e-11) // Delta·(Row·‖p‖+Label)
 	require.Empty(t, q.Assumptions)
@@ -76,8 +77,8 @@ func TestPublicRecords(t *testing.T) {
 	require.NoError(t, q.Admit(&p))
 }
 
-// Under AddRemove what is public does not depend on the number of records, not even on whether
-// there are any.
+// TestPublicOfNoRecords checks that under AddRemove Public does not depend on the number of
+// records, and is the same for none.
 func TestPublicOfNoRecords(t *testing.T) {
 	empty, err := Empty(3, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
@@ -94,7 +95,8 @@ func TestPublicOfNoRecords(t *testing.T) {
 	}
 }
 
-// A kinked loss is refused with the way out, whether a problem declares it or a Public.
+// TestPublicSmooth checks that a loss with a kink is refused with an error that names smooth
+// replacements, both for a Problem and for a Public.
 func TestPublicSmooth(t *testing.T) {
 	for _, c := range []struct {
 		l  loss.Loss
@@ -119,10 +121,12 @@ func TestPublicSmooth(t *testing.T) {
 	}
 }
 
-// The output noise of a release that hides 2R with 1 % of ε = 1, δ = 1e-9, about 1083R, is to be at
-// most 12 % of what the linear perturbation moves a coordinate by, σ/(0.012n).
+// TestFloorGoal checks that covering rounding costs little. At ε = 1 and δ = 1e-9, noise that hides
+// a displacement of 2R with 1 % of ε is about 1083R; it must be at most 12 % of the distance
+// σ/(0.012n) by which the linear perturbation moves a coordinate.
 func TestFloorGoal(t *testing.T) {
-	const sigma, delta, bmax = 12, 4.4, 176 // what lop calibrates at d = 12, B = 10
+	// These are the constants that lop calibrates for d = 12 and B = 10.
+	const sigma, delta, bmax = 12, 4.4, 176
 	per := PublicPerturbation{Linear: bmax, MinEig: delta, MaxEig: delta}
 	b := loss.Bounds{Row: 1, Label: 1}
 	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
@@ -164,7 +168,7 @@ func TestCover(t *testing.T) {
 	require.ErrorIs(t, err, dp.ErrCondition)
 }
 
-// hostile is a perturbed problem at scales that have nothing to do with each other.
+// hostile is a perturbed problem whose scales are drawn independently of each other.
 type hostile struct {
 	p   *Problem
 	rel dp.Relation
@@ -187,7 +191,7 @@ func newHostile(t *testing.T, rnd *rand.Rand) hostile {
 			Threshold: scale(4)}, general{smoothAbs{}},
 	}
 	l := losses[rnd.IntN(len(losses))]
-	if loss.CheckData(l, d, bounds) != nil { // labels that are classes
+	if loss.CheckData(l, d, bounds) != nil { // the labels of this loss are classes
 		bounds.Label = 1
 	}
 	rows, labels := make([][]float64, n), make([]float64, n)
@@ -225,7 +229,7 @@ func newHostile(t *testing.T, rnd *rand.Rand) hostile {
 		diag := make([]float64, d)
 		floats.AddConst(ridge, diag)
 		pert.Quad, pert.MinEig = mat.NewDiagDense(d, diag), ridge
-	} else { // ridge·I + vv', around a center
+	} else { // Q is ridge·I + vv', around a center
 		v, sym := mat.NewVecDense(d, nil), mat.NewSymDense(d, nil)
 		for j := range d {
 			v.SetVec(j, rnd.NormFloat64()*math.Sqrt(ridge))
@@ -250,7 +254,8 @@ func newHostile(t *testing.T, rnd *rand.Rand) hostile {
 	return h
 }
 
-// lost is what Residual adds at x, but for roundings of the sum itself.
+// lost returns the amount that Residual adds for rounding and other errors at x, without the
+// rounding of that sum itself.
 func (h hostile) lost(x []float64) float64 {
 	hi, lo, allowance := h.o.s().pairGrad(x, nil)
 	total, _ := prox.Sum(h.p.Reg, h.p.Set)
@@ -266,7 +271,8 @@ func (h hostile) lost(x []float64) float64 {
 		(h.o.Smoothness()+h.o.Modulus())*prox.Shift(g, x)
 }
 
-// What is public bounds what Residual adds for rounding, at points of every size up to the radius.
+// TestAllowanceIsAbove checks that the bound of Public on rounding is at least the amount that
+// Residual adds, at points of every size up to the radius.
 func TestAllowanceIsAbove(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(11, 12))
 	tight, cases := 0, 10000
@@ -294,7 +300,7 @@ func TestAllowanceIsAbove(t *testing.T) {
 	require.Greater(t, tight, cases/20, "a bound that no case comes near tests nothing")
 }
 
-// No minimizer is beyond Reach.
+// TestReach checks that the norm of the minimizer is at most Reach.
 func TestReach(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(13, 14))
 	near := 0
@@ -306,7 +312,7 @@ func TestReach(t *testing.T) {
 		mu, gamma := h.o.Modulus(), 1/h.o.Steepness()
 		require.LessOrEqual(t, floats.Norm(x, 2), h.q.Anchor)
 		if mu*gamma < 1e-3 {
-			continue // takes too long
+			continue // the plain iteration would take too long here
 		}
 		for last := math.Inf(1); ; {
 			old := append([]float64(nil), x...)

@@ -19,7 +19,8 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// csr returns rows in compressed form, with the zeros that keep asks for.
+// csr returns rows in compressed sparse row form. It stores the nonzero entries, and a zero if keep
+// returns true.
 func csr(rows [][]float64, keep func() bool) (ptr, col []int, val []float64) {
 	ptr = []int{0}
 	for _, row := range rows {
@@ -44,8 +45,8 @@ func twins(t require.TestingT, rows [][]float64, labels []float64, b loss.Bounds
 	return dense, sparse
 }
 
-// The records and their order are the same, bit for bit, whatever they hold;
-// norms agree to the last places that their bounds leave.
+// TestSparseHoldsTheSameRecords checks that dense and sparse data of the same input have the same
+// records in the same order, bit for bit, and norms that agree to the last places.
 func TestSparseHoldsTheSameRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, d := rapid.IntRange(1, 6).Draw(t, "n"), rapid.IntRange(1, 5).Draw(t, "d")
@@ -80,8 +81,9 @@ func oneHot(seed uint64, n, categories, levels int) (rows [][]float64, labels []
 	return rows, labels
 }
 
-// Everything that is computed agrees with the dense twin: sums to the rounding of their terms,
-// certificates to a few last places, and at any number of threads in all bits.
+// TestSparseAgreesWithDense checks that all results for sparse data agree with those for the same
+// records stored densely: sums to the rounding of their terms, certificates to a few last places.
+// Sparse results have the same bits at any number of threads.
 func TestSparseAgreesWithDense(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	for _, size := range []struct{ n, categories, levels int }{{1, 1, 1}, {50, 2, 3}, {4000, 7, 5}} {
@@ -100,7 +102,8 @@ func TestSparseAgreesWithDense(t *testing.T) {
 				b := p.Perturb(q)
 				p.Threads = 1
 				c := p.Perturb(q)
-				tol := 1e-13 * float64(n+d) // n + d terms of size at most 10, each to 2⁻⁵²
+				// The sums have n + d terms of size at most 10, each rounded to 2⁻⁵².
+				tol := 1e-13 * float64(n+d)
 				ga, gb, gc := make([]float64, d), make([]float64, d), make([]float64, d)
 				a.Grad(ga, x)
 				b.Grad(gb, x)
@@ -138,7 +141,8 @@ func TestSparseAgreesWithDense(t *testing.T) {
 	}
 }
 
-// The exact residual of sparse data is below the certificate too.
+// TestSparseResidualIsABound checks that the certificate of sparse data is at least the residual
+// computed in 400 bits.
 func TestSparseResidualIsABound(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(11, 5))
 	for _, l := range []loss.Loss{loss.Squared{}, loss.Logistic{}} {
@@ -192,7 +196,7 @@ func TestNewDataCSRErrors(t *testing.T) {
 	}
 	_, err := NewDataCSR(2, []int{0, 0}, nil, nil, []float64{1}, loss.Bounds{})
 	require.ErrorIs(t, err, loss.ErrBounds)
-	// What the caller holds is left alone, and not kept.
+	// The arrays of the caller are neither changed nor kept.
 	val, col := []float64{30, 40}, []int{0, 1}
 	data, err := NewDataCSR(2, []int{0, 2}, col, val, []float64{7}, b)
 	require.NoError(t, err)
@@ -203,8 +207,8 @@ func TestNewDataCSRErrors(t *testing.T) {
 	require.Equal(t, "erm.Data(1×2)", fmt.Sprintf("%+v", data))
 }
 
-// Whatever the arrays hold, they are refused or become records inside their
-// bounds, which have the bits of their dense twins.
+// FuzzDataCSR checks that arrays with any contents are either refused or become records inside
+// their bounds, with the same bits as the records stored densely.
 func FuzzDataCSR(f *testing.F) {
 	f.Add(3, []byte{0, 2, 3}, []byte{0, 2, 1}, []byte{1, 2, 3}, 1.0)
 	f.Add(1, []byte{0, 1}, []byte{0}, []byte{255}, 1e-300)
@@ -251,7 +255,7 @@ func FuzzDataCSR(f *testing.F) {
 	})
 }
 
-// Columns cost nothing where rows have no entries.
+// TestSparseManyColumns checks that columns without entries cost no time and no memory.
 func TestSparseManyColumns(t *testing.T) {
 	data, err := NewDataCSR(math.MaxInt32, []int{0, 1, 2}, []int{math.MaxInt32 - 1, 0}, []float64{7, 1}, []float64{1, 1},
 		loss.Bounds{Row: 5, Label: 1})
@@ -262,7 +266,8 @@ func TestSparseManyColumns(t *testing.T) {
 	require.InDeltaSlice(t, []float64{1, 5}, sizes, 1e-14)
 }
 
-// Sparse records take 12 bytes an entry and 24 a record, and a slab's slack.
+// TestSparseMemory checks that sparse records take 12 bytes for each entry and 24 for each record,
+// apart from unused space in the last slab (block of memory).
 func TestSparseMemory(t *testing.T) {
 	rows, labels := oneHot(9, 20000, 5, 20)
 	ptr, col, val := csr(rows, func() bool { return false })

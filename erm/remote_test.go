@@ -16,7 +16,8 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// sharded is a Remote that sums shards in a random tree, through bytes.
+// sharded is a Remote that encodes the query and the sums of every shard, and merges the sums in
+// the order of a random tree.
 type sharded struct {
 	*tableSource
 	shards int
@@ -72,7 +73,8 @@ func (s sharded) Sum(ctx context.Context, q *Query) (*Sums, error) {
 	return sums[0], nil
 }
 
-// keeping is a Remote that keeps the first query, and writes it from several goroutines.
+// keeping is a Remote that keeps the first query it gets and encodes each query from two goroutines
+// at a time.
 type keeping struct {
 	*tableSource
 	q *Query
@@ -90,7 +92,7 @@ func (k *keeping) Sum(ctx context.Context, q *Query) (*Sums, error) {
 	return q.Sum(ctx, k.tableSource, 0, len(k.rows), 1)
 }
 
-// A query stays what it was after the pass.
+// TestQueryIsKept checks that a query that a Remote keeps does not change after its pass.
 func TestQueryIsKept(t *testing.T) {
 	data, x, _ := random(7, 700, 2)
 	for _, l := range []loss.Loss{loss.Logistic{}, loss.Squared{}} {
@@ -115,7 +117,8 @@ func TestQueryIsKept(t *testing.T) {
 		for range 3 {
 			x[0]++
 			o.Grad(g, x)
-			unperturbed(&Problem{Data: data, Loss: loss.Huber{Delta: 1}}).Grad(g, x) // takes what the pool has
+			// This pass reuses the buffers of the pool.
+			unperturbed(&Problem{Data: data, Loss: loss.Huber{Delta: 1}}).Grad(g, x)
 		}
 		got, err := k.q.MarshalBinary()
 		require.NoError(t, err)
@@ -127,7 +130,7 @@ func TestQueryIsKept(t *testing.T) {
 	}
 }
 
-// replaying is a Remote that answers with the sums of an earlier query.
+// replaying is a faulty Remote that answers every query with the sums of the first one.
 type replaying struct {
 	*tableSource
 	first *Sums
@@ -142,7 +145,8 @@ func (r *replaying) Sum(ctx context.Context, q *Query) (*Sums, error) {
 	return r.first, err
 }
 
-// Sums at another point are no answer, and do not merge: nothing but the query tells them apart.
+// TestSumsOfAnotherQuery checks that sums for another point are refused, as an answer and in Merge.
+// They have the right shape: only the identifier of their query shows the mistake.
 func TestSumsOfAnotherQuery(t *testing.T) {
 	data, x, _ := random(7, 20, 2)
 	r := &replaying{tableSource: fileOf(data)}
@@ -161,7 +165,8 @@ func TestSumsOfAnotherQuery(t *testing.T) {
 	require.ErrorContains(t, first.Merge(r.first), "different queries")
 }
 
-// Queries and sums do not print what they hold.
+// TestQueryAndSumsPrintNothing checks that no verb of fmt prints the contents of a Query or of
+// Sums.
 func TestQueryAndSumsPrintNothing(t *testing.T) {
 	data, _, _ := random(7, 20, 2)
 	var seen string
@@ -210,7 +215,7 @@ func TestQueryRefuses(t *testing.T) {
 	require.Error(t, s.UnmarshalBinary(nil))
 }
 
-// asking returns a Query for the value at 0.
+// asking returns a Query for the value of f at 0.
 func (c costs) asking() (*Query, error) {
 	return (&query{costs: c, ask: askValue, x: make([]float64, c.dim), grain: grain}).sealed()
 }

@@ -22,7 +22,8 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// certified are losses of all kinds of slopes: exact, steeper for short rows, of a foreign type.
+// certified returns losses for every way in which Residual gets slopes: exact slopes, slopes that
+// are steeper for short rows, and slopes of a type from outside the module.
 func certified() []loss.Loss {
 	return []loss.Loss{
 		loss.Squared{}, loss.Huber{Delta: 0.7}, loss.Logistic{}, loss.SmoothedHinge{Gamma: 0.3},
@@ -31,9 +32,9 @@ func certified() []loss.Loss {
 	}
 }
 
-// The certificate is an upper bound on the exact residual for the real b and Q, whatever the
-// scales, and exceeds it by the stated allowance only: that of an exact loss has nothing of
-// the size of u in it.
+// TestResidualBoundsTheExactOne checks that Residual is at least the exact residual for the true b
+// and Q, at all scales, and that it exceeds the exact residual only by the stated allowance. For
+// losses with exact slopes the allowance has no term of the order of the unit roundoff u.
 func TestResidualBoundsTheExactOne(t *testing.T) {
 	cases := testkit.Of(300, 500)
 	switch {
@@ -45,7 +46,9 @@ func TestResidualBoundsTheExactOne(t *testing.T) {
 		tight := 0
 		for c := range cases {
 			p, q, lambda, lo, hi := instance(rnd, l)
-			noise := q // what the theorem is about
+			// noise is the true perturbation, to which the theorems apply. q differs from it by the declared
+			// errors.
+			noise := q
 			if c%4 == 0 && q.Linear != nil {
 				q.LinearError = math.Abs(q.Linear[0]) * 1e-9
 				noise.Linear = slices.Clone(q.Linear)
@@ -61,7 +64,7 @@ func TestResidualBoundsTheExactOne(t *testing.T) {
 			x := make([]float64, o.Dim())
 			for j := range x {
 				switch rnd.IntN(4) {
-				case 0: // stays 0
+				case 0: // x[j] stays 0
 				case 1:
 					x[j] = min(hi, 3)
 				default:
@@ -112,8 +115,8 @@ func TestResidualBoundsTheExactOne(t *testing.T) {
 	}
 }
 
-// ‖x − x*‖ ≤ Residual(x)/μ, where x* is found in 400 bits by trying every
-// pattern of faces and signs.
+// TestResidualBoundsTheTrueError checks that ‖x − x*‖ ≤ Residual(x)/μ. The minimizer x* is computed
+// in 400 bits by trying every pattern of active bounds and signs.
 func TestResidualBoundsTheTrueError(t *testing.T) {
 	const cases = 3000
 	rnd := rand.New(rand.NewPCG(3, 14))
@@ -127,7 +130,8 @@ func TestResidualBoundsTheTrueError(t *testing.T) {
 		star := solveExactly(p, q, lambda, lo, hi)
 		require.NotNil(t, star, "case %d", c)
 		x := make([]float64, len(star))
-		shift := math.Pow(10, -17*rnd.Float64()) // from the rounded solution to far away
+		// The distance of the point from x* ranges from a rounding to a large one.
+		shift := math.Pow(10, -17*rnd.Float64())
 		for j, v := range star {
 			x[j] = min(max(bnum(v), lo), hi)
 			if rnd.IntN(3) > 0 {
@@ -148,7 +152,9 @@ func TestResidualBoundsTheTrueError(t *testing.T) {
 	require.Greater(t, tight, cases/10, "the bound is not always vacuous")
 }
 
-// A point on a sphere is next to the point it stands for, and a steep f makes the difference count.
+// TestResidualCountsTheShift checks a point on a sphere. The rounded point is certified in place of
+// an exact point on the sphere nearby, and where f is steep, the distance between them adds much to
+// the residual.
 func TestResidualCountsTheShift(t *testing.T) {
 	x := []float64{0.6, 0.8}
 	ball := prox.L2Ball{R: 1}
@@ -161,9 +167,10 @@ func TestResidualCountsTheShift(t *testing.T) {
 	require.GreaterOrEqual(t, o.Residual(x), 1e12*shift)
 }
 
-// A point an ulp outside a half-space, at a kink of r that is not in the half-space: the gradient
-// balances ∂r there, yet the minimizer is 4e-8 away, because it can come back only along a
-// direction nearly in the plane. There is no closed form of r + ι_C, and nothing is certified.
+// TestResidualWithoutClosedFormNeedsAPointOfC checks that nothing is certified at a point x that
+// lies one rounding outside a half-space C, where r + ι_C has no closed form. The gradient of f
+// balances ∂r at x, which looks like a minimizer. The true minimizer is 4e-8 away, because x can
+// return to C only along a direction that is nearly parallel to its boundary.
 func TestResidualWithoutClosedFormNeedsAPointOfC(t *testing.T) {
 	const slope = 1e-8
 	reg := prox.L1Box{Weight: 1, Lo: -1, Hi: 1}
@@ -179,8 +186,8 @@ func TestResidualWithoutClosedFormNeedsAPointOfC(t *testing.T) {
 	require.NoError(t, err)
 	q := Perturbation{Linear: []float64{-1.5, -10}, Quad: mat.NewDiagDense(2, []float64{1, 1})}
 	o := (&Problem{Data: data, Loss: loss.Squared{}, Reg: reg, Set: set}).Perturb(q)
-	// The second coordinate stays at its bound, whose multiplier 8 exceeds the
-	// one of the plane, so the minimizer is (0.5 - (over-B)/slope, 1).
+	// The second coordinate stays at its bound, because the multiplier 8 of the bound exceeds the
+	// multiplier of the half-space. The minimizer is therefore (0.5 - (over-B)/slope, 1).
 	distance := (over - set.B) / slope
 	require.InDelta(t, 4*0x1p-52/slope, distance, 1e-8)
 	require.GreaterOrEqual(t, o.Residual(x)/o.Modulus(), distance)
@@ -190,9 +197,9 @@ func TestResidualWithoutClosedFormNeedsAPointOfC(t *testing.T) {
 	require.Less(t, o.Residual(x), 1e-10)
 }
 
-// TestResidualCountsQuadError: the minimizer for Quad has no residual, but Q = Quad + E is what a
-// theorem is about. Without QuadError ≥ ‖E‖ the residual is no bound, nor is its distance by
-// Modulus.
+// TestResidualCountsQuadError checks QuadError. Theorems are about Q = Quad + E, so that the
+// minimizer for Quad has no residual but is not the minimizer for Q. Without QuadError ≥ ‖E‖,
+// neither Residual nor Residual/Modulus would be a bound for Q.
 func TestResidualCountsQuadError(t *testing.T) {
 	data, err := NewData([][]float64{{0, 0}}, []float64{0}, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
@@ -207,7 +214,7 @@ func TestResidualCountsQuadError(t *testing.T) {
 			if center != nil {
 				floats.Add(x, center)
 			}
-			// The minimizer for Q is x − Q⁻¹Ex, and its gradient at x is Ex.
+			// The minimizer for Q is x − Q⁻¹Ex, and the gradient at x for Q is Ex.
 			var move mat.VecDense
 			require.NoError(t, move.SolveVec(exact, mat.NewVecDense(2, []float64{-sign * e, 0})))
 			distance := mat.Norm(&move, 2)
@@ -265,7 +272,7 @@ func TestResidualGolden(t *testing.T) {
 			require.NoError(t, certifiable(c.p))
 			o := c.p.Perturb(q)
 
-			// A solver finds the same point, and the certificate says so.
+			// A solver finds the same point, and the certificate covers its error.
 			var h prox.Operator
 			if c.p.Set != nil {
 				h = c.p.Set
@@ -274,20 +281,22 @@ func TestResidualGolden(t *testing.T) {
 				nil)
 			require.NoError(t, err)
 			require.InDeltaSlice(t, c.want, res.X, 1e-8)
-			// golden digits are correct to 1e-15 each
+			// The golden digits are correct to 1e-15 each.
 			require.LessOrEqual(t, floats.Distance(c.want, res.X, 2), o.Residual(res.X)/o.Modulus()+2e-15)
 
 			x := append([]float64(nil), c.want...)
 			if c.p.Set != nil {
-				c.p.Set.Prox(x, x, 1) // the golden point has 16 digits and may lie an ulp outside
+				// The golden point has 16 digits and may lie one rounding outside the set.
+				c.p.Set.Prox(x, x, 1)
 			}
 			// Golden digits are correct to 1e-15 and the Hessian is at most 10; on the sphere the
 			// allowance is 1e-12 of a gradient of less than 10.
 			require.Less(t, o.Residual(x), map[bool]float64{true: 3e-14, false: 1e-11}[c.p.Set == nil])
-			// Points at distance 1e-6 are told apart: residual ≥ μ·distance.
+			// A point at a distance of 1e-6 has a large residual: residual ≥ μ·distance.
 			x[0] -= math.Copysign(1e-6, x[0])
 			require.GreaterOrEqual(t, o.Residual(x), g.Delta*0.99e-6)
-			if c.p.Set == nil { // off the sphere the multiplier is lost, as it must
+			// Off the sphere the normal cone is {0}, so that the residual is rightly large.
+			if c.p.Set == nil {
 				require.Less(t, o.Residual(x), 1e-4)
 			}
 		})
@@ -302,7 +311,7 @@ func TestResidualSpecialPoints(t *testing.T) {
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		require.Equal(t, math.Inf(1), o.Residual([]float64{0, v, 0}))
 	}
-	// Overflow is not NaN.
+	// An overflow must not give NaN.
 	free := (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Linear: []float64{math.MaxFloat64,
 		-math.MaxFloat64, 0}})
 	require.False(t, math.IsNaN(free.Residual([]float64{1e308, -1e308, 1e308})))
@@ -314,7 +323,7 @@ func TestResidualSpecialPoints(t *testing.T) {
 		require.PanicsWithValue(t, badError, func() { box.Perturb(q) })
 	}
 
-	// Without a closed form of r + ι_C the normal cone is taken as {0}.
+	// If r + ι_C has no closed form, the normal cone is taken as {0}.
 	plane, err := prox.NewAffine(mat.NewDense(1, 3, []float64{1, 1, 1}), []float64{0})
 	require.NoError(t, err)
 	_, known := prox.Sum(prox.L2Norm{Weight: 1}, plane)
@@ -334,14 +343,14 @@ func TestResidualSpecialPoints(t *testing.T) {
 	require.Equal(t, math.Inf(1), opaque.Perturb(Perturbation{}).Residual(x))
 	require.ErrorIs(t, certifiable(nil), ErrProblem)
 
-	// A general loss gets the same value as the linear one it hides.
+	// A loss that hides its linear form gets the same value.
 	linear := unperturbed(&Problem{Data: data, Loss: smoothAbs{}}).Residual(x)
 	hidden := unperturbed(&Problem{Data: data, Loss: general{smoothAbs{}}}).Residual(x)
 	require.InEpsilon(t, linear, hidden, 1e-9)
 }
 
-// The certificate at a point of twice the precision is an upper bound on the exact residual there,
-// and exceeds it by its allowance only, which the part of the point below x does not change.
+// TestResidualPair checks the certificate at a double-double point x + low. It is at least the
+// exact residual there and exceeds it only by the allowance, which does not depend on low.
 func TestResidualPair(t *testing.T) {
 	for _, l := range []loss.Loss{loss.Squared{}, loss.Huber{Delta: 0.7}, loss.Logistic{}} {
 		rnd := rand.New(rand.NewPCG(19, 5))
@@ -364,7 +373,8 @@ func TestResidualPair(t *testing.T) {
 			}
 			want := bgrad(p, q, bx)
 			exact := bdist(want, x, lambda, lo, hi)
-			if g, ok := prox.Sum(p.Reg, p.Set); ok { // bdist takes l2·x, if there is one, at x
+			// bdist evaluates the term l2·x, if there is one, at x without low.
+			if g, ok := prox.Sum(p.Reg, p.Set); ok {
 				_, l2, _, _ := g.(prox.Coordinatewise).Coordinate(0)
 				require.Zero(t, l2)
 			}
@@ -380,7 +390,8 @@ func TestResidualPair(t *testing.T) {
 	}
 }
 
-// A low part that is not below the last place, or that is no number, certifies nothing.
+// TestResidualPairSpecial checks that nothing is certified if low is not small compared with x or
+// is not finite.
 func TestResidualPairSpecial(t *testing.T) {
 	data, x, _ := random(3, 5, 2)
 	o := unperturbed(&Problem{Data: data, Loss: loss.Huber{Delta: 1}})
@@ -394,7 +405,8 @@ func TestResidualPairSpecial(t *testing.T) {
 	require.PanicsWithValue(t, badLen, func() { o.ResidualPair(g, g, x, g[:1]) })
 }
 
-// The sum of many records loses what is small beside it, and the plain bound counts that.
+// TestPlainGradOfManySmallRecords checks that the bound on the rounding of plain sums covers small
+// terms that are lost when they are added to a large sum.
 func TestPlainGradOfManySmallRecords(t *testing.T) {
 	const n = 6000
 	rows, labels := make([][]float64, n), make([]float64, n)
@@ -402,7 +414,7 @@ func TestPlainGradOfManySmallRecords(t *testing.T) {
 		rows[i], labels[i] = []float64{1}, -0.6*unit
 	}
 	tight := 0.0
-	for big := range 20 { // its place in the canonical order is anywhere
+	for big := range 20 { // the large record is at another place of the canonical order each time
 		labels[0] = -1 - float64(big)/64
 		data, err := NewData(rows, labels, loss.Bounds{Row: 1, Label: 2})
 		require.NoError(t, err)
@@ -416,8 +428,9 @@ func TestPlainGradOfManySmallRecords(t *testing.T) {
 	require.Greater(t, tight, 0.05)
 }
 
-// The bound of the plain sums is no less than the exact residual, whatever the
-// scales, and where it misses the target the answer is Residual.
+// TestResidualWithinBoundsTheExactOne checks that the cheap bound from plain sums is at least the
+// exact residual, at all scales. Where the cheap bound exceeds the target, ResidualWithin returns
+// Residual.
 func TestResidualWithinBoundsTheExactOne(t *testing.T) {
 	cases := testkit.Of(200, 700)
 	for _, l := range certified() {
@@ -442,8 +455,9 @@ func TestResidualWithinBoundsTheExactOne(t *testing.T) {
 	}
 }
 
-// The bound on the rounding holds by itself, where sums cancel and nothing else
-// of the certificate would cover it, and is not idle.
+// TestPlainGradCoversItsError checks the bound on the rounding of plain sums where sums cancel, so
+// that no other part of the certificate would cover the error. It also checks that some errors come
+// within a factor of 100 of the bound.
 func TestPlainGradCoversItsError(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(8, 2))
 	vec := func(n int, decades float64) []float64 {
@@ -460,15 +474,15 @@ func TestPlainGradCoversItsError(t *testing.T) {
 		rows, labels := make([][]float64, n), make([]float64, n)
 		for i := range rows {
 			rows[i] = vec(d, 3*rnd.Float64())
-			if c%3 == 0 { // the products of a prediction cancel
+			if c%3 == 0 { // the products in a prediction cancel
 				rows[i][0] -= floats.Dot(rows[i], x) / x[0]
 			}
-			labels[i] = floats.Dot(rows[i], x) // the records interpolate
+			labels[i] = floats.Dot(rows[i], x) // the labels interpolate
 			if rnd.IntN(2) == 0 {
 				labels[i] += rnd.NormFloat64()
 			}
 		}
-		if n > 1 && rnd.IntN(2) == 0 { // the gradients cancel
+		if n > 1 && rnd.IntN(2) == 0 { // the gradients of two records cancel
 			rows[0], labels[0] = rows[1], 2*floats.Dot(rows[1], x)-labels[1]
 		}
 		dense, sparse := twins(t, rows, labels, loss.Bounds{Row: 1e5, Label: 1e9})
@@ -476,7 +490,7 @@ func TestPlainGradCoversItsError(t *testing.T) {
 		if rnd.IntN(2) == 0 {
 			q.Linear = vec(d, 3)
 		}
-		if rnd.IntN(2) == 0 { // a center next to the point
+		if rnd.IntN(2) == 0 { // the center is close to the point
 			q.Center = append([]float64(nil), x...)
 			q.Center[0] += 1e-9 * rnd.NormFloat64()
 		}
@@ -521,7 +535,8 @@ func TestPlainGradCoversItsError(t *testing.T) {
 	}
 }
 
-// Underflow, overflow and losses without a bound on their curvature.
+// TestResidualWithinAtTheEnds checks ResidualWithin under underflow and overflow, and for losses
+// without a bound on their curvature.
 func TestResidualWithinAtTheEnds(t *testing.T) {
 	for _, scale := range []float64{1e-300, 1e-160, 1e-155, 1e155, 1e300} {
 		bounds := loss.Bounds{Row: 3 * scale, Label: max(scale, 1)}

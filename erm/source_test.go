@@ -20,11 +20,11 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// table is a Source in memory.
+// tableSource is a Source in memory.
 type tableSource struct {
 	rows   [][]float64
 	labels []float64
-	reads  atomic.Int64 // records
+	reads  atomic.Int64 // the number of records that were read
 	change func(first int, rows, labels []float64) error
 }
 
@@ -43,7 +43,7 @@ func (s *tableSource) Read(_ context.Context, rows, labels []float64, first int)
 	return nil
 }
 
-// fileOf returns the records of data in their order.
+// fileOf returns a Source with the records of data, in their order.
 func fileOf(data *Data) *tableSource {
 	s := &tableSource{}
 	for _, r := range every(data) {
@@ -52,7 +52,7 @@ func fileOf(data *Data) *tableSource {
 	return s
 }
 
-// values returns all that an Objective says of a point.
+// values returns the results of all methods of an Objective at a point.
 func values(o *Objective, x []float64) []float64 {
 	d := len(x)
 	g := make([]float64, d)
@@ -77,7 +77,8 @@ func values(o *Objective, x []float64) []float64 {
 	return append(out, float64(o.Len()))
 }
 
-// Records in memory, in a file and on any number of shards give the same bits.
+// TestSourceHasTheBitsOfMemory checks that records in memory, in a file and on any number of shards
+// give results with the same bits.
 func TestSourceHasTheBitsOfMemory(t *testing.T) {
 	for _, size := range [][2]int{{1, 1}, {400, 3}, {9000, 5}, {40000, 2}, {17000, 90}} {
 		n, d := size[0], size[1]
@@ -104,7 +105,7 @@ func TestSourceHasTheBitsOfMemory(t *testing.T) {
 			file := fileOf(data)
 			check(file, "file")
 			if _, ok := l.(general); ok {
-				continue // gob does not know it
+				continue // gob cannot encode this loss
 			}
 			for _, shards := range []int{1, 2, 3, 7, 1000} {
 				check(sharded{tableSource: file, shards: shards, rnd: rand.New(rand.NewPCG(1, 1))}, fmt.Sprint(shards, " shards"))
@@ -113,7 +114,8 @@ func TestSourceHasTheBitsOfMemory(t *testing.T) {
 	}
 }
 
-// The bits of an Objective that makes whole passes are those of one that does not.
+// TestWholePassesHaveTheSameBits checks that an Objective whose passes compute all sums at once
+// (whole) has the same bits as one whose passes compute only the sums asked for.
 func TestWholePassesHaveTheSameBits(t *testing.T) {
 	data, x, qs := random(5, 3000, 6)
 	for _, l := range []loss.Loss{loss.Logistic{}, loss.Huber{Delta: 0.5}} {
@@ -125,7 +127,8 @@ func TestWholePassesHaveTheSameBits(t *testing.T) {
 	}
 }
 
-// A source that gives out other bounds than declared is forced into them at every read.
+// TestSourceIsForcedIntoItsBounds checks that records outside the declared bounds are clipped each
+// time they are read from a source.
 func TestSourceIsForcedIntoItsBounds(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	rows := [][]float64{{3, 4}, {nan, 1}, {inf, -inf}, {0, math.Copysign(0, -1)}, {1e300, 1}, {0.1, 0.2}}
@@ -150,7 +153,8 @@ func TestSourceIsForcedIntoItsBounds(t *testing.T) {
 	require.NoError(t, file.Err())
 }
 
-// Map makes of the records of a source what it makes of those in memory.
+// TestSourceMap checks that Map has the same effect on the records of a source as on records in
+// memory.
 func TestSourceMap(t *testing.T) {
 	data, x, _ := random(9, 700, 3)
 	f := func(a []float64, b float64) (float64, bool) { a[2] = -a[2]; return a[0] - 3*b, a[1] > 0 }
@@ -160,19 +164,21 @@ func TestSourceMap(t *testing.T) {
 	want := unperturbed(&Problem{Data: data.Map(f).Map(g), Loss: loss.Logistic{}})
 	got := unperturbed(&Problem{Data: file.Map(f).Map(g), Loss: loss.Logistic{}})
 	u, v := make([]float64, 3), make([]float64, 3)
-	require.InDelta(t, want.FuncGrad(u, x), got.FuncGrad(v, x), 1e-9) // another order
+	require.InDelta(t, want.FuncGrad(u, x), got.FuncGrad(v, x), 1e-9) // the sums run in another order
 	require.NoError(t, got.Err())
 	require.InDeltaSlice(t, u, v, 1e-9)
 	require.InEpsilon(t, want.Residual(x), got.Residual(x), 1e-9)
 
-	none, err := Open(fileOf(data), data.Bounds()) // records that are dropped add nothing to an allowance either
+	// Records that Map drops add nothing to the allowance.
+	none, err := Open(fileOf(data), data.Bounds())
 	require.NoError(t, err)
 	none = none.Map(func([]float64, float64) (float64, bool) { return 0, false })
 	o := unperturbed(&Problem{Data: none, Loss: loss.Logistic{}})
 	require.Less(t, o.Residual(x), 1e-300)
 }
 
-// What reads −0 keeps 0: records that are equal have the same bits.
+// TestNoNegativeZero checks that −0 is stored as 0, so that records with equal numbers have equal
+// bits.
 func TestNoNegativeZero(t *testing.T) {
 	zero := math.Copysign(0, -1)
 	rows, labels, b := [][]float64{{zero, 0.5}, {zero, 3}}, []float64{zero, 1}, loss.Bounds{Row: 1, Label: 1}
@@ -189,7 +195,7 @@ func TestNoNegativeZero(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong with a source is an error, and no number.
+// TestSourceFails checks that every failure of a source gives an error and NaN, never a number.
 func TestSourceFails(t *testing.T) {
 	data, x, _ := random(7, 3*Chunk+100, 2)
 	boom := errors.New("boom")
@@ -262,7 +268,8 @@ func TestSourceFails(t *testing.T) {
 	}
 }
 
-// After a failure there are no other passes, and nothing of it stays with the data.
+// TestSourceFailureIsOfOneObjective checks that an Objective makes no more passes after a failure,
+// and that the failure does not affect other objectives on the same data.
 func TestSourceFailureIsOfOneObjective(t *testing.T) {
 	data, x, _ := random(7, 2*Chunk, 2)
 	src := fileOf(data)
@@ -291,7 +298,7 @@ func TestSourceFailureIsOfOneObjective(t *testing.T) {
 	require.NoError(t, o.Err())
 }
 
-// counting is a loss that counts how many goroutines call it at a time.
+// counting is a loss that counts the goroutines that call it at the same time.
 type counting struct {
 	loss.Logistic
 	now, most *atomic.Int64
@@ -306,7 +313,8 @@ func (c counting) Scalar(u, b, norm float64) (phi, dphi, ddphi float64) {
 	return c.Logistic.Scalar(u, b, norm)
 }
 
-// With Threads = 1 the loss is called from one goroutine at a time, also where records are read.
+// TestSourceKeepsThreads checks that with Threads = 1 the loss is called from one goroutine at a
+// time, even while records are being read.
 func TestSourceKeepsThreads(t *testing.T) {
 	data, x, _ := random(7, 3*Chunk, 2)
 	for _, threads := range []int{1, 0} {
@@ -317,7 +325,7 @@ func TestSourceKeepsThreads(t *testing.T) {
 		for range 200 {
 			x[0] += 1e-3
 			if o.Func(x); threads == 0 && c.most.Load() > 1 {
-				break // the scheduler may be in no hurry
+				break // the scheduler may take a while to run two goroutines at once
 			}
 		}
 		require.NoError(t, o.Err())
@@ -325,8 +333,8 @@ func TestSourceKeepsThreads(t *testing.T) {
 	}
 }
 
-// A pass that is kept for a point does not answer for another point of twice the precision next to
-// it.
+// TestSourceTellsPairsApart checks that the cached sums of a double-double point are not used for
+// another point with the same high part.
 func TestSourceTellsPairsApart(t *testing.T) {
 	data, x, _ := random(7, 600, 2)
 	file, err := Open(fileOf(data), data.Bounds())
@@ -344,7 +352,8 @@ func TestSourceTellsPairsApart(t *testing.T) {
 	require.NoError(t, kept.Err())
 }
 
-// Both sums of the fingerprint depend on every bit of every record and on the key.
+// TestFingerprint checks that both sums of the fingerprint depend on every bit of every record and
+// on the key.
 func TestFingerprint(t *testing.T) {
 	fingerprint := func(key uint64, x, y float64) [2]uint64 {
 		w := &window{rec: records{n: 2, d: 2, slabs: []slab{{x: []float64{0.5, x, 0, 0}, y: []float64{1, y}}}}}
@@ -360,7 +369,8 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// A sample is about the whole, in memory as in a file.
+// TestSample checks that the gradient of a sample approximates the gradient over all records, for
+// data in memory and in a file.
 func TestSample(t *testing.T) {
 	rows, labels := make([][]float64, manyRecords+5), make([]float64, manyRecords+5)
 	rnd := rand.New(rand.NewPCG(2, 3))
@@ -383,7 +393,8 @@ func TestSample(t *testing.T) {
 		whole, part := make([]float64, 1), make([]float64, 1)
 		o.Grad(whole, []float64{0})
 		sample.Grad(part, []float64{0})
-		require.InEpsilon(t, whole[0], part[0], 0.1) // the mean of 65536 slopes of ±½: nine standard deviations
+		// These are means of 65536 slopes of ±½; 0.1 is nine standard deviations.
+		require.InEpsilon(t, whole[0], part[0], 0.1)
 		require.NoError(t, o.Err())
 		_, ok = sample.Sample()
 		require.False(t, ok)
@@ -392,7 +403,7 @@ func TestSample(t *testing.T) {
 	require.False(t, ok, "one pass is enough")
 }
 
-// A context that ends stops a pass.
+// TestSourceStops checks that the end of the context stops a pass.
 func TestSourceStops(t *testing.T) {
 	data, x, _ := random(7, 2*Chunk, 2)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -410,7 +421,8 @@ func TestSourceStops(t *testing.T) {
 	require.ErrorIs(t, o.Err(), context.Canceled)
 }
 
-// What a solver asks of a point of a source costs one pass.
+// TestSourceFusesPasses checks that all that a solver computes at one point costs one pass over a
+// source, and that both certificates together cost one more.
 func TestSourceFusesPasses(t *testing.T) {
 	data, x, _ := random(7, 2000, 2)
 	for _, whole := range []bool{false, true} {
@@ -434,7 +446,7 @@ func TestSourceFusesPasses(t *testing.T) {
 	}
 }
 
-// absurd is a source of a shape that no file has.
+// absurd is a source with dimensions that no file can have.
 type absurd struct{ n, d int }
 
 func (a absurd) Dims() (records, features int) { return a.n, a.d }

@@ -9,7 +9,8 @@ import (
 	"github.com/privopt/privopt/internal/noise"
 )
 
-// One published solve, its perturbation and constants included, at the size of the figure.
+// BenchmarkSolve times one solve of the published procedure at the size of the published figure,
+// including its perturbation and constants.
 func BenchmarkSolve(b *testing.B) {
 	_, e := small(b, 300, 100)
 	for _, m := range []Method{LOP, LOPClip, QOP} {

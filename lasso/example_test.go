@@ -28,14 +28,15 @@ func ExampleGenerate() {
 	// erm.Problem(300×100, Loss loss.Squared, Reg prox.L1, Set prox.Box)
 }
 
-// The published procedure at one radius: the risk of QOP there is the risk of its anchor.
+// Run the published procedure at one radius. The risk of QOP is close to the risk of its anchor
+// there.
 func ExamplePaper() {
 	in, err := lasso.Generate(lasso.Spec{N: 300, D: 100, Xi: 5, AnchorNoise: 0.1}, dp.Seeded(1))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	// σ² of the figure: the published constants
+	// 2.525390773225e17 is σ² of the published figure.
 	e, err := lasso.Paper{Epsilon: 0.5, Delta: 0.01, Lambda: 1, Iterations: 1000}.Experiment(in, 2.525390773225e17)
 	if err != nil {
 		fmt.Println(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/privopt/privopt/lasso"
 )
 
-// FuzzReadVector: no text makes the reader panic or let a number through that is not finite.
+// FuzzReadVector checks that no text makes the reader panic or return a number that is not finite.
 func FuzzReadVector(f *testing.F) {
 	for _, s := range []string{"", "x", "a\n1\n", "\ufeffx\r\n1\r\n2\r\n", "x\n\"2\n", "x\n1e400\n", "x\nNaN\n",
 		"a\n1\n\n2\n",

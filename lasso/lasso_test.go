@@ -31,8 +31,8 @@ func TestGenerate(t *testing.T) {
 	require.InDelta(t, 0, in.Risk(in.Truth), 1e-26, "y = Xθ_true")
 	zero := make([]float64, d)
 	require.InEpsilon(t, floats.Dot(in.Y, in.Y)/80, in.Risk(zero), 1e-12)
-	// θ_ref − θ_true has 7 coordinates of standard deviation 0.1: its norm is
-	// below 0.1·√χ²₇ at 1 − 1e-6, which is 0.1·√41.
+	// θ_ref − θ_true has 7 coordinates of standard deviation 0.1. With probability 1 − 1e-6, its norm
+	// is below 0.1·√41, where 41 is that quantile of χ²₇.
 	require.Less(t, floats.Distance(in.Anchor, in.Truth, 2), 0.1*math.Sqrt(41))
 	require.NotEqual(t, in.Anchor, in.Truth)
 
@@ -70,12 +70,13 @@ func TestProblem(t *testing.T) {
 	data, err := in.Data(5)
 	require.NoError(t, err)
 	require.Equal(t, loss.Bounds{Row: 5, Label: 5}, data.Bounds())
-	want, got := make([][]float64, 20), make([][]float64, 20) // label and row
+	// each record is its label followed by its row
+	want, got := make([][]float64, 20), make([][]float64, 20)
 	for i, y := range in.Y {
 		want[i] = append([]float64{min(max(y, -5), 5)}, in.X.RawRowView(i)...)
 		got[i] = append([]float64{data.Label(i)}, data.Row(i)...)
 	}
-	slices.SortFunc(want, slices.Compare[[]float64]) // Data has an order of its own
+	slices.SortFunc(want, slices.Compare[[]float64]) // Data stores records in another order
 	slices.SortFunc(got, slices.Compare[[]float64])
 	for i := range want {
 		require.InDeltaSlice(t, want[i], got[i], 1e-14)

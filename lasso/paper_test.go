@@ -22,10 +22,10 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// figureSigma2 is σ² of the published figure, of d = 100 and L = dξ² = 2500.
+// figureSigma2 is σ² of the published figure, for d = 100 and L = dξ² = 2500.
 const figureSigma2 = 101015630929013.104 * 2500
 
-// published holds the published parameters.
+// published has the parameters of the published figure.
 var published = Paper{Epsilon: 0.5, Delta: 0.01, Lambda: 1, Iterations: 1000}
 
 func small(t testing.TB, n, d int) (*Instance, *Experiment) {
@@ -40,9 +40,9 @@ func TestLinearConstants(t *testing.T) {
 	in, e := small(t, 300, 100)
 	const kappa = 2.5
 	c := e.Linear(LOP, kappa)
-	require.Equal(t, 2500.0, e.L()) // dξ²
+	require.Equal(t, 2500.0, e.L()) // L = dξ²
 	require.Equal(t, 200.0, e.Dof())
-	require.Equal(t, 10000.0, c.Ridge) // 2L/ε
+	require.Equal(t, 10000.0, c.Ridge) // the ridge 2L/ε
 	zeta := (kappa*10*5*10 + floats.Max(in.Y)) * 5 * 10
 	require.InEpsilon(t, zeta, c.Zeta, 1e-14)
 	require.InEpsilon(t, zeta*math.Sqrt(8*math.Log(200)+2)/0.5, c.Noise, 1e-14)
@@ -54,7 +54,8 @@ func TestLinearConstants(t *testing.T) {
 	require.InEpsilon(t, 1/(300*2500+figureSigma2*3), e.Omega(3), 1e-14)
 }
 
-// Steps of the solver against the formulas written out, with the same draws.
+// TestSolveFollowsThePublishedSteps compares the solver with the formulas of the paper written out
+// step by step, on the same random draws.
 func TestSolveFollowsThePublishedSteps(t *testing.T) {
 	const n, d, kappa, steps = 12, 4, 0.7, 50
 	in, _ := small(t, n, d)
@@ -103,12 +104,12 @@ func TestSolveFollowsThePublishedSteps(t *testing.T) {
 				x[j] += math.Pow(float64(k+1), -0.502) * (z - theta[j])
 			}
 		}
-		// 50 steps of a nonexpansive iteration on numbers near 1.
+		// The result of 50 steps of a nonexpansive iteration on numbers near 1.
 		require.InDeltaSlice(t, theta, got, 1e-12, string(m))
 	}
 }
 
-// counting records which terms were sampled.
+// counting records the indices of the sampled terms.
 type counting struct {
 	*terms
 	picks *[]int
@@ -138,7 +139,7 @@ func TestTermsAreGradients(t *testing.T) {
 		require.InDeltaSlice(t, full, sum, 1e-13*scale)
 		f.GradTerms(sum, x, []int{0, 1, 2, 3, 4, 5, 6, 7, 8})
 		require.InDeltaSlice(t, full, sum, 1e-13*scale)
-		// f is quadratic, so central differences are exact but for rounding, 1e-16·|f|/h.
+		// f is quadratic, so that central differences have no error except rounding, 1e-16·|f|/h.
 		for j := range x {
 			const h = 0.5
 			y := append([]float64(nil), x...)
@@ -150,7 +151,8 @@ func TestTermsAreGradients(t *testing.T) {
 	}
 }
 
-// The published clip, unlike a norm clip, leaves unit vectors.
+// TestClipDefect checks that clipping follows the publication. A gradient longer than ζ is scaled
+// to norm 1, not to norm ζ, which would be the usual rule.
 func TestClipDefect(t *testing.T) {
 	f := &terms{n: 1, d: 2, stride: 2, x: []float64{3, 4}, y: []float64{0}, norm: []float64{5}, zeta: 10,
 		linear: make([]float64, 2)}
@@ -207,8 +209,9 @@ func TestExperimentErrors(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// The published ζ has max y without |·|: where all labels are negative and the box is small, ζ and
-// s are negative. The program multiplies normal deviates by s, which is the law of |s|.
+// TestNegativeZeta checks negative noise scales. The published formula for ζ uses max y without an
+// absolute value, so that ζ and the scale s are negative if all labels are negative and the box is
+// small. The program multiplies normal numbers by s, which gives the same law as |s|.
 func TestNegativeZeta(t *testing.T) {
 	in, _ := small(t, 4, 2)
 	below := *in
@@ -224,8 +227,8 @@ func TestNegativeZeta(t *testing.T) {
 	}
 }
 
-// publishedFile opens a file of the published experiment, which is not part of
-// this repository: PRIVOPT_DATA names the folder that holds fig2.
+// publishedFile opens a file of the published experiment. The files are not in this repository:
+// PRIVOPT_DATA names the folder that contains fig2.
 func publishedFile(t testing.TB, name string) *os.File {
 	dir := os.Getenv("PRIVOPT_DATA")
 	if dir == "" {
@@ -237,8 +240,8 @@ func publishedFile(t testing.TB, name string) *os.File {
 	return f
 }
 
-// reference reads reference.csv: the means and standard deviations over 10
-// runs of the authors' program.
+// reference reads reference.csv, with means and standard deviations over 10 runs of the authors'
+// program.
 func reference(t testing.TB) (rows []map[string]float64) {
 	text, err := csv.NewReader(publishedFile(t, "reference.csv")).ReadAll()
 	require.NoError(t, err)
@@ -253,8 +256,8 @@ func reference(t testing.TB) (rows []map[string]float64) {
 	return rows
 }
 
-// The published curves, rerun on the published data: means over 100 runs agree
-// with the authors' means over 10 runs within 6 standard errors.
+// TestPublishedFigure reruns the published experiment on the published data. The means over 100
+// runs agree with the authors' means over 10 runs within 6 standard errors.
 func TestPublishedFigure(t *testing.T) {
 	lines, err := csv.NewReader(publishedFile(t, "problem.csv")).ReadAll()
 	require.NoError(t, err)

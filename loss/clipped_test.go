@@ -29,11 +29,11 @@ func TestClipped(t *testing.T) {
 	}
 }
 
-// opaque hides every ability but Linear.
+// opaque hides every method of a loss except those of loss.Linear.
 type opaque struct{ loss.Linear }
 
-// Searching for the clip points agrees with asking for them, to the rounding of
-// φ′ near the clip point, 2⁻⁵²/φ″ in u.
+// TestClippedSearch checks that Clipped finds the clip points by a search as accurately as from the
+// loss's ClipPoints method: to the rounding of φ′ near the clip point, which is 2⁻⁵²/φ″ in u.
 func TestClippedSearch(t *testing.T) {
 	for _, l := range []loss.Linear{loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: 2},
 		loss.SmoothedHinge{Gamma: 0.5}} {
@@ -50,7 +50,8 @@ func TestClippedSearch(t *testing.T) {
 	}
 }
 
-// At the golden minimizer the gradient of the objective vanishes.
+// TestClippedGolden checks that the gradient of the objective is 0 at a minimizer computed by an
+// independent program (testdata).
 func TestClippedGolden(t *testing.T) {
 	raw, err := os.ReadFile("testdata/huberised_least_squares.json")
 	require.NoError(t, err)
@@ -75,6 +76,6 @@ func TestClippedGolden(t *testing.T) {
 			clipped++
 		}
 	}
-	require.InDelta(t, 0, floats.Norm(sum, 2), 1e-14) // a dozen terms of size 1
+	require.InDelta(t, 0, floats.Norm(sum, 2), 1e-14) // the sum of a dozen terms of size 1
 	require.Positive(t, clipped, "the instance does clip")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// precision is that of the references, in bits.
+// precision is the number of bits of the reference computations.
 var precision uint = 320
 
 func bf(x float64) *big.Float         { return new(big.Float).SetPrec(precision).SetFloat64(x) }
@@ -23,8 +23,8 @@ func bsub(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(precision)
 func bmul(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(precision).Mul(a, b) }
 func bquo(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(precision).Quo(a, b) }
 
-// bexp returns e^x: Taylor's series of x/2¹⁶, squared 16 times, for |x| up to 2000, where
-// the result is as good as 0 or infinite.
+// bexp returns e^x: the Taylor series of x/2¹⁶, squared 16 times. |x| is limited to 2000, beyond
+// which the result behaves like 0 or infinity in these tests.
 func bexp(x *big.Float) *big.Float {
 	x = bclamp(x, -2000, 2000)
 	y := new(big.Float).SetMantExp(x, -16)
@@ -49,13 +49,13 @@ func bclamp(x *big.Float, lo, hi float64) *big.Float {
 	return x
 }
 
-// bsqrt returns √x, and bpseudo the slope of PseudoHuber.
+// bsqrt returns √x.
 func bsqrt(x *big.Float) *big.Float { return new(big.Float).SetPrec(precision).Sqrt(x) }
 func bpseudo(r *big.Float, k float64) *big.Float {
 	return bquo(bmul(r, bf(k)), bsqrt(badd(bmul(r, r), bmul(bf(k), bf(k)))))
 }
 
-// bslope returns φ′(u;b) from the formulas of the comments.
+// bslope returns φ′(u;b) from the formula in the documentation of the loss.
 func bslope(l loss.Loss, u *big.Float, b, norm float64) *big.Float {
 	y := -1.0
 	if b > 0 {
@@ -74,7 +74,8 @@ func bslope(l loss.Loss, u *big.Float, b, norm float64) *big.Float {
 		return bpseudo(bsub(u, bf(b)), l.Threshold/norm)
 	case loss.LogCosh:
 		r := bsub(u, bf(b))
-		if x := bquo(r, bf(l.Delta)); bclamp(x, -0x1p-60, 0x1p-60) == x { // tanh x = x − x³/3 + …, where 1 − e cancels
+		// tanh x = x − x³/3 + …, where 1 − e cancels
+		if x := bquo(r, bf(l.Delta)); bclamp(x, -0x1p-60, 0x1p-60) == x {
 			return bmul(r, bsub(bf(1), bquo(bmul(x, x), bf(3))))
 		}
 		e := bexp(bquo(bmul(bf(-2), r), bf(l.Delta)))
@@ -120,7 +121,7 @@ func exacts() []loss.Linear {
 	}
 }
 
-// points returns how many points to test: 3e4, a million with PRIVOPT_DEEP.
+// points returns the number of points to test: 3e4, or a million if PRIVOPT_DEEP is set.
 func points() int {
 	switch {
 	case testkit.Deep():
@@ -131,16 +132,16 @@ func points() int {
 	return 3e4
 }
 
-// Exact is within its bound of φ′ in 320 bits, the bound within 2⁻⁹⁰ of φ′, and Scalar
-// within 16 roundings of it, for predictions of all sizes, in the subnormal range of e^u, next
-// to kinks and next to labels.
+// TestSlope2 compares slopes with references of 320 bits, for predictions of all sizes, where e^u
+// is subnormal, near kinks and near labels. Exact must be within its stated error bound, that bound
+// at most 2⁻⁹⁰φ′, and Scalar within 16 roundings of φ′.
 func TestSlope2(t *testing.T) {
 	all := exacts()
 	worst := make([]float64, len(all))
 	rnd := rand.New(rand.NewPCG(7, 7))
 	for i := range points() {
 		at := i % len(all)
-		if i%3 == 0 { // the one with an exponential gets more
+		if i%3 == 0 { // every third point tests the logistic loss, which is the hardest because of its exponential
 			at = 0
 		}
 		l := all[at]
@@ -162,7 +163,8 @@ func TestSlope2(t *testing.T) {
 			u = b + rnd.NormFloat64()*math.Pow(2, -60*rnd.Float64())
 		case 3:
 			u = 1 + rnd.NormFloat64()*math.Pow(2, -60*rnd.Float64())
-		case 5: // a prediction whose distance to b, or 1 − margin, has the size of the parameter
+		// The distance of the prediction from b, or 1 − margin, has the size of the loss's parameter.
+		case 5:
 			u = 1e-285 * math.Exp(20*(rnd.Float64()-0.5)) * (rnd.Float64() - 0.5)
 		default:
 			u = rnd.NormFloat64() * math.Pow(2, 80*(rnd.Float64()-0.5))
@@ -200,7 +202,8 @@ func TestSlope2(t *testing.T) {
 	}
 }
 
-// Predictions that overflow, and losses whose slope is not known.
+// TestSlope2Ends checks predictions that overflow, and that Exact is nil for losses without a known
+// accurate slope.
 func TestSlope2Ends(t *testing.T) {
 	for _, l := range exacts() {
 		require.NotNil(t, loss.Exact(l), "%T", l)

@@ -8,7 +8,7 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// Constants come from declared bounds, never from records.
+// The constants follow from declared bounds, never from records.
 func ExampleSquared() {
 	c := loss.Squared{}.Constants(loss.Bounds{Row: 2, Label: 1}, 3)
 	fmt.Printf("L = %.6g, β = %.6g, rank %d, %v\n", c.Lipschitz, c.Smoothness, c.Rank, c.Structure)
@@ -30,7 +30,7 @@ func ExampleClipped() {
 	// Output: [3 0] 28.875
 }
 
-// A loss says which label makes a given prediction optimal.
+// An Interpolator returns the label for which a given prediction is optimal.
 func ExampleInterpolator() {
 	label, ok := loss.SmoothedHinge{Gamma: 0.5}.Interpolate(-2, 1)
 	fmt.Println(label, ok)

@@ -22,15 +22,16 @@ func TestPinball(t *testing.T)            { losstest.Check(t, loss.Pinball{Tau: 
 func TestEpsilonInsensitive(t *testing.T) { losstest.Check(t, loss.EpsilonInsensitive{Epsilon: 0.3}) }
 
 func TestMultinomial(t *testing.T) {
-	for _, k := range []int{2, 5, 7} { // 7 classes leave the 5 test coordinates no features
+	// with 7 classes, the 5 coordinates of the tests leave no features
+	for _, k := range []int{2, 5, 7} {
 		losstest.Check(t, loss.Multinomial{Classes: k})
 	}
-	// Two classes are logistic regression of θ₁ − θ₀.
+	// With two classes, the loss is that of logistic regression in θ₁ − θ₀.
 	theta, x := []float64{0.3, -1, 0.8, 0.4}, []float64{0.5, 0.2, 0, 0}
 	diff := []float64{0.5, 1.4}
 	require.InDelta(t, loss.Logistic{}.Func(diff, x[:2], 1), loss.Multinomial{Classes: 2}.Func(theta, x, 1), 1e-15)
 	require.InDelta(t, loss.Logistic{}.Func(diff, x[:2], -1), loss.Multinomial{Classes: 2}.Func(theta, x, -3), 1e-15)
-	// Labels are rounded and clamped; scores of any size do not overflow.
+	// Labels are rounded and clamped to a class, and scores of any size do not overflow.
 	l := loss.Multinomial{Classes: 2}
 	require.Equal(t, l.Func(theta, x, 1), l.Func(theta, x, 1e300))
 	require.Equal(t, l.Func(theta, x, 0), l.Func(theta, x, math.NaN()))
@@ -67,7 +68,8 @@ func TestMoreau(t *testing.T) {
 	}
 }
 
-// Closed forms and bisection agree, up to the rounding of u over κ.
+// TestProxSlopeTwoWays compares the Moreau envelope from closed forms with the one from bisection.
+// They agree to the rounding of u divided by κ = ‖a‖²/β.
 func TestProxSlopeTwoWays(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		l := rapid.SampledFrom(linears()).Draw(rt, "loss")
@@ -81,10 +83,10 @@ func TestProxSlopeTwoWays(t *testing.T) {
 		require.InDelta(rt, g, h, 1e-14*(1+1/kappa))
 		require.InDelta(rt, p, q, 1e-14*(1+1/kappa))
 
-		// ℓ_β ≤ ℓ ≤ ℓ_β + L²/(2β), and no v does better than the envelope.
+		// The envelope satisfies ℓ_β ≤ ℓ ≤ ℓ_β + L²/(2β) and is at most ℓ(v) + (v−u)²/(2κ) for every v.
 		phi, _, _ := l.Scalar(u, b, norm)
 		require.LessOrEqual(rt, p, phi+1e-14)
-		require.LessOrEqual(rt, phi, p+kappa/2+1e-14) // |φ′| ≤ 1
+		require.LessOrEqual(rt, phi, p+kappa/2+1e-14) // since |φ′| ≤ 1
 		v := u + rapid.Float64Range(-3, 3).Draw(rt, "v")
 		at, _, _ := l.Scalar(v, b, norm)
 		require.LessOrEqual(rt, p, at+(v-u)*(v-u)/(2*kappa)+1e-12)

@@ -11,9 +11,9 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// FuzzLoss: for every loss, record inside its bounds and θ, values are no NaN,
-// the gradient is Scalar's φ′ times the row, and the declared constants hold
-// for that record: |φ′|‖a‖ ≤ L and 0 ≤ φ″‖a‖² ≤ β.
+// FuzzLoss checks, for every loss, any record inside its bounds and any θ, that no value is NaN,
+// that the gradient is φ′ of Scalar times the row, and that the declared constants hold for that
+// record: |φ′|‖a‖ ≤ L and 0 ≤ φ″‖a‖² ≤ β.
 func FuzzLoss(f *testing.F) {
 	for i, v := range []float64{0, 1, -1, 1e-320, 1e150, 1e308, math.NaN(), math.Inf(1), math.Inf(-1), 0.5, 1e-9, -3} {
 		f.Add(byte(i), v, 0.5, 1.0, 1.0)
@@ -42,7 +42,7 @@ func FuzzLoss(f *testing.F) {
 		if math.Abs(theta) > 1e100 || math.IsNaN(theta) || math.Abs(a) > 1e100 || math.Abs(b) > 1e100 ||
 			k.Smoothness > 1e100 ||
 			math.Abs(a) < 1e-100 {
-			l.Func([]float64{theta}, []float64{a}, b) // no panic; values may overflow
+			l.Func([]float64{theta}, []float64{a}, b) // must not panic, but values may overflow
 			l.Grad([]float64{0}, []float64{theta}, []float64{a}, b)
 			return
 		}
@@ -53,8 +53,8 @@ func FuzzLoss(f *testing.F) {
 		g := []float64{0}
 		l.Grad(g, []float64{theta}, []float64{a}, b)
 		require.InDelta(t, dphi*a, g[0], 1e-12*math.Abs(dphi*a)+1e-300)
-		// Constants are rounded up by less than what |θ| and the products here
-		// lose: a few units in the last place of their terms.
+		// The constants are rounded up by less than the products here lose to rounding, which is a few
+		// units in the last place of their terms.
 		slack := 1e-14 * (math.Abs(u) + math.Abs(b) + parameterSize(parameter)) * norm
 		require.LessOrEqual(t, math.Abs(dphi)*norm, k.Lipschitz*(1+1e-14)+slack, "%T %+v", l, k)
 		require.True(t, d2phi >= 0 && d2phi*norm*norm <= k.Smoothness*(1+1e-14), "%T φ″ = %v, %+v", l, d2phi, k)

@@ -30,7 +30,8 @@ func TestStructureString(t *testing.T) {
 	}
 }
 
-// Constants are the formulas of the comments, from above by at most 1e-6.
+// TestConstants checks that the constants are at least the values of their documented formulas, and
+// at most 1e-6 larger.
 func TestConstants(t *testing.T) {
 	b := loss.Bounds{Row: 2, Label: 3}
 	inf := math.Inf(1)
@@ -68,7 +69,8 @@ func TestConstants(t *testing.T) {
 	require.InEpsilon(t, 1, c.Lipschitz, 1e-6, "clipping makes an unknown L known")
 }
 
-// unknown is a loss that does not know its Lipschitz constant, or nothing.
+// unknown is a loss that declares no constants (known is false), or all of them except its
+// Lipschitz constant.
 type unknown struct {
 	loss.Squared
 	known bool
@@ -106,7 +108,8 @@ func TestCheckParameters(t *testing.T) {
 	require.ErrorContains(t, err, "Threshold = 0")
 }
 
-// What a loss cannot mean is refused by the declared shape.
+// TestCheckData checks that bounds and dimensions that make no sense for a loss are refused, such
+// as labels other than ±1 for classification.
 func TestCheckData(t *testing.T) {
 	class := []loss.Loss{
 		loss.Logistic{}, loss.Hinge{}, loss.SmoothedHinge{Gamma: 1},
@@ -131,7 +134,7 @@ func TestCheckData(t *testing.T) {
 	require.ErrorIs(t, loss.CheckData(l, 10, loss.Bounds{Row: 1, Label: 3}), loss.ErrParameter)
 }
 
-// bare hides every ability.
+// bare hides every method of a loss except those of loss.Loss.
 type bare struct{ loss.Loss }
 
 func TestMonotone(t *testing.T) {
@@ -178,7 +181,7 @@ func TestInterpolate(t *testing.T) {
 	require.False(t, ok)
 }
 
-// The logistic loss against identities where exp overflows.
+// TestLogisticTails compares the logistic loss with identities, at predictions where exp overflows.
 func TestLogisticTails(t *testing.T) {
 	for _, u := range []float64{800, 1e5, 1e300} {
 		phi, dphi, d2phi := loss.Logistic{}.Scalar(-u, 1, 1)
@@ -188,7 +191,7 @@ func TestLogisticTails(t *testing.T) {
 	}
 	phi, dphi, d2phi := loss.Logistic{}.Scalar(0, -1, 1)
 	require.Equal(t, [3]float64{math.Ln2, 0.5, 0.25}, [3]float64{phi, dphi, d2phi})
-	phi, _, _ = loss.Logistic{}.Scalar(700, 1, 1) // e⁻⁷⁰⁰ is not rounded away
+	phi, _, _ = loss.Logistic{}.Scalar(700, 1, 1) // e⁻⁷⁰⁰ must not be rounded to 0
 	require.InEpsilon(t, math.Exp(-700), phi, 1e-15)
 	_, a, _ := loss.Logistic{}.Scalar(1, 0, 1)
 	_, b, _ := loss.Logistic{}.Scalar(1, -1, 1)
@@ -211,7 +214,7 @@ func TestClippedIsHuber(t *testing.T) {
 		} else {
 			h := loss.Huber{Delta: threshold / norm}
 			h.Grad(want, theta, a, b)
-			// Both add terms of at most Δ(|u|+|b|+Δ).
+			// Both computations add terms of at most Δ(|u|+|b|+Δ).
 			size := norm*floats.Norm(theta, 2) + math.Abs(b) + h.Delta
 			require.InDelta(t, h.Func(theta, a, b), clipped.Func(theta, a, b), 1e-15*size*(1+h.Delta))
 		}
@@ -220,8 +223,9 @@ func TestClippedIsHuber(t *testing.T) {
 	})
 }
 
-// A derivative beyond the threshold everywhere leaves a line through φ(0), and
-// a search that must go far still ends.
+// TestClippedEdges checks Clipped where the derivative exceeds the threshold everywhere, so that
+// only a line through φ(0) is left, and where a clip point is so far away that the search must
+// still end.
 func TestClippedEdges(t *testing.T) {
 	steep := linear{slope: 3}
 	phi, dphi, d2phi := loss.Clipped{Loss: steep, Threshold: 1}.Scalar(5, 0, 2)
@@ -251,12 +255,12 @@ type linear struct {
 func (l linear) Scalar(u, _, _ float64) (phi, dphi, d2phi float64) { return l.slope * u, l.slope, 0 }
 func (l linear) ClipPoints(_, k float64) (lo, hi float64) {
 	if l.slope > 0 {
-		return math.Inf(-1), math.Inf(-1) // φ′ > k everywhere
+		return math.Inf(-1), math.Inf(-1) // φ′ exceeds the threshold everywhere
 	}
 	return math.Inf(1), math.Inf(1)
 }
 
-// Slopes has the bits of Scalar.
+// TestSlopes checks that Slopes returns the same bits as Scalar.
 func TestSlopes(t *testing.T) {
 	var l loss.Batch = loss.Logistic{}
 	u := []float64{0, math.Copysign(0, -1), 1e-300, 0.3, -0.7, 40, -40, 800, -800, 1e300, math.Inf(1), math.Inf(-1),

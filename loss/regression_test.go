@@ -17,7 +17,8 @@ func TestPseudoHuber(t *testing.T) { losstest.Check(t, loss.PseudoHuber{Delta: 0
 func TestLogCosh(t *testing.T)     { losstest.Check(t, loss.LogCosh{Delta: 0.8}) }
 func TestRootHinge(t *testing.T)   { losstest.Check(t, loss.RootHinge{Width: 0.7}) }
 func TestSoftClipped(t *testing.T) {
-	for _, threshold := range []float64{3, 30} { // at 3 the third derivative is below 1, which the suite allows for
+	// At 3 the third derivative stays below 1, the bound that Check assumes.
+	for _, threshold := range []float64{3, 30} {
 		losstest.Check(t, loss.SoftClipped{Threshold: threshold})
 	}
 }
@@ -28,8 +29,9 @@ func TestClippedEnvelope(t *testing.T) {
 	}
 }
 
-// The envelopes of package loss are attained by a row at its bound: at the prediction
-// where the gradient has norm g, the curvature is the envelope of [g, g].
+// TestEnvelopeIsAttained checks that the envelopes of package loss cannot be smaller: for a row
+// whose norm equals its bound, at the prediction where the gradient has norm g, the curvature
+// equals the envelope of [g, g].
 func TestEnvelopeIsAttained(t *testing.T) {
 	bounds := loss.Bounds{Row: 1.7, Label: 1}
 	for _, l := range []loss.Envelope{
@@ -53,7 +55,8 @@ func TestEnvelopeIsAttained(t *testing.T) {
 	}
 }
 
-// The envelopes are those of the design, and an interval has its largest point's.
+// TestEnvelopeFormulas compares the envelopes with closed forms, also over intervals, where the
+// envelope is the largest value of the formula.
 func TestEnvelopeFormulas(t *testing.T) {
 	b := loss.Bounds{Row: 2, Label: 1}
 	for _, p := range []float64{0, 0.1, 0.3, 0.5, 0.8, 1} {
@@ -76,8 +79,8 @@ func TestEnvelopeFormulas(t *testing.T) {
 	require.InEpsilon(t, 0.3, loss.Moreau{Loss: loss.Hinge{}, Beta: 0.3}.Envelope(b, 0, 9), 1e-11)
 }
 
-// SoftClipped is PseudoHuber with the threshold of a gradient, and near the squared
-// loss where the gradient is small.
+// TestSoftClippedIsPseudoHuber checks that SoftClipped is PseudoHuber with a threshold on the norm
+// of the gradient, and close to the squared loss where the gradient is small.
 func TestSoftClippedIsPseudoHuber(t *testing.T) {
 	for _, u := range []float64{-3, -0.2, 1e-3, 4} {
 		phi, dphi, d2phi := loss.SoftClipped{Threshold: 0.6}.Scalar(u, 0.5, 2)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Arithmetic in 600 bits.
+// These functions compute with 600 bits.
 func bigOf(x float64) *big.Float        { return new(big.Float).SetPrec(600).SetFloat64(x) }
 func bigAdd(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(600).Add(a, b) }
 func bigSub(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(600).Sub(a, b) }
@@ -42,7 +42,7 @@ func bigScaled(x []*big.Float, c *big.Float) []*big.Float {
 	return y
 }
 
-// soft is S_t(x).
+// soft returns the soft threshold S_t(x) = sign(x)·max(|x|−t, 0).
 func soft(x, t *big.Float) *big.Float {
 	size := bigMax(bigSub(new(big.Float).SetPrec(600).Abs(x), t), bigOf(0))
 	if x.Sign() < 0 {
@@ -65,7 +65,7 @@ func bigSeparable(s separable, x []*big.Float, gamma *big.Float) []*big.Float {
 	return y
 }
 
-// shrunk is (1 − t/‖y‖)₊y.
+// shrunk returns (1 − t/‖y‖)₊y.
 func shrunk(y []*big.Float, t *big.Float) []*big.Float {
 	n := bigNorm(y)
 	if n.Cmp(t) <= 0 {
@@ -74,7 +74,7 @@ func shrunk(y []*big.Float, t *big.Float) []*big.Float {
 	return bigScaled(y, bigSub(bigOf(1), bigQuo(t, n)))
 }
 
-// level is the root τ of Σ(y_i−τ)₊ = total.
+// level returns the root τ of Σ(y_i−τ)₊ = total.
 func level(y []*big.Float, total *big.Float) *big.Float {
 	sorted := slices.Clone(y)
 	slices.SortFunc(sorted, func(a, b *big.Float) int { return b.Cmp(a) })
@@ -143,8 +143,9 @@ func bigProx(g Operator, x []*big.Float, gamma *big.Float) []*big.Float {
 	panic(fmt.Sprintf("no reference for %T", g))
 }
 
-// Every bound that is said to be proved holds, at points that are random, tied, near faces, or of
-// coordinates of very different size. With -v it prints how near they come.
+// TestAccuracy compares proximal maps with references of 600 bits. Every error bound that Accuracy
+// declares proved must hold, at random points, at ties, near faces, and where coordinates differ
+// much in size. With -v it logs how much of each bound is used.
 func TestAccuracy(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(21, 22))
 	sum := func(g, h Operator) Operator {
@@ -187,14 +188,14 @@ func TestAccuracy(t *testing.T) {
 						x[i] = size * float64(rnd.IntN(3)-1)
 					case 2:
 						x[i] *= math.Pow(10, 4*rnd.NormFloat64())
-					case 3: // one large, the others alike
+					case 3: // one coordinate is large, the others are equal
 						if x[i] = -size; i == 0 {
 							x[i] = 100 * size
 						}
 					}
 				}
 				got := make([]float64, d)
-				if kind == 4 { // next to a point of the domain
+				if kind == 4 { // x is next to a point of the domain
 					g.Prox(x, x, gamma)
 					for i := range x {
 						x[i] *= 1 + 0x1p-52*float64(rnd.IntN(9)-4)
@@ -225,7 +226,7 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
-// An operator without a proof reports that.
+// TestAccuracyUnproved checks that Accuracy reports when no proof exists.
 func TestAccuracyUnproved(t *testing.T) {
 	for _, g := range []Operator{TotalVariation{1}, SortedL1{[]float64{2, 1}}, LogBarrier{1}, accurate{}} {
 		factor, _, proved := Accuracy(g, 2)
@@ -242,7 +243,7 @@ func TestAccuracyUnproved(t *testing.T) {
 	require.True(t, ok)
 }
 
-// embeds is no L1, whatever methods it has from one.
+// embeds has the methods of L1, but is another type, about which nothing is known.
 type embeds struct{ L1 }
 
 func TestSeparable(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/privopt/privopt/prox/proxtest"
 )
 
-// rotation is an orthogonal matrix of order 4 times √2.
+// rotation returns √2 times an orthogonal matrix of order 4.
 func rotation() *mat.Dense {
 	return mat.NewDense(4, 4, []float64{
 		1, 1, 0, 0,
@@ -25,10 +25,12 @@ func rotation() *mat.Dense {
 	})
 }
 
-// The calculus over every operator passes the suite, and promises no ability
-// it does not keep.
+// TestCalculus runs the suite of proxtest on transforms of every operator: translation, scaling,
+// tight frames, blocks and conjugates. It also checks which optional interfaces the results
+// implement.
 func TestCalculus(t *testing.T) {
-	by := []float64{0.25, -0.125, 0, 0.3} // small, for the suite allows for the rounding of x only
+	// by is small, because the suite allows only for the rounding of x
+	by := []float64{0.25, -0.125, 0, 0.3}
 	for name, g := range operators(t) {
 		conj, hasConj := prox.Conjugate(g)
 		frame, err := prox.TightFrame(g, rotation())
@@ -65,7 +67,7 @@ func TestCalculus(t *testing.T) {
 	}
 }
 
-// The values of the calculus agree with its definition.
+// TestCalculusValues compares the values of transformed operators with the definitions.
 func TestCalculusValues(t *testing.T) {
 	a := rotation()
 	rapid.Check(t, func(t *rapid.T) {
@@ -92,7 +94,7 @@ func TestCalculusValues(t *testing.T) {
 	})
 }
 
-// finiteOperators are finite everywhere, in 4 dimensions.
+// finiteOperators returns operators that are finite everywhere, in 4 dimensions.
 func finiteOperators() map[string]prox.Operator {
 	return map[string]prox.Operator{
 		"L1": prox.L1{Weight: 0.7}, "ElasticNet": prox.ElasticNet{L1: 0.7, L2: 2}, "L2Norm": prox.L2Norm{Weight: 0.7},
@@ -104,9 +106,9 @@ func finiteOperators() map[string]prox.Operator {
 	}
 }
 
-// Moreau's identity, in both directions: x = prox_{γg}(x) + γ·prox_{g*/γ}(x/γ),
-// and the conjugate that Conjugate names has the map of ProxConjugate. Values
-// meet Fenchel–Young with equality at u = (x−p)/γ ∈ ∂g(p).
+// TestMoreau checks Moreau's identity, x = prox_{γg}(x) + γ·prox_{g*/γ}(x/γ), for ProxConjugate and
+// for the operator that Conjugate returns. Their values satisfy the Fenchel–Young inequality with
+// equality, because u = (x−p)/γ is in ∂g(p).
 func TestMoreau(t *testing.T) {
 	ops := operators(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -129,7 +131,7 @@ func TestMoreau(t *testing.T) {
 	})
 }
 
-// Conjugates of conjugates are the operators again.
+// TestConjugateTwice checks that the conjugate of a conjugate is the original operator.
 func TestConjugateTwice(t *testing.T) {
 	again := 0
 	for name, g := range operators(t) {
@@ -176,7 +178,8 @@ func mustSum(t *testing.T, g, h prox.Operator) prox.Operator {
 	return sum
 }
 
-// Scaling keeps the form of what has one.
+// TestScaleForms checks that scaling a ball, box or similar operator gives an operator of the same
+// type, or at least its optional methods.
 func TestScaleForms(t *testing.T) {
 	require.Equal(t, prox.L2Ball{R: 0.5}, prox.Scale(prox.L2Ball{R: 1}, -2, 3))
 	require.Equal(t, prox.L1Ball{R: 0.5}, prox.Scale(prox.L1Ball{R: 1}, -2, 3))
@@ -193,14 +196,15 @@ func TestScaleForms(t *testing.T) {
 	_, dist = prox.Scale(prox.Simplex{Total: 1}, 0.7, 1).(prox.Subdifferential)
 	require.False(t, dist)
 	tiny := prox.Scale(prox.SecondOrderCone{}, 0x1p-400, 1).(prox.Subdifferential)
-	s := prox.Shift(tiny, []float64{0x1p-700, 0}) // a·x underflows to the apex
+	// the argument a·x underflows to the apex of the cone
+	s := prox.Shift(tiny, []float64{0x1p-700, 0})
 	require.GreaterOrEqual(t, s, 0x1p-700)
 	require.LessOrEqual(t, s, 0x1p-699)
 	require.Zero(t, prox.Shift(tiny, []float64{0x1p-600, 0}))
 	require.Zero(t, prox.Scale(nil, 2, 2).Func([]float64{1, 2}))
 }
 
-// Faces of a translated box are decided exactly.
+// TestTranslateBox checks that Dist and Shift of a translated box are exact at its faces.
 func TestTranslateBox(t *testing.T) {
 	by, hi := []float64{0.1, 1e8}, 0.7
 	g := prox.Translate(prox.L1Box{Weight: 1, Lo: -0.5, Hi: hi}, by).(prox.Subdifferential)
@@ -220,7 +224,7 @@ func TestTranslateBox(t *testing.T) {
 	require.InEpsilon(t, 5+math.Sqrt(5), prox.Translate(prox.L2Ball{R: 5}, []float64{1, -2}).(prox.Set).Radius(2), 1e-14)
 }
 
-// Blocks put each operator on its own range.
+// TestBlocks checks that Blocks applies each operator to its own range of coordinates.
 func TestBlocks(t *testing.T) {
 	g := prox.Blocks(
 		prox.Block{Op: prox.L1{Weight: 1}, Len: 2}, prox.Block{Op: nil, Len: 1}, prox.Block{Op: prox.Box{Lo: -1, Hi: 1},
@@ -266,7 +270,8 @@ func TestBlocks(t *testing.T) {
 	require.PanicsWithValue(t, "prox: length mismatch", func() { mixed.Func([]float64{1}) })
 }
 
-// A selection of coordinates is a tight frame: the rest is free.
+// TestTightFrame checks TightFrame. Its first example selects some coordinates, so that the others
+// are unconstrained.
 func TestTightFrame(t *testing.T) {
 	pick := mat.NewDense(2, 4, []float64{0, 2, 0, 0, 0, 0, 0, 2})
 	g, err := prox.TightFrame(prox.L2Ball{R: 2}, pick)
@@ -325,7 +330,8 @@ func TestCheckCalculus(t *testing.T) {
 	require.ErrorIs(t, prox.Check(frame, 4), prox.ErrParameter)
 }
 
-// The pieces of overlapping groups are disjoint, complete and few.
+// TestSplitGroups checks that SplitGroups loses no group and that the groups of each piece are
+// disjoint. Windows that overlap their neighbors must give two pieces.
 func TestSplitGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		groups := rapid.SliceOf(rapid.SliceOfDistinct(rapid.IntRange(0, 7), rapid.ID[int])).Draw(t, "groups")

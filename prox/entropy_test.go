@@ -12,8 +12,8 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// The proximal map of the entropy: t·log u_i + u_i − x_i is the same number for all i, up to
-// rounding, for weights and arguments of every size.
+// TestEntropyOptimality checks the optimality condition of the entropy's proximal map: t·log u_i +
+// u_i − x_i is the same for all i up to rounding, for weights and arguments of every size.
 func TestEntropyOptimality(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 9))
 	for _, weight := range []float64{1e-6, 1e-2, 1, 30, 1e6} {
@@ -28,7 +28,7 @@ func TestEntropyOptimality(t *testing.T) {
 			for i, ui := range u {
 				sum += ui
 				if ui < 1e-300 {
-					continue // underflow
+					continue // underflow leaves no digits to compare
 				}
 				v := gamma*weight*math.Log(ui) + ui - x[i]
 				low, high = min(low, v), max(high, v)
@@ -40,7 +40,8 @@ func TestEntropyOptimality(t *testing.T) {
 	}
 }
 
-// A large weight gives the uniform distribution, a vanishing one the projection.
+// TestEntropyLimits checks the limits of the map: a large weight gives the uniform distribution,
+// and a vanishing weight the projection onto the simplex.
 func TestEntropyLimits(t *testing.T) {
 	x, u, p := []float64{0.3, -2, 0.9, 0.1}, make([]float64, 4), make([]float64, 4)
 	prox.Entropy{Weight: 1e18, Total: 1}.Prox(u, x, 1)

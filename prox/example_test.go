@@ -51,7 +51,7 @@ func ExampleBlocks() {
 	// Output: [2 0 5]
 }
 
-// Sum finds the closed form of a sum, or says that none is known.
+// Sum returns the closed form of a sum, or reports that none is known.
 func ExampleSum() {
 	g, ok := prox.Sum(prox.L1{Weight: 1}, prox.Box{Lo: -1, Hi: 1})
 	x := []float64{3, 1.5, 0.2, -4}
@@ -65,7 +65,8 @@ func ExampleSum() {
 	// false
 }
 
-// The entropy keeps a distribution positive, where the projection onto the simplex makes zeros.
+// The entropy keeps every probability positive, while the projection onto the simplex makes some of
+// them 0.
 func ExampleEntropy() {
 	x, p := []float64{1.2, 0.1, -0.4}, make([]float64, 3)
 	prox.Entropy{Weight: 0.5, Total: 1}.Prox(p, x, 1)

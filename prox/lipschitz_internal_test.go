@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Singular vectors that are not orthonormal stand for orthonormal vectors, and the
-// bound of the shift covers the difference: X = (1+10⁻⁶)·1·1 stands for 1.
+// TestShiftOfSkewVectors checks the bound on the shift for computed singular vectors that are not
+// exactly orthonormal. Here X = (1+10⁻⁶)·1·1, and the bound must cover the distance to the matrix 1
+// of exact singular vectors.
 func TestShiftOfSkewVectors(t *testing.T) {
 	for _, swap := range []bool{false, true} {
 		d, ok := decompose([]float64{1}, 1, 1)
@@ -25,7 +26,8 @@ func TestShiftOfSkewVectors(t *testing.T) {
 	}
 }
 
-// The Lipschitz constant is the norm of a subgradient at 0, and none is longer.
+// TestLipschitz checks that the Lipschitz constant of a seminorm is the norm of its longest
+// subgradient at 0.
 func TestLipschitz(t *testing.T) {
 	for _, c := range []struct {
 		g seminorm

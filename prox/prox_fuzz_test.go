@@ -89,8 +89,8 @@ func descending(p float64, d int) []float64 {
 	return w
 }
 
-// fuzzedPoints reads two vectors of d coordinates of magnitude at most 1e9 and
-// reports whether b holds them.
+// fuzzedPoints reads two vectors of d coordinates of magnitude at most 1e9. ok is false if b does
+// not contain them.
 func fuzzedPoints(b []byte, d int) (x, y []float64, ok bool) {
 	if len(b) < 16*d {
 		return nil, nil, false
@@ -112,14 +112,14 @@ func bytesOf(x ...float64) (b []byte) {
 	return b
 }
 
-// FuzzProx holds every operator to its defining properties at any two points:
+// FuzzProx checks the defining properties of every operator at any two points:
 //
 //	‖p−q‖² ≤ ⟨p−q, x−y⟩                         firmly nonexpansive
 //	prox_{γg}(x) + γ prox_{g*/γ}(x/γ) = x        Moreau
 //	P(P(x)) = P(x), Func(P(x)) = 0, ‖P(x)‖ ≤ Radius   for sets
 //	Dist(p, (p−x)/γ) = 0                         the optimality condition
 //
-// up to rounding, and no panic and no NaN for parameters that Check refuses.
+// Each holds up to rounding. For parameters that Check refuses, Func must not panic.
 func FuzzProx(f *testing.F) {
 	for kind := range byte(26) {
 		f.Add(kind, 1.0, 2.0, 1.0, byte(2), bytesOf(1, -2, 0.5, 3))
@@ -140,10 +140,11 @@ func FuzzProx(f *testing.F) {
 			return
 		}
 		if prox.Check(g, d) != nil || !(gamma > 1e-6 && gamma < 1e6) {
-			g.Func(x) // unspecified, but no panic
+			g.Func(x) // the value is unspecified, but Func must not panic
 			return
 		}
-		if !(math.Abs(p) <= 1e9 && math.Abs(q) <= 1e9) { // scales that products of coordinates leave float64 with
+		// Products of coordinates with these scales would overflow.
+		if !(math.Abs(p) <= 1e9 && math.Abs(q) <= 1e9) {
 			return
 		}
 		px, py := make([]float64, d), make([]float64, d)
@@ -152,8 +153,8 @@ func FuzzProx(f *testing.F) {
 		require.False(t, floats.HasNaN(px) || math.IsInf(floats.Norm(px, math.Inf(1)), 0), "%#v: %v → %v", g, x, px)
 		require.False(t, math.IsNaN(g.Func(x)))
 
-		// What rounding may add: units in the last place of the largest numbers
-		// that enter, times the 20-fold steps that a root search takes.
+		// Rounding adds a few units in the last place of the largest numbers involved, times the 20 or so
+		// steps of a root search.
 		size := 1 + floats.Norm(x, 2) + floats.Norm(y, 2) + floats.Norm(px, 2) + floats.Norm(py,
 			2) + (math.Abs(p)+math.Abs(q))*(1+gamma)
 		eps := 1e-12 * size
@@ -168,7 +169,7 @@ func FuzzProx(f *testing.F) {
 			again := make([]float64, d)
 			s.Prox(again, px, gamma)
 			require.True(t, floats.EqualApprox(px, again, eps), "%#v: P(P(%v)) = %v, P = %v", g, x, again, px)
-			// The radius is a supremum in real arithmetic; points are rounded.
+			// The radius bounds exact points, while computed points are rounded.
 			require.LessOrEqual(t, floats.Norm(px, 2), s.Radius(d)*(1+1e-14)+1e-300, "%#v", g)
 			require.Zero(t, s.Func(px), "%#v at P(x) = %v", g, px)
 		}

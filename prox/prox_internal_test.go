@@ -2,8 +2,8 @@
 
 package prox
 
-// The abilities of every operator. Without one of them certificates and solvers would do less, and
-// no error would say so.
+// These declarations check at compile time that every operator implements its optional interfaces.
+// If one were missing, certificates and solvers would do less, without an error.
 type (
 	exactFaces interface {
 		Subdifferential

@@ -31,7 +31,7 @@ func apply(op prox.Operator, x []float64, gamma float64) []float64 {
 	return p
 }
 
-// exactNorm returns ‖x‖₂² (or ‖x‖₁ if abs) without rounding.
+// exactNorm returns ‖x‖₂², or ‖x‖₁ if abs is true, without rounding.
 func exactNorm(x []float64, abs bool) *big.Rat {
 	sum := new(big.Rat)
 	for _, xi := range x {
@@ -46,8 +46,8 @@ func exactNorm(x []float64, abs bool) *big.Rat {
 	return sum
 }
 
-// Projections on balls are feasible in real arithmetic, near the sphere if they
-// moved, and stay where they are when projected again.
+// TestBallsExactly checks projections onto balls in rational arithmetic: the result is in the ball,
+// near the sphere if it moved, and a fixed point of the projection.
 func TestBallsExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rapid.Float64Range(1e-3, 1e3).Draw(t, "r")
@@ -74,7 +74,7 @@ func TestBallsExactly(t *testing.T) {
 	})
 }
 
-// simplexBySort is the projection by sorting.
+// simplexBySort returns the projection onto the simplex, computed by sorting.
 func simplexBySort(x []float64, total float64) []float64 {
 	y := slices.Clone(x)
 	slices.SortFunc(y, func(a, b float64) int { return int(math.Copysign(1, b-a)) })
@@ -91,13 +91,13 @@ func simplexBySort(x []float64, total float64) []float64 {
 	return y
 }
 
-// Two ways: Newton's method against sorting.
+// TestSimplexBySort compares Newton's method for the projection onto the simplex with sorting.
 func TestSimplexBySort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := vectors(rapid.IntRange(1, 60).Draw(t, "dim"), 10).Draw(t, "x")
 		total := rapid.Float64Range(1e-6, 20).Draw(t, "total")
 		want := simplexBySort(x, total)
-		// Sums of 60 terms up to 10.
+		// The sums have 60 terms of at most 10.
 		require.InDeltaSlice(t, want, apply(prox.Simplex{Total: total}, x, 1), 1e-12)
 
 		abs := make([]float64, len(x))
@@ -114,7 +114,7 @@ func TestSimplexBySort(t *testing.T) {
 	})
 }
 
-// Two ways: coordinatewise maps against ternary search.
+// TestCoordinatewiseBySearch compares coordinatewise proximal maps with a ternary search.
 func TestCoordinatewiseBySearch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l1, l2 := rapid.Float64Range(0, 3).Draw(t, "l1"), rapid.Float64Range(0, 3).Draw(t, "l2")
@@ -132,12 +132,13 @@ func TestCoordinatewiseBySearch(t *testing.T) {
 				a = m
 			}
 		}
-		// A search by values finds the minimizer to the root of the rounding.
+		// A search that compares values finds the minimizer only to the square root of the rounding.
 		require.InDelta(t, a, apply(g, []float64{x}, gamma)[0], 1e-6)
 	})
 }
 
-// Two ways: sums by splitting, the fixed point of Dykstra-like iterations.
+// TestSumsByDykstra compares closed forms for sums with the limit of Dykstra's iteration, which
+// uses the map of each part.
 func TestSumsByDykstra(t *testing.T) {
 	pairs := [][2]prox.Operator{
 		{prox.L1{Weight: 0.4}, prox.L2Ball{R: 1}},
@@ -161,7 +162,7 @@ func TestSumsByDykstra(t *testing.T) {
 		for _, pair := range pairs {
 			sum, ok := prox.Sum(pair[0], pair[1])
 			require.True(t, ok, "%T + %T", pair[0], pair[1])
-			// Dykstra-like splitting converges to prox_{g+h}(x). [BC17, Thm. 30.7]
+			// Dykstra's iteration converges to prox_{g+h}(x). [BC17, Thm. 30.7]
 			z, y := slices.Clone(x), make([]float64, 4)
 			p, q := make([]float64, 4), make([]float64, 4)
 			for range 20000 {
@@ -173,7 +174,7 @@ func TestSumsByDykstra(t *testing.T) {
 				floats.SubTo(q, y, z)
 			}
 			require.InDeltaSlice(t, z, apply(sum, x, 1), 1e-6, "%T + %T at %v", pair[0], pair[1],
-				x) // slow where faces meet at an angle
+				x)
 		}
 	}
 }
@@ -258,7 +259,7 @@ func TestCheckParameters(t *testing.T) {
 		if set, ok := op.(prox.Set); ok {
 			require.True(t, math.IsInf(set.Radius(3), 1), "an invalid set bounds nothing: %#v", op)
 		}
-		// Sums with an invalid part are refused or invalid.
+		// A sum with an invalid part is either refused or fails Check.
 		for _, with := range []prox.Operator{prox.SquaredL2{Weight: 1}, prox.L1{Weight: 1}} {
 			if sum, ok := prox.Sum(op, with); ok {
 				require.ErrorIs(t, prox.Check(sum, 3), prox.ErrParameter, "%#v", sum)
@@ -268,7 +269,7 @@ func TestCheckParameters(t *testing.T) {
 	require.Error(t, prox.Check(prox.Simplex{Total: 1}, 0))
 }
 
-// bare hides every ability.
+// bare hides every method of an operator except those of prox.Operator.
 type bare struct{ prox.Operator }
 
 func TestSumNil(t *testing.T) {
@@ -285,7 +286,8 @@ func TestSumNil(t *testing.T) {
 	}
 }
 
-// Sums keep the abilities of their parts: Set and Coordinatewise.
+// TestSumForms checks that a sum implements the optional interfaces that its parts have, such as
+// Set and Coordinatewise.
 func TestSumForms(t *testing.T) {
 	sum := func(ops ...prox.Operator) prox.Operator {
 		var s prox.Operator
@@ -327,8 +329,8 @@ func TestSumForms(t *testing.T) {
 		require.False(t, ok, "%T + %T", pair[0], pair[1])
 	}
 
-	// Of an operator from elsewhere the square needs nothing, but the sum can
-	// certify only what its parts can.
+	// A sum of SquaredL2 and an operator of an unknown type has a closed form, but it can certify
+	// minimizers only if the other operator can.
 	ridge := sum(bare{prox.L1{Weight: 1}}, prox.SquaredL2{Weight: 3})
 	require.Equal(t, []float64{0.25}, apply(ridge, []float64{2}, 1))
 	_, certifies := ridge.(prox.Subdifferential)
@@ -337,7 +339,7 @@ func TestSumForms(t *testing.T) {
 	require.True(t, certifies)
 	require.NoError(t, prox.Check(ridge, 1))
 
-	// The gradient of the square is that of x′, not of x.
+	// The subgradient of the square is evaluated at x′, the point that x stands for, not at x.
 	const c = 1e10
 	simplex := prox.Simplex{Total: 1}
 	x, v := []float64{0.5, 0.5 + 8*0x1p-53}, []float64{0, 0}
@@ -347,7 +349,7 @@ func TestSumForms(t *testing.T) {
 		simplex.Dist(x, at)+c*prox.Shift(simplex, x))
 }
 
-// perCoordinate is the ℓ1 norm with weight i on coordinate i.
+// perCoordinate is an ℓ1 norm whose weight for coordinate i is i.
 type perCoordinate struct{}
 
 func (perCoordinate) Func(x []float64) float64 {
@@ -367,12 +369,12 @@ func (perCoordinate) Coordinate(i int) (l1, l2, lo, hi float64) {
 	return float64(i), 0, math.Inf(-1), math.Inf(1)
 }
 
-// negative has a coefficient that makes no sense.
+// negative has a negative coefficient, which no regularizer may have.
 type negative struct{ perCoordinate }
 
 func (negative) Coordinate(int) (l1, l2, lo, hi float64) { return -9, 0, 0, 0 }
 
-// Coefficients may differ between coordinates.
+// TestSumPerCoordinate checks sums with operators whose coefficients differ between coordinates.
 func TestSumPerCoordinate(t *testing.T) {
 	g, ok := prox.Sum(perCoordinate{}, prox.Box{Lo: -1, Hi: 1})
 	require.True(t, ok)
@@ -392,8 +394,8 @@ func TestSumPerCoordinate(t *testing.T) {
 	require.False(t, ok)
 }
 
-// Bad values do not panic, NaN arguments stay visible, and results that are
-// numbers are never NaN.
+// TestBadValues checks arguments that are NaN, infinite, huge or subnormal: nothing panics, a NaN
+// argument gives a NaN point, and Func, Dist and Shift never return NaN.
 func TestBadValues(t *testing.T) {
 	nan := math.NaN()
 	ops := operators(t)
@@ -444,8 +446,9 @@ func TestBadValues(t *testing.T) {
 		func() { apply(prox.GroupL2{Groups: [][]int{{4}}}, []float64{1}, 1) })
 }
 
-// The distance from a point that is nearly on the sphere: a point not near
-// enough is interior, and a shift is reported for one that is.
+// TestRounded checks Dist for the ball at points near its sphere. A point within rounding of the
+// sphere counts as a point on it, and Shift bounds the distance; a point farther inside counts as
+// interior.
 func TestRounded(t *testing.T) {
 	ball, v := prox.L2Ball{R: 5}, []float64{-3, -4}
 	for _, c := range []struct {
@@ -471,7 +474,8 @@ func TestRounded(t *testing.T) {
 	require.Zero(t, prox.Shift(prox.L1{}, v), "an operator without faces of that kind")
 }
 
-// Operators hold no state between calls.
+// TestConcurrent checks that operators keep no state between calls, by calling them from several
+// goroutines.
 func TestConcurrent(t *testing.T) {
 	x := make([]float64, 4)
 	for i := range x {
@@ -504,7 +508,8 @@ func TestRadius(t *testing.T) {
 	}
 }
 
-// Distances computed independently in high precision; testdata/README.md.
+// TestDistGolden compares Dist with values that an independent program computed in high precision
+// (see testdata/README.md).
 func TestDistGolden(t *testing.T) {
 	raw, err := os.ReadFile("testdata/certificate_distance.json")
 	require.NoError(t, err)
@@ -533,8 +538,8 @@ func TestDistGolden(t *testing.T) {
 	}
 }
 
-// ownMethods embeds an operator of package prox, whose unexported methods it has, and declares
-// its own.
+// ownMethods embeds an operator of package prox, and so has its unexported methods, but declares
+// its own Shift and Check.
 type ownMethods struct{ prox.L2Ball }
 
 func (ownMethods) Shift([]float64) float64 { return 7 }

@@ -16,13 +16,13 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// ties draws vectors whose coordinates often agree in size.
+// ties draws vectors in which coordinates often have equal absolute values.
 func ties(n int) *rapid.Generator[[]float64] {
 	return rapid.SliceOfN(rapid.OneOf(rapid.Float64Range(-3, 3), rapid.SampledFrom([]float64{0, 1, -1, 2, 0.5})), n, n)
 }
 
-// Two ways: clamping at a root against Moreau's identity with the projection
-// on the ℓ1 ball by sorting.
+// TestLInfNormBySort compares LInfNorm, which clamps at the root of an equation, with Moreau's
+// identity and the projection onto the ℓ1 ball by sorting.
 func TestLInfNormBySort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := ties(rapid.IntRange(1, 30).Draw(t, "dim")).Draw(t, "x")
@@ -38,12 +38,12 @@ func TestLInfNormBySort(t *testing.T) {
 			}
 		}
 		p := apply(prox.LInfNorm{Weight: w}, x, gamma)
-		require.InDeltaSlice(t, want, p, 1e-13) // sums of 30 terms up to 3
+		require.InDeltaSlice(t, want, p, 1e-13) // the sums have 30 terms of at most 3
 	})
 }
 
-// sortedNaive is prox_{γg} of SortedL1 by the min-max formula of isotonic
-// regression, in O(d³).
+// sortedNaive returns prox_{γg} of SortedL1 by the min-max formula of isotonic regression, in O(d³)
+// operations.
 func sortedNaive(x, weights []float64, gamma float64) []float64 {
 	order := make([]int, len(x))
 	for i := range order {
@@ -82,11 +82,12 @@ func TestSortedL1Naive(t *testing.T) {
 		g := prox.SortedL1{Weights: weights}
 		require.NoError(t, prox.Check(g, len(x)))
 		p := apply(g, x, gamma)
-		require.InDeltaSlice(t, sortedNaive(x, weights, gamma), p, 1e-13) // sums of 10 terms up to 9
+		// the sums have 10 terms of at most 9
+		require.InDeltaSlice(t, sortedNaive(x, weights, gamma), p, 1e-13)
 	})
 }
 
-// Special weights give other norms.
+// TestSortedL1Forms checks weights for which SortedL1 equals another norm.
 func TestSortedL1Forms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := ties(6).Draw(t, "x")
@@ -103,9 +104,9 @@ func TestSortedL1Forms(t *testing.T) {
 	})
 }
 
-// fuseNaive is the proximal map of t·Σ|u_{i+1}−u_i| by trying each of the
-// 3^(d−1) patterns of jumps: a pattern fixes every run at its mean plus the
-// pull of its jumps, and the best of these points is the minimizer.
+// fuseNaive returns the proximal map of t·Σ|u_{i+1}−u_i| by trying each of the 3^(d−1) patterns of
+// jumps (up, down or none). A pattern determines the value of every run between two jumps, and the
+// minimizer is the best of these points.
 func fuseNaive(y []float64, t float64) []float64 {
 	n := len(y)
 	best, value := []float64(nil), inf
@@ -115,7 +116,7 @@ func fuseNaive(y []float64, t float64) []float64 {
 	}
 	u := make([]float64, n)
 	for code := range patterns {
-		jump := make([]int, n+1) // of the edge before i; none before 0 and after n−1
+		jump := make([]int, n+1) // the jump before coordinate i; there is none before 0 and after n−1
 		for i, c := 1, code; i < n; i, c = i+1, c/3 {
 			jump[i] = c%3 - 1
 		}
@@ -145,12 +146,12 @@ func TestTotalVariationNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := ties(rapid.IntRange(1, 6).Draw(t, "dim")).Draw(t, "x")
 		w := rapid.Float64Range(0.01, 3).Draw(t, "w")
-		// The best value determines the point to the root of the rounding.
+		// Comparing values determines the minimizer only to the square root of the rounding.
 		require.InDeltaSlice(t, fuseNaive(x, 2*w), apply(prox.TotalVariation{Weight: w}, x, 2), 1e-6)
 	})
 }
 
-// Long signals: exact up to rounding, whatever their length, in linear time.
+// TestTotalVariationLong checks that long signals are exact up to rounding and take linear time.
 func TestTotalVariationLong(t *testing.T) {
 	const n = 200_000
 	for name, f := range map[string]func(i int) float64{
@@ -165,7 +166,8 @@ func TestTotalVariationLong(t *testing.T) {
 				x[i] = f(i)
 			}
 			g := prox.TotalVariation{Weight: 3}
-			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // a thousand times linear time
+			// a thousand times the expected time
+			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 			defer cancel()
 			done := make(chan []float64, 1)
 			go func() { done <- apply(g, x, 1) }()
@@ -176,15 +178,15 @@ func TestTotalVariationLong(t *testing.T) {
 				t.Fatal("the proximal map does not end in linear time")
 			}
 			floats.SubTo(v, p, x)
-			// Each of the 2·10⁵ coordinates, of size up to 2·10⁵, is exact to a
-			// unit of 2⁻⁵³: √(2·10⁵)·2·10⁵·2⁻⁵³ = 10⁻⁸ in all.
+			// Each of the 2·10⁵ coordinates has a size of up to 2·10⁵ and a relative error of 2⁻⁵³, so that
+			// the norm of the error is at most √(2·10⁵)·2·10⁵·2⁻⁵³ = 10⁻⁸.
 			require.Less(t, g.Dist(p, v), 1e-8)
 			require.InDelta(t, floats.Sum(x)/n, floats.Sum(p)/n, 1e-8*(1+math.Abs(floats.Sum(x)/n)), "g does not see the mean")
 		})
 	}
 }
 
-// Two ways: functions of one coordinate against ternary search.
+// TestPointwiseBySearch compares the maps of functions of one coordinate with a ternary search.
 func TestPointwiseBySearch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, gamma := rapid.Float64Range(0.01, 3).Draw(t, "w"), rapid.Float64Range(0.1, 4).Draw(t, "gamma")
@@ -205,17 +207,18 @@ func TestPointwiseBySearch(t *testing.T) {
 					a = m
 				}
 			}
-			// A search by values finds the minimizer to the root of the rounding.
+			// A search that compares values finds the minimizer only to the square root of the rounding.
 			require.InDelta(t, a, apply(g, x, gamma)[0], 1e-6, "%T", g)
 		}
 	})
 }
 
-// The maps of one coordinate where their formulas meet or cancel.
+// TestPointwiseExactly checks the maps of functions of one coordinate where their formulas meet or
+// cancel.
 func TestPointwiseExactly(t *testing.T) {
 	require.Equal(t, []float64{1, 1, 0.5, 1.5}, apply(prox.Hinge{Weight: 1}, []float64{0.5, 1, 0, 1.5}, 0.5))
-	// The kink of the hinge is at 1 and nowhere near it: v = 3 against slopes of
-	// −5, [−5,0] and 0.
+	// The hinge has its kink at exactly 1. Its slopes are −5 below, [−5, 0] at the kink and 0 above,
+	// so that v = 3 has the distances 2, 0 and 3 to the negative slopes.
 	hinge := prox.Hinge{Weight: 5}
 	require.Equal(t, 2.0, hinge.Dist([]float64{math.Nextafter(1, 0)}, []float64{3}))
 	require.Equal(t, 0.0, hinge.Dist([]float64{1}, []float64{3}))

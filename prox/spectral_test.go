@@ -15,9 +15,8 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// spectral returns U·f(Σ)·Vᵀ of an m×n matrix from the eigenvalues of XᵀX and
-// X·V, a route that shares nothing with a singular value decomposition; X
-// must have full column rank.
+// spectral returns U·f(Σ)·Vᵀ of an m×n matrix from the eigenvectors of XᵀX. X must have full column
+// rank. This computation shares nothing with a singular value decomposition.
 func spectral(x []float64, m, n int, f func(float64) float64) []float64 {
 	a := mat.NewDense(m, n, slices.Clone(x))
 	var gram mat.SymDense
@@ -35,15 +34,15 @@ func spectral(x []float64, m, n int, f func(float64) float64) []float64 {
 	return p.RawMatrix().Data
 }
 
-// Two ways: singular values by decomposition against eigenvalues of XᵀX, for
-// matrices that are wide and tall.
+// TestSpectralByGram compares maps based on the singular value decomposition with maps based on the
+// eigenvalues of XᵀX, for wide and for tall matrices.
 func TestSpectralByGram(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "n")
 		m := n + rapid.IntRange(0, 3).Draw(t, "more")
 		x := rapid.SliceOfN(rapid.Float64Range(-1, 1), m*n, m*n).Draw(t, "x")
 		for i := range n {
-			x[i*n+i] += 6 // full rank, σ ≥ 1: columns are diagonally dominant
+			x[i*n+i] += 6 // columns are diagonally dominant, so that the rank is full and σ ≥ 1
 		}
 		w := rapid.Float64Range(0.01, 10).Draw(t, "w")
 		var norm float64
@@ -54,17 +53,18 @@ func TestSpectralByGram(t *testing.T) {
 		require.InDeltaSlice(t, shrunk, apply(nuclear, x, 1), 1e-12)
 		require.InDeltaSlice(t, clipped, apply(ball, x, 1), 1e-12)
 
-		// The same, transposed.
+		// The transpose gives the same results.
 		xt := mat.DenseCopyOf(mat.NewDense(m, n, x).T()).RawMatrix().Data
 		pt := mat.DenseCopyOf(mat.NewDense(m, n, shrunk).T()).RawMatrix().Data
 		require.InDeltaSlice(t, pt, apply(prox.NuclearNorm{Rows: n, Cols: m, Weight: w}, xt, 1), 1e-12)
 	})
 }
 
-// On diagonal matrices spectral functions reduce to functions of vectors.
+// TestSpectralOfDiagonals checks that on diagonal matrices spectral functions equal functions of
+// vectors.
 func TestSpectralOfDiagonals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		// No value is so near to 0 or 1 that only rounding tells them apart.
+		// No two values are so close that only rounding separates them.
 		s := rapid.SliceOfN(rapid.SampledFrom([]float64{0, 1, -1, 2, 0.5, -0.3, 1.7, -2.5}), 4, 4).Draw(t, "s")
 		v := ties(4).Draw(t, "v")
 		diag := func(s []float64) []float64 {
@@ -84,15 +84,14 @@ func TestSpectralOfDiagonals(t *testing.T) {
 				require.Equal(t, in, matrix.Dist(diag(s), diag(v)))
 				require.Equal(t, in, prox.Shift(matrix, diag(s)))
 			}
-			// The nearest subgradient of a diagonal matrix to a diagonal one is
-			// diagonal.
+			// The subgradient nearest to a diagonal matrix is diagonal if the point is.
 			require.InDelta(t, vector.Dist(p, v), matrix.Dist(diag(p), diag(v)), 1e-13)
 		}
 	})
 }
 
-// Two ways: the projection on the semidefinite cone and Moreau's
-// decomposition by mat.EigenSym.
+// TestPSDConeByEigenvalues compares the projection onto the semidefinite cone with one by
+// mat.EigenSym and Moreau's decomposition.
 func TestPSDConeByEigenvalues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "n")
@@ -124,7 +123,8 @@ func TestPSDConeByEigenvalues(t *testing.T) {
 	})
 }
 
-// Two ways: the second-order cone against a search for the radius.
+// TestSecondOrderConeBySearch compares the projection onto the second-order cone with a search for
+// the radius.
 func TestSecondOrderConeBySearch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := ties(rapid.IntRange(1, 6).Draw(t, "dim")).Draw(t, "x")
@@ -140,14 +140,15 @@ func TestSecondOrderConeBySearch(t *testing.T) {
 			}
 		}
 		p := apply(prox.SecondOrderCone{}, x, 1)
-		require.InDelta(t, max(x[0], a), p[0], 1e-6) // a search by values
+		require.InDelta(t, max(x[0], a), p[0], 1e-6) // a search that compares values
 		require.InDelta(t, a, floats.Norm(p[1:], 2), 1e-6)
 		require.LessOrEqual(t, exactNorm(p[1:], false).Cmp(exactNorm(p[:1], false)), 0, "in the cone in real arithmetic")
 	})
 }
 
-// A matrix of low rank stands for a neighbor that Shift bounds: near enough it
-// counts as singular, farther away it does not.
+// TestRoundedRank checks matrices that are singular up to rounding. Such a matrix is treated as the
+// nearby singular matrix, and Shift bounds the distance; a matrix farther away is treated as
+// regular.
 func TestRoundedRank(t *testing.T) {
 	nuclear, psd := prox.NuclearNorm{Rows: 2, Cols: 2, Weight: 1}, prox.PSDCone{Order: 2}
 	v := []float64{-1, 0, 0, 0.5}
@@ -177,14 +178,14 @@ func TestRoundedRank(t *testing.T) {
 	require.True(t, math.IsInf(prox.Shift(ball, []float64{1 + 1e-12, 0, 0, 0.5}), 1))
 	column := prox.SpectralBall{Rows: 16, Cols: 1, R: 1}
 	x := make([]float64, 16)
-	x[3] = 1 - 5e-14 // stands for 1
+	x[3] = 1 - 5e-14 // this rounded value is treated as 1
 	require.GreaterOrEqual(t, prox.Shift(column, x), 5e-14*(1-1e-2))
 	require.LessOrEqual(t, prox.Shift(column, x), 1e-13)
 	require.InEpsilon(t, math.Sqrt2, ball.Radius(4), 1e-12)
 	require.Zero(t, prox.SpectralBall{Rows: 2, Cols: 2}.Radius(4))
 }
 
-// Matrices without elements are points.
+// TestEmpty checks operators on vectors and matrices without elements.
 func TestEmpty(t *testing.T) {
 	for _, g := range []prox.Subdifferential{
 		prox.NuclearNorm{Rows: 0, Cols: 3, Weight: 1}, prox.SpectralBall{Rows: 3, Cols: 0, R: 1}, prox.PSDCone{},
@@ -200,7 +201,8 @@ func TestEmpty(t *testing.T) {
 	require.Error(t, prox.Check(prox.SecondOrderCone{}, 0))
 }
 
-// Larger matrices: Shift stays at the rounding of the point.
+// TestLargeMatrices checks that for larger matrices Shift stays of the size of the rounding of the
+// point.
 func TestLargeMatrices(t *testing.T) {
 	const m, n = 60, 40
 	x := make([]float64, m*n)

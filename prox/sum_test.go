@@ -16,12 +16,12 @@ import (
 
 var inf = math.Inf(1)
 
-// operators are the exported types, all for 4 dimensions.
+// operators returns an operator of every exported type, all for 4 dimensions.
 func operators(t testing.TB) map[string]prox.Operator {
 	plane, err := prox.NewAffine(mat.NewDense(3, 4, []float64{
 		1, 2, 0, -1,
 		0, 1, 1, 1,
-		1, 3, 1, 0, // the sum of the others
+		1, 3, 1, 0, // this row is the sum of the others
 	}), []float64{1, 2, 3})
 	require.NoError(t, err)
 	return map[string]prox.Operator{
@@ -76,7 +76,8 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-// Matrices that are not square, and cones in other dimensions.
+// TestOperatorsLarge runs the suite on matrices that are not square and on cones and norms in other
+// dimensions.
 func TestOperatorsLarge(t *testing.T) {
 	for name, c := range map[string]struct {
 		op  prox.Operator
@@ -106,8 +107,8 @@ func TestOperatorsLarge(t *testing.T) {
 	}
 }
 
-// Every pair of operators either has no closed form, or one that passes and
-// whose Func is the sum.
+// TestSums tries every pair of operators. A pair has either no closed form, or one that passes the
+// suite and whose Func is the sum of the two values.
 func TestSums(t *testing.T) {
 	found := 0
 	for m, g := range operators(t) {
@@ -130,7 +131,7 @@ func TestSums(t *testing.T) {
 						if got := s.Func(x); math.IsInf(want, 1) {
 							require.Equal(t, want, got)
 						} else {
-							require.InDelta(t, want, got, 1e-14*(1+want)) // sums of 4 terms
+							require.InDelta(t, want, got, 1e-14*(1+want)) // the sums have 4 terms
 						}
 					}
 				}
@@ -149,7 +150,7 @@ func TestSums(t *testing.T) {
 	require.Greater(t, found, 100)
 }
 
-// Sums of sums keep every part.
+// TestNestedSums checks that a sum of sums contains every part.
 func TestNestedSums(t *testing.T) {
 	sum := func(g, h prox.Operator) prox.Operator {
 		s, ok := prox.Sum(g, h)

@@ -13,8 +13,8 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// Two ways: the fused lasso by its two maps against the patterns of jumps of
-// TotalVariation, after which soft thresholding is searched for per coordinate.
+// TestFusedNaive compares the proximal map of ℓ1 norm plus total variation, computed as one map
+// after the other, with a numerical minimization of the definition.
 func TestFusedNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := ties(rapid.IntRange(1, 5).Draw(t, "dim")).Draw(t, "x")
@@ -24,8 +24,8 @@ func TestFusedNaive(t *testing.T) {
 		require.True(t, ok)
 		p := apply(sum, x, gamma)
 		phi := func(u []float64) float64 { return sum.Func(u) + math.Pow(floats.Distance(u, x, 2), 2)/(2*gamma) }
-		// The definition, minimized numerically: cyclic search along coordinates
-		// and along runs of equal ones, which are where it is not smooth.
+		// The search runs along coordinates and along runs of neighbors, because the function has kinks
+		// where neighbors are equal.
 		u := append([]float64(nil), x...)
 		line := func(a, b int) {
 			lo, hi := -10.0, 10.0
@@ -54,7 +54,8 @@ func TestFusedNaive(t *testing.T) {
 				}
 			}
 		}
-		// A search by values finds the value to rounding, the point to its root.
+		// A search that compares values finds the least value to rounding, but the minimizer only to the
+		// square root of the rounding.
 		require.LessOrEqual(t, phi(p), phi(u)+1e-9)
 		require.InDelta(t, phi(p), phi(u), 1e-3*(1+phi(p)), "the search can stop at a corner, but not far away")
 	})
@@ -88,12 +89,13 @@ func TestFusedForms(t *testing.T) {
 	d := fused.(prox.Subdifferential)
 	require.True(t, math.IsInf(d.Dist([]float64{math.NaN(), 0, 0, 0}, x), 1))
 	require.True(t, math.IsInf(d.Dist(x, []float64{0, math.Inf(1), 0, 0}), 1))
-	// By hand: one run at 0, ∂TV = {(w, −w)}, |w| ≤ 1, ∂l1 = [−½, ½]²; v = (3, 1):
-	// the nearest of (3 + w + s, 1 − w + t) to 0 has w = −1, s = −½, t = −½.
+	// Computed by hand: the two coordinates are one run at 0, ∂TV = {(w, −w) : |w| ≤ 1} and ∂ℓ1 = [−½,
+	// ½]². For v = (3, 1), the element of v + ∂TV + ∂ℓ1 nearest to 0 has w = −1, s = −½, t = −½.
 	require.InDelta(t, math.Hypot(1.5, 1.5), d.Dist([]float64{0, 0}, []float64{3, 1}), 1e-15)
 }
 
-// Lipschitz bounds subgradients (x − prox_γ(x))/γ, and is attained far out.
+// TestLipschitzBounds checks that Lipschitz bounds the subgradients (x − prox_{γg}(x))/γ, and that
+// points far from 0 attain the bound.
 func TestLipschitzBounds(t *testing.T) {
 	inf := math.Inf(1)
 	sum, _ := prox.Sum(prox.L1{Weight: 0.7}, prox.TotalVariation{Weight: 2})

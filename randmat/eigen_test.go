@@ -15,8 +15,8 @@ import (
 	"github.com/privopt/privopt/internal/noise"
 )
 
-// bracket fails unless lo ≤ MinEig ≤ lo, hi ≤ MaxEig up to the documented slack.
-// The reference values themselves are right to tol.
+// bracket requires that MinEig ≤ lo and hi ≤ MaxEig, each up to its documented slack. lo and hi are
+// the extreme eigenvalues of a, accurate to tol.
 func bracket(t require.TestingT, a *mat.SymDense, lo, hi, tol float64) {
 	scale := max(math.Abs(lo), math.Abs(hi))
 	low, high := MinEig(a), MaxEig(a)
@@ -36,19 +36,21 @@ func symmetric(d int, f func(i, j int) float64) *mat.SymDense {
 	return a
 }
 
-// TestMarginIsNeeded: Cholesky's factorization runs to its end for matrices that have a negative
-// eigenvalue, λ = det/λ_max here, and no bound lies above it.
+// TestMarginIsNeeded checks that MinEig stays below the least eigenvalue, det/λ_max, of nearly
+// singular matrices. For more than 100 of them, which have a negative eigenvalue, Cholesky's
+// factorization succeeds because of rounding, so that its success alone would prove nothing.
 func TestMarginIsNeeded(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(4, 4))
 	ended := 0
 	for range 10_000 {
 		x, y := 0.5+rnd.Float64(), 0.5+rnd.Float64()
-		a := mat.NewSymDense(2, []float64{x * x, x * y, x * y, y * y}) // rounded: det ≈ ±u
+		// entries are rounded, so that det ≈ ±u
+		a := mat.NewSymDense(2, []float64{x * x, x * y, x * y, y * y})
 		exact := func(i, j int) *big.Float { return big.NewFloat(a.At(i, j)).SetPrec(300) }
 		det := exact(0, 0)
 		det.Mul(det, exact(1, 1)).Sub(det, exact(0, 1).Mul(exact(0, 1), exact(0, 1)))
 		d, _ := det.Float64()
-		least := d / mat.Trace(a) // and a relative 1e-15
+		least := d / mat.Trace(a) // this has a relative error of 1e-15
 		require.LessOrEqual(t, MinEig(a), least+1e-9*math.Abs(least))
 		w, _ := newWork(a)
 		if _, ok := w.cholesky(1, 0); ok && d < 0 {
@@ -65,7 +67,7 @@ func TestKnownSpectra(t *testing.T) {
 		n := float64(d + 1)
 		difference := symmetric(d, func(i, j int) float64 { return map[int]float64{0: 2, 1: -1}[j-i] })
 		bracket(t, difference, 4*math.Pow(math.Sin(math.Pi/(2*n)), 2), 4*math.Pow(math.Cos(math.Pi/(2*n)), 2), 1e-15)
-		// min(i,j): eigenvalues 1/(4 sin²((2k-1)π/(4d+2)))
+		// The eigenvalues of the matrix min(i,j) are 1/(4 sin²((2k-1)π/(4d+2))).
 		minimum := symmetric(d, func(i, j int) float64 { return float64(i + 1) })
 		bracket(t, minimum, 1/(4*math.Pow(math.Sin(float64(2*d-1)*math.Pi/float64(4*d+2)), 2)),
 			1/(4*math.Pow(math.Sin(math.Pi/float64(4*d+2)), 2)), 1e-14)
@@ -88,8 +90,8 @@ func TestKnownSpectra(t *testing.T) {
 	}
 }
 
-// TestMinEigRelative: for a positive definite matrix the lower bound is within
-// a relative 1e-10 plus the rounding margin (d+8) u tr a.
+// TestMinEigRelative checks that for a positive definite matrix the lower bound is within a
+// relative 1e-10 plus the rounding margin (d+8)·u·tr a.
 func TestMinEigRelative(t *testing.T) {
 	for _, d := range []int{2, 5, 50, 150} {
 		for _, extra := range []float64{0, 1, float64(d)} {
@@ -101,7 +103,8 @@ func TestMinEigRelative(t *testing.T) {
 			low := MinEig(a)
 			margin := float64(d+8) * 0x1p-53 * mat.Trace(a)
 			require.LessOrEqual(t, low, v[0]+margin)
-			require.InDelta(t, v[0], low, 1e-10*v[0]+3*margin) // EigenSym itself errs by a margin
+			// EigenSym has an error of the size of the margin
+			require.InDelta(t, v[0], low, 1e-10*v[0]+3*margin)
 			require.LessOrEqual(t, MaxEig(a), v[d-1]*(1+1e-10))
 			require.GreaterOrEqual(t, MaxEig(a), v[d-1]*(1-1e-14))
 			ritz, residual := RitzMax(a)
@@ -111,16 +114,17 @@ func TestMinEigRelative(t *testing.T) {
 	}
 }
 
-// TestBlindStart plants the top eigenvector orthogonal to the start of Lanczos,
-// which then cannot see it: RitzMax errs, MaxEig and MinEig must not.
+// TestBlindStart checks matrices whose extreme eigenvector is orthogonal to the start of the
+// Lanczos process, which cannot find it then. RitzMax is wrong there, but MaxEig and MinEig must
+// not be.
 func TestBlindStart(t *testing.T) {
 	for _, d := range []int{2, 3, 40} {
 		s := make([]float64, d)
 		start(s)
-		q := make([]float64, d) // orthogonal to s
+		q := make([]float64, d) // q is orthogonal to s
 		n := math.Hypot(s[0], s[1])
 		q[0], q[1] = -s[1]/n, s[0]/n
-		for _, c := range []float64{5, -0.5} { // I + c q q'
+		for _, c := range []float64{5, -0.5} { // the matrix is I + c q q'
 			a := symmetric(d, func(i, j int) float64 {
 				v := c * q[i] * q[j]
 				if i == j {
@@ -164,7 +168,8 @@ func TestEigDegenerate(t *testing.T) {
 	}
 }
 
-// TestEigScales: bounds follow a by powers of two exactly, to the ends of the range.
+// TestEigScales checks that multiplying a matrix by a power of two multiplies the bounds by it,
+// over the whole range of float64.
 func TestEigScales(t *testing.T) {
 	a := mat.NewSymDense(6, nil)
 	require.NoError(t, Wishart(a, 9, noise.Reproducible(8)))
@@ -183,8 +188,8 @@ func TestEigScales(t *testing.T) {
 	require.Greater(t, MinEig(tiny), -1e-300)
 }
 
-// TestNearlyZeroSpectrum: the top of -a is 6e-11 of its norm, and the Lanczos
-// process meets an invariant subspace by rounding.
+// TestNearlyZeroSpectrum checks a matrix for which the largest eigenvalue of -a is 6e-11 of its
+// norm, and the Lanczos process stops early because rounding gives it an invariant subspace.
 func TestNearlyZeroSpectrum(t *testing.T) {
 	a := mat.NewSymDense(4, []float64{
 		1, 1.6940658945086007e-21, 1.0587911840678754e-22, 1.9078906916547567e-06,
@@ -198,7 +203,7 @@ func TestNearlyZeroSpectrum(t *testing.T) {
 	require.Less(t, MinEig(a), 0.)
 }
 
-// TestEigProperties compares with EigenSym on arbitrary matrices.
+// TestEigProperties compares the bounds with EigenSym on arbitrary matrices.
 func TestEigProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.IntRange(1, 12).Draw(t, "d")
@@ -217,8 +222,9 @@ func TestEigProperties(t *testing.T) {
 	})
 }
 
-// A floor below λ_min is proved as it is, one above gives the bound of MinEig,
-// and neither ever exceeds λ_min.
+// TestMinEigAbove checks MinEigAbove, which tries to prove that λ_min is at least a given floor. A
+// floor below λ_min is returned as the bound, a floor above gives the bound of MinEig, and no bound
+// exceeds λ_min.
 func TestMinEigAbove(t *testing.T) {
 	src := rand.NewPCG(6, 1)
 	rnd := rand.New(src)
@@ -244,8 +250,9 @@ func TestMinEigAbove(t *testing.T) {
 	require.Negative(t, MinEigAbove(mat.NewSymDense(2, []float64{1, 2, 2, 1}), 0.5), "indefinite")
 }
 
-// TestMinEigAboveProves: the bound is at least (1-2⁻⁸) min(λ_min, floor), also where Lanczos
-// misses λ_min or rounding makes it see one that is too small, for floors on either side.
+// TestMinEigAboveProves checks that the bound is at least (1-2⁻⁸) min(λ_min, floor), for floors
+// below and above λ_min, even where the Lanczos process misses λ_min or rounding makes it find a
+// smaller value.
 func TestMinEigAboveProves(t *testing.T) {
 	check := func(a *mat.SymDense, least float64) {
 		t.Helper()
@@ -253,7 +260,7 @@ func TestMinEigAboveProves(t *testing.T) {
 			got := MinEigAbove(a, share*least)
 			require.LessOrEqual(t, got, least*(1+1e-12))
 			if d := float64(a.SymmetricDim()); least*min(1, share) < 1024*(d+8)*0x1p-53*a.Trace() {
-				continue // not promised
+				continue // the documentation promises nothing for eigenvalues this small
 			}
 			require.GreaterOrEqual(t, got, (1-0x1p-8)*least*min(1, share), "floor %v λ_min", share)
 		}
@@ -262,7 +269,7 @@ func TestMinEigAboveProves(t *testing.T) {
 		s := make([]float64, d)
 		start(s)
 		n := math.Hypot(s[0], s[1])
-		q := make([]float64, d) // orthogonal to the start of Lanczos
+		q := make([]float64, d) // q is orthogonal to the start of the Lanczos process
 		q[0], q[1] = -s[1]/n, s[0]/n
 		for _, least := range []float64{0.5, 1e-4, 1e-9} {
 			check(symmetric(d, func(i, j int) float64 {
@@ -273,7 +280,8 @@ func TestMinEigAboveProves(t *testing.T) {
 				return v
 			}), least+1e-16)
 		}
-		for _, least := range []float64{0.5, 1e-6, 0x1p-32} { // diagonal: λ_min is exact
+		// the matrix is diagonal, so that λ_min is exact
+		for _, least := range []float64{0.5, 1e-6, 0x1p-32} {
 			check(symmetric(d, func(i, j int) float64 {
 				if i != j {
 					return 0
@@ -283,7 +291,7 @@ func TestMinEigAboveProves(t *testing.T) {
 		}
 	}
 
-	// raise itself, from starts that are wrong by any factor.
+	// Call raise directly, with starting values that are wrong by a factor.
 	a := symmetric(5, func(i, j int) float64 {
 		if i != j {
 			return 0

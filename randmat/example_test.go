@@ -11,8 +11,8 @@ import (
 	"github.com/privopt/privopt/randmat"
 )
 
-// A Wishart matrix and a bound from below on its least eigenvalue that is proved, rounding
-// included.
+// Draw a Wishart matrix, and bound its least eigenvalue from below with a proof that includes
+// rounding.
 func ExampleWishart() {
 	w := mat.NewSymDense(3, nil)
 	if err := randmat.Wishart(w, 12, dp.Seeded(1, "example")); err != nil {

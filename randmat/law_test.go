@@ -40,7 +40,7 @@ func TestLambdaMinGolden(t *testing.T) {
 		law := MinEigenvalueLaw{v.D, v.M}
 		require.InEpsilon(t, want, law.CDF(x), 1e-9, "%v at %v", law, x)
 		require.InDelta(t, math.Log(want), law.LogCDF(x), 1e-9)
-		if v.D > 1 { // the chain without the closed forms
+		if v.D > 1 { // LogCDF could return a closed form here; the chain is computed without them
 			require.InEpsilon(t, want, minEigCDF(v.D, v.M, x), 1e-9, "%v at %v", law, x)
 		}
 		require.GreaterOrEqual(t, EdelmanLogCDF(v.D, v.M, x), math.Log(want)-1e-12)
@@ -48,13 +48,13 @@ func TestLambdaMinGolden(t *testing.T) {
 	}
 }
 
-// pfaffianCDF computes F(x) for m-d odd by Chiani's recursion [Chi14] in exact
+// pfaffianCDF returns F(x) for m-d odd, computed by Chiani's recursion [Chi14] in exact
 // rational arithmetic: with N = (m-d-1)/2, qᵢ = N+i-1, t = x/2, gᵢ = Γ(qᵢ+1, t),
 //
 //	B_ii = gᵢ²/2,  B_{i+1,j} = (qᵢ+1) B_ij + t^{qᵢ+1} e⁻ᵗ gⱼ - 2^{-(qᵢ+qⱼ+2)} Γ(qᵢ+qⱼ+2, 2t),
 //	A_ij = 2B_ij - gᵢ gⱼ  (bordered by g if d is odd),  1 - F(x) = Pf A(x)/Pf A(0).
 //
-// All exponentials come out as the one factor e^{-dt}.
+// The exponentials are collected in a single factor e^{-dt}.
 func pfaffianCDF(d, m int, x *big.Rat) float64 {
 	pf := new(big.Rat).Quo(pfaffian(chiani(d, m, x)), pfaffian(chiani(d, m, new(big.Rat))))
 	const prec = 2000
@@ -121,11 +121,12 @@ func chiani(d, m int, x *big.Rat) [][]*big.Rat {
 	return a
 }
 
-// pfaffian eliminates two rows and columns at a time; it overwrites a.
+// pfaffian returns the Pfaffian of a, by eliminating two rows and columns at a time. It overwrites
+// a.
 func pfaffian(a [][]*big.Rat) *big.Rat {
 	pf := big.NewRat(1, 1)
 	for k := 0; k+1 < len(a); k += 2 {
-		p := a[k][k+1] // no pivoting: exact, and not 0 for these matrices
+		p := a[k][k+1] // without pivoting: the arithmetic is exact, and no pivot is 0 for these matrices
 		pf.Mul(pf, p)
 		for i := k + 2; i < len(a); i++ {
 			for j := k + 2; j < len(a); j++ {
@@ -139,7 +140,7 @@ func pfaffian(a [][]*big.Rat) *big.Rat {
 	return pf
 }
 
-// bigExp returns eˣ by the Taylor series of (x/2⁶⁴)… squared back.
+// bigExp returns eˣ, from the Taylor series of x/2⁶⁴, squared 64 times.
 func bigExp(x *big.Rat, prec uint) *big.Float {
 	y := new(big.Float).SetPrec(prec).SetRat(x)
 	y.SetMantExp(y, -64)
@@ -155,9 +156,9 @@ func bigExp(x *big.Rat, prec uint) *big.Float {
 	return sum
 }
 
-// TestLambdaMinPfaffian compares the chain with exact rational arithmetic.
+// TestLambdaMinPfaffian compares the law from the chain with exact rational arithmetic.
 func TestLambdaMinPfaffian(t *testing.T) {
-	// The reference itself: m = d+1 is exponential.
+	// The reference itself is tested for m = d+1, where the law is exponential.
 	for d := 1; d <= 6; d++ {
 		require.InEpsilon(t, -math.Expm1(-float64(d)*0.15), pfaffianCDF(d, d+1, big.NewRat(3, 10)), 1e-14)
 	}
@@ -165,7 +166,8 @@ func TestLambdaMinPfaffian(t *testing.T) {
 		{2, 3}, {2, 5}, {2, 15}, {3, 4}, {3, 6}, {3, 10}, {4, 9}, {4, 25}, {5, 8}, {6, 13}, {7, 16}, {8, 15}, {9, 30},
 	}[:testkit.Of(10, 13)] {
 		d, m := c[0], c[1]
-		edge := math.Pow(math.Sqrt(float64(m))-math.Sqrt(float64(d)), 2) // of the bulk
+		// the lower edge of the bulk of the spectrum
+		edge := math.Pow(math.Sqrt(float64(m))-math.Sqrt(float64(d)), 2)
 		for _, s := range []float64{1e-6, 0.01, 0.1, 0.4, 1, 2} {
 			x := new(big.Rat).SetFloat64(s * edge)
 			f, _ := x.Float64()
@@ -178,7 +180,8 @@ func TestLambdaMinPfaffian(t *testing.T) {
 	}
 }
 
-// TestLambdaMinSimulation compares with draws; the band is Massart's at 1e-6.
+// TestLambdaMinSimulation compares the law with draws. The tolerance is Massart's bound, exceeded
+// with probability 1e-6.
 func TestLambdaMinSimulation(t *testing.T) {
 	const n = 20_000
 	for _, law := range []MinEigenvalueLaw{{5, 12}, {3, 3}, {30, 60}}[:testkit.Of(2, 3)] {
@@ -198,9 +201,9 @@ func TestLambdaMinSimulation(t *testing.T) {
 	}
 }
 
-// TestLambdaMinBrackets rounds every transition of the pivot chain up, then
-// down, to a grid: the chain is stochastically monotone in g, so this gives an
-// upper and a lower bound of F with no more than χ² probabilities.
+// TestLambdaMinBrackets bounds F from both sides using only χ² probabilities. The package computes
+// F from a Markov chain of pivots; here every transition of that chain is rounded up, or down, to a
+// grid. The chain is stochastically monotone in g, so that the results are bounds on F.
 func TestLambdaMinBrackets(t *testing.T) {
 	for _, c := range []struct {
 		d    int
@@ -219,7 +222,8 @@ func gridChain(d int, m, x float64, up bool) (killed float64) {
 	const n, low, high = 250, -10., 7.
 	grid := func(k int) float64 { return x * math.Exp(low+(high-low)*float64(k)/n) }
 	state := map[float64]float64{x: 1}
-	side := func(k int) float64 { // the node that stands for the cell (grid(k-1), grid(k)]
+	// side returns the grid point that represents the cell (grid(k-1), grid(k)]
+	side := func(k int) float64 {
 		if up {
 			return grid(k)
 		}
@@ -231,7 +235,7 @@ func gridChain(d int, m, x float64, up bool) (killed float64) {
 	for i := 1; i < d; i++ {
 		nuA, nuB := m-float64(i)+1, float64(d-i)
 		r := make([]float64, n+1)
-		var over float64 // mass with r beyond the grid
+		var over float64 // the mass with r beyond the grid
 		for g, w := range state {
 			if w == 0 {
 				continue
@@ -240,7 +244,7 @@ func gridChain(d int, m, x float64, up bool) (killed float64) {
 			// r ≤ ρ if a² ≥ g (1 + 1/ρ)
 			before := 0.
 			for k := range r {
-				p := num.Chi2SF(g*(1+x/grid(k)), nuA) // r on the grid of y/x
+				p := num.Chi2SF(g*(1+x/grid(k)), nuA) // r is on the grid of y/x
 				r[k] += w * (p - before)
 				before = p
 			}
@@ -248,9 +252,9 @@ func gridChain(d int, m, x float64, up bool) (killed float64) {
 		}
 		next := map[float64]float64{}
 		if up {
-			killed += over // r = ∞
+			killed += over // these states count as r = ∞
 		} else {
-			r[n] += over // r smaller than it was
+			r[n] += over // these states get a smaller r
 		}
 		for k, w := range r {
 			rho := side(k) / x
@@ -277,7 +281,8 @@ func gridChain(d int, m, x float64, up bool) (killed float64) {
 	return killed
 }
 
-// TestChainKeepsMass: what is not killed is still there, at every step.
+// TestChainKeepsMass checks that at every step the killed mass and the remaining mass of the chain
+// add up to 1.
 func TestChainKeepsMass(t *testing.T) {
 	for _, l := range []struct {
 		d    int
@@ -294,7 +299,7 @@ func TestChainKeepsMass(t *testing.T) {
 				require.False(t, math.IsNaN(w) || w < 0)
 				sum += w
 			}
-			// Quadrature loses 1e-10 a step at most, the tails 4e-13.
+			// A step of the quadrature loses 1e-10 at most, the tails 4e-13.
 			require.InDelta(t, 1, sum, 1e-10*float64(i)+1e-11, "%v step %d", l, i)
 		}
 	}
@@ -307,7 +312,7 @@ func TestLambdaMinMonotone(t *testing.T) {
 		x := math.Exp(rapid.Float64Range(-12, 4).Draw(t, "log x"))
 		law := MinEigenvalueLaw{d, m}
 		f := law.LogCDF(x)
-		tol := 1e-8 // the stated accuracy
+		tol := 1e-8 // the accuracy that the documentation states
 		require.LessOrEqual(t, f, 0.)
 		require.False(t, math.IsNaN(f))
 		require.GreaterOrEqual(t, law.LogCDF(x*1.01), f-tol, "increases with x")
@@ -382,8 +387,8 @@ func TestLawDegenerate(t *testing.T) {
 	require.Equal(t, 0., davidsonSzarekLogCDF(3, 2.5, 0.1), "⌊m⌋ < d tells nothing")
 }
 
-// TestLambdaMinLarge pins values that a run with panels of 5 instead of 7
-// standard deviations and tails of 1e-16 instead of 1e-13 gives to 1e-11.
+// TestLambdaMinLarge compares with values that a finer quadrature reproduces to 1e-11, one with
+// panels of 5 instead of 7 standard deviations and tails of 1e-16 instead of 1e-13.
 func TestLambdaMinLarge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a second of work")
@@ -393,7 +398,8 @@ func TestLambdaMinLarge(t *testing.T) {
 	require.InEpsilon(t, 1.12704500664e-08, MinEigenvalueLaw{500, 1000}.CDF(70), 1e-9)
 }
 
-// TestLawBeyondChain: outside the chain's range LogCDF is the better bound, at once.
+// TestLawBeyondChain checks that for parameters too large for the chain LogCDF returns the better
+// of two closed bounds.
 func TestLawBeyondChain(t *testing.T) {
 	for _, c := range []struct {
 		d    int
@@ -407,7 +413,7 @@ func TestLawBeyondChain(t *testing.T) {
 	require.Greater(t, law.Quantile(1e-6), 9e5)
 }
 
-// TestScore: increasing across the switch of formulas.
+// TestScore checks that score increases, also across the point where its formula changes.
 func TestScore(t *testing.T) {
 	last := math.Inf(-1)
 	for _, l := range []float64{-1e9, -1000, -600.1, -600, -599.9, -80, -5, -1, -1e-3, -1e-18, 0} {

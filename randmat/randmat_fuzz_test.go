@@ -13,8 +13,8 @@ import (
 	"github.com/privopt/privopt/randmat"
 )
 
-// FuzzMinEigenvalueLaw: log F is no NaN, at most 0, increases, and its quantile
-// lies on the safe side; laws that do not exist are unknown.
+// FuzzMinEigenvalueLaw checks that log F is at most 0, increasing and never NaN, that quantiles are
+// rounded to the safe side, and that parameters without a law give the trivial bound log F = 0.
 func FuzzMinEigenvalueLaw(f *testing.F) {
 	for i, v := range []float64{0, 1, 5, -1, 1e-320, 1e300, math.NaN(), math.Inf(1), math.Inf(-1), 1.5, 12, 3.0000001} {
 		f.Add(i-2, v, 1.0, -5.0)
@@ -45,8 +45,8 @@ func FuzzMinEigenvalueLaw(f *testing.F) {
 	})
 }
 
-// FuzzEigen: proved bounds on the eigenvalues bracket the Rayleigh quotients of
-// a symmetric matrix of any size of numbers, and nothing is known of NaN.
+// FuzzEigen checks that the bounds on the eigenvalues bracket the Rayleigh quotients of any
+// symmetric matrix. For a matrix with a NaN the bounds are infinite.
 func FuzzEigen(f *testing.F) {
 	for _, v := range []float64{0, 1, -1, 1e-320, 1e-160, 1e150, 1e308, math.NaN(), math.Inf(1), math.MaxFloat64} {
 		f.Add(v, 1.0, 0.5, 2.0, -1.0, 3.0)
@@ -56,7 +56,7 @@ func FuzzEigen(f *testing.F) {
 		m := mat.NewSymDense(3, []float64{a, b, c, b, d, e, c, e, g})
 		lo, hi := randmat.MinEig(m), randmat.MaxEig(m)
 		require.False(t, math.IsNaN(lo) || math.IsNaN(hi) || lo > hi, "%v %v", lo, hi)
-		for i, q := range []float64{a, d, g} { // eᵢ'Meᵢ
+		for i, q := range []float64{a, d, g} { // the Rayleigh quotients eᵢ'Meᵢ
 			if finite(a, b, c, d, e, g) {
 				require.True(t, lo <= q && q <= hi, "M[%d,%d] = %v outside [%v, %v]", i, i, q, lo, hi)
 			} else {
@@ -76,8 +76,8 @@ func finite(x ...float64) bool {
 	return true
 }
 
-// FuzzWishart: a draw is finite and positive semidefinite up to rounding, or
-// there is an error and the matrix is NaN.
+// FuzzWishart checks that a draw is finite and positive semidefinite up to rounding. If there is an
+// error, the matrix is NaN.
 func FuzzWishart(f *testing.F) {
 	for _, m := range []float64{0, 1, 2, 3, 3.5, 4, 1e3, 1e300, -1, math.NaN(), math.Inf(1)} {
 		f.Add(m, uint64(1))

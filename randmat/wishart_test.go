@@ -15,10 +15,11 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// ksCritical is Massart's bound P(D > c) ≤ 2 exp(-2nc²) at 1e-6.
+// ksCritical returns the critical value for a Kolmogorov-Smirnov test at level 1e-6, by Massart's
+// bound P(D > c) ≤ 2 exp(-2nc²).
 func ksCritical(n int) float64 { return math.Sqrt(math.Log(2e6) / (2 * float64(n))) }
 
-// ks returns the Kolmogorov-Smirnov distance of x, which it sorts, from cdf.
+// ks sorts x and returns its Kolmogorov-Smirnov distance from cdf.
 func ks(x []float64, cdf func(float64) float64) (dist float64) {
 	slices.Sort(x)
 	n := float64(len(x))
@@ -33,7 +34,8 @@ func chi2(nu float64) func(float64) float64 {
 	return func(x float64) float64 { return num.Chi2CDF(x, nu) }
 }
 
-// TestWishartIsBartlett rebuilds T from the same stream and multiplies naively.
+// TestWishartIsBartlett draws the Bartlett factor T again from the same random stream and compares
+// W with a plain product TT'.
 func TestWishartIsBartlett(t *testing.T) {
 	for _, d := range []int{1, 2, 5, 15, 16, 17, 33, 70} {
 		m := float64(d) + 1
@@ -49,7 +51,8 @@ func TestWishartIsBartlett(t *testing.T) {
 		want.Mul(f, f.T())
 		for i := range d {
 			for j := range d {
-				// d products of entries whose squares sum to the diagonal: 2 d u
+				// An entry has d products, and the squares in a row sum to a diagonal entry: the error is at
+				// most 2du.
 				tol := 2 * float64(d) * 0x1p-53 * math.Sqrt(want.At(i, i)*want.At(j, j))
 				require.InDelta(t, want.At(i, j), w.At(i, j), tol)
 			}
@@ -83,7 +86,8 @@ func TestWishartLaw(t *testing.T) {
 			trace[i] = mat.Trace(w)
 			form[i] = mat.Inner(v, w, v) / vv
 			if chol.Factorize(w) {
-				_ = chol.SolveVecTo(&z, v) // ill-conditioned draws are part of the law
+				// The law includes ill-conditioned draws, so that the error is ignored.
+				_ = chol.SolveVecTo(&z, v)
 				inverse[i] = vv / mat.Dot(v, &z)
 			}
 		}
@@ -93,8 +97,9 @@ func TestWishartLaw(t *testing.T) {
 	}
 }
 
-// TestWishartError: the bound holds for the product computed in floating point of factors whose
-// entries are all off by 3u in the signs that do most harm, and is not a thousand times too large.
+// TestWishartError checks the bound on the error of W. It holds for the floating-point product of
+// factors whose entries have relative errors of 3u with the worst signs, and it is at most a
+// thousand times too large.
 func TestWishartError(t *testing.T) {
 	for _, d := range []int{1, 2, 17, 50} {
 		m := float64(d + 3)
@@ -108,7 +113,7 @@ func TestWishartError(t *testing.T) {
 			f[i][i] = math.Sqrt(noise.ChiSquared(int(m)-i, src))
 		}
 		exact := func(x float64) *big.Float { return new(big.Float).SetPrec(200).SetFloat64(x) }
-		norm, off := 0., 0. // Frobenius
+		norm, off := 0., 0. // Frobenius norms
 		for i := range d {
 			for j := range d {
 				sum, abs := exact(0), 0.
@@ -166,7 +171,8 @@ func TestWishartRefuses(t *testing.T) {
 	require.ErrorIs(t, Wishart(new(mat.SymDense), 5, src), ErrDimension)
 }
 
-// TestNoLeftovers: work space goes back to the pool without the draw in it.
+// TestNoLeftovers checks that buffers go back to the pool without the entries of the draw, which
+// are secret noise.
 func TestNoLeftovers(t *testing.T) {
 	w := mat.NewSymDense(9, nil)
 	require.NoError(t, Wishart(w, 12, noise.Secure()))

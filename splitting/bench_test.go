@@ -18,8 +18,8 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// sum is Σᵢ ½(⟨aᵢ,x⟩−bᵢ)² + ⟨lin,x⟩ + ½(x−center)'quad(x−center) as a
-// FiniteSum, quad a multiple of the identity or dense.
+// sum is Σᵢ ½(⟨aᵢ,x⟩−bᵢ)² + ⟨lin,x⟩ + ½(x−center)'quad(x−center) as a FiniteSum. quad is a dense
+// matrix or, if nil, ridge times the identity.
 type sum struct {
 	x           blas64.General
 	b           []float64
@@ -80,8 +80,8 @@ func (f *sum) GradTerms(dst, x []float64, idx []int) {
 	f.perturbation(dst, x, float64(len(idx))/float64(f.x.Rows))
 }
 
-// experiment returns the least-squares sum of the experiment with a linear
-// (quad false) or quadratic perturbation, and the same as a Quadratic.
+// experiment returns the perturbed least-squares problem of the published experiment, as a
+// FiniteSum and as a Quadratic. The perturbation is linear if quad is false.
 func experiment(n, d int, kappa float64, quad bool) (*sum, splitting.Quadratizer) {
 	r := rand.New(rand.NewPCG(uint64(n), uint64(d)))
 	f := &sum{x: blas64.General{Rows: n, Cols: d, Stride: d, Data: make([]float64, n*d)}, b: make([]float64, n),
@@ -179,8 +179,8 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// BenchmarkSolve is a whole solve of the experiment from zero, by coordinate
-// descent to a relative gap of 1e-10, beside 1000 stochastic steps.
+// BenchmarkSolve times a whole solve of the experiment from zero. The exact methods run to a
+// relative gap of 1e-10, the stochastic one for 1000 steps.
 func BenchmarkSolve(b *testing.B) {
 	const n, d = 300, 100
 	for _, quad := range []bool{false, true} {
@@ -195,7 +195,7 @@ func BenchmarkSolve(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			// Residual²/(2μ) ≤ 1e-10·max(1, |J|)
+			// tol implies Residual²/(2μ) ≤ 1e-10·max(1, |J|).
 			gap := 1e-10 * math.Max(1, math.Abs(exact.Func(opt.X)+p.G.Func(opt.X)))
 			tol := math.Sqrt(2 * exact.(splitting.Convex).Convexity() * gap)
 			for _, c := range []struct {
@@ -230,8 +230,8 @@ func BenchmarkSolve(b *testing.B) {
 	}
 }
 
-// BenchmarkAuto times, for every row of the table at Minimize, the method that
-// Auto picks first and then others that apply, each to the same residual.
+// BenchmarkAuto times the choices of Auto. For every row of the table in the documentation of
+// Minimize it runs the method that Auto picks, then others that apply, each to the same residual.
 func BenchmarkAuto(b *testing.B) {
 	race := func(name string, p splitting.Problem, x0 []float64, tol float64, others map[string]splitting.Method) {
 		run := func(method string, m splitting.Method) {

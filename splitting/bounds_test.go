@@ -16,7 +16,8 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// pairsOfTerms are the pairs that users write: with a closed-form sum and without.
+// pairsOfTerms returns problems with the pairs of terms that users write, with and without a
+// closed-form sum.
 func pairsOfTerms(t *testing.T, d int) map[string]splitting.Problem {
 	inf := math.Inf(1)
 	ones := make([]float64, d)
@@ -75,11 +76,12 @@ func pairsOfTerms(t *testing.T, d int) map[string]splitting.Problem {
 	}
 }
 
-// unbounded are the pairs whose minimizers no term alone bounds, unless f is strongly convex.
+// unbounded names the pairs for which no bound on the minimizer exists unless f is strongly convex.
 var unbounded = map[string]bool{"K l1": true, "affine+nonnegative": true, "nonnegative+affine": true}
 
-// Every answer comes with a bound, and every bound holds: of the last point, and of those on the
-// way there.
+// TestEveryAnswerHasABound checks Gap and Distance, the bounds that every Result has. Solves that
+// end after 3, 10 or 30 steps must have true bounds too, and after 20000 steps the bounds must be
+// small.
 func TestEveryAnswerHasABound(t *testing.T) {
 	const d = 6
 	smooth := map[string]splitting.Smooth{}
@@ -140,7 +142,7 @@ func TestEveryAnswerHasABound(t *testing.T) {
 				if at == nil {
 					continue
 				}
-				// The point that stands for the minimizer is off by rounding.
+				// The reference point differs from the minimizer by rounding.
 				if !math.IsInf(p.Func(res.X), 1) {
 					require.LessOrEqual(t, p.Func(res.X)-best, res.Gap+1e-12, "%s, %s after %d steps", fname, pname, res.Iterations)
 				}

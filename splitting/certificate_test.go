@@ -16,7 +16,7 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// pull is f(x) = (s/2)‖x − b‖² as a sum of two equal terms.
+// pull is f(x) = (s/2)‖x − b‖², written as a sum of two equal terms.
 type pull struct {
 	s, lip float64
 	b      []float64
@@ -43,14 +43,14 @@ func (f pull) Smoothness() float64     { return f.lip }
 func (f pull) TermSmoothness() float64 { return f.lip / 2 }
 func (f pull) Convexity() float64      { return f.s }
 
-// A step so short that rounding swallows it moves nothing, and what does not
-// move looks like a minimizer. The bounds must hold all the same: with the
-// scale of f and the step both from 1e-12 to 1e12 of what they should be.
+// TestShortSteps checks certificates where steps are so short that rounding cancels them: the
+// iterate does not move and looks like a minimizer. The bounds must still hold, for scales of f
+// from 1e-12 to 1e12 and steps down to 1e-20 of the right size.
 func TestShortSteps(t *testing.T) {
 	b := []float64{3, -2, 0.5}
 	pairs := map[string]struct {
 		g, h prox.Operator
-		x    func(s float64, b float64) float64 // the minimizer, of a weight s
+		x    func(s float64, b float64) float64 // the minimizer for weight s
 	}{
 		"none": {nil, nil, func(_, b float64) float64 { return b }},
 		"l1": {nil, prox.L1{Weight: 1}, func(w, b float64) float64 {
@@ -84,7 +84,7 @@ func TestShortSteps(t *testing.T) {
 						p := splitting.Problem{F: f}
 						weight := 1.0
 						want := make([]float64, len(b))
-						if c.x != nil { // weights scale with f
+						if c.x != nil { // the weights scale with f
 							if c.g != nil {
 								p.G = prox.L1{Weight: weight * s}
 							}
@@ -96,19 +96,20 @@ func TestShortSteps(t *testing.T) {
 							}
 						} else {
 							p.G, p.H = prox.Huber{Weight: 0.5 * s, Delta: 0.1}, prox.Box{Lo: -1, Hi: 1}
-							want[0], want[1], want[2] = 1, -1, 0.5-0.05 // a slope of 0.5·0.1, and the box
+							// Two coordinates end at the box, the third at a slope of 0.5·0.1.
+							want[0], want[1], want[2] = 1, -1, 0.5-0.05
 						}
 						rec := &distances{p: p, want: want, mu: s}
 						res, err := splitting.Solve(background, p, []float64{1, 1, -1},
 							&splitting.Settings{Iterations: 40, Tolerance: 1e-9 * s, Recorder: rec, Src: rand.NewPCG(1, 2)}, m)
 						if errors.Is(err, splitting.ErrProblem) || math.IsInf(lip, 1) && errors.Is(err, splitting.ErrSettings) {
-							continue // it wants a closed form, or an L_f
+							continue // this method needs a closed form, or an L_f
 						}
 						require.NoError(t, err)
 						runs++
 						at := fmt.Sprintf("%s, %s, scale %g, step %g of 1/L_f, L_f = %g", name, pair, s, short, lip)
 						require.Empty(t, rec.bad, at)
-						// Whoever converged did arrive.
+						// A method that reports convergence must be at the minimizer.
 						if res.Status == splitting.Converged {
 							require.InDeltaSlice(t, want, res.X, 1e-8, at)
 						}
@@ -120,7 +121,8 @@ func TestShortSteps(t *testing.T) {
 	require.Greater(t, runs, 500)
 }
 
-// distances compares every claim with the minimizer.
+// distances is a Recorder that compares each certificate with the true distance to the minimizer
+// and the true gap.
 type distances struct {
 	p    splitting.Problem
 	want []float64
@@ -134,11 +136,11 @@ func (d *distances) Record(loc *splitting.Location, stats *splitting.Stats) erro
 	if math.IsInf(loc.Residual, 1) || d.bad != "" {
 		return nil
 	}
-	// 1e-14: the points have a size of 3, and some 30 roundings.
+	// 1e-14 allows for some 30 roundings of points of size 3.
 	if got := floats.Distance(loc.X, d.want, 2); got > loc.Residual/d.mu*(1+1e-12)+1e-14 {
 		d.bad = fmt.Sprintf("step %d claims %g, is %g away", stats.Iterations, loc.Residual/d.mu, got)
 	}
-	// The root of the rounding of J.
+	// 1e-13·μ allows for the rounding of J.
 	if gap := d.p.Func(loc.X) - d.p.Func(d.want); gap > loc.Residual*loc.Residual/(2*d.mu)+1e-13*d.mu {
 		d.bad = fmt.Sprintf("step %d claims a gap of %g, is %g", stats.Iterations, loc.Residual*loc.Residual/(2*d.mu), gap)
 	}

@@ -29,24 +29,24 @@ const sampledBudget = iterationBudget * plantedTerms / 3
 // a planted problem.
 const stochasticSteps = 5_000
 
-// conforms runs planted problems and requires of m
+// conforms runs m on planted problems and requires:
 //
 //   - an error wrapping splitting.ErrProblem, and no panic, where m does not apply, and at least
-//     one problem to which it applies;
-//   - the planted minimizer within the budget, certified to 1e-8, or, if the residual stays +Inf
-//     (plain stochastic sampling), a tenth of the initial gap;
+//     one problem to which m applies;
+//   - the planted minimizer within the budget, certified to 1e-8. If the residual stays +Inf
+//     (plain stochastic sampling), a tenth of the initial gap is enough;
 //   - a residual that bounds the distance to the minimizer and the gap, at every iterate, and a
 //     feasible iterate wherever the residual is finite;
 //   - equal results for equal seeds, also when m is used again;
 //   - an unchanged x0, and no allocation in a step;
-//   - splitting.ErrNaN for a NaN in the gradient, which must not be returned.
+//   - splitting.ErrNaN for a NaN in the gradient, and no NaN in the result.
 func conforms(t *testing.T, m splitting.Method) {
 	t.Helper()
 	conformity(t, m, planted.tolerance)
 }
 
-// conformsSublinear is conforms for methods without linear convergence on strongly convex problems:
-// it requires a certified gap of 1e-8 instead of a distance.
+// conformsSublinear is like conforms, for methods without linear convergence on strongly convex
+// problems: it requires a certified gap of 1e-8 instead of a distance.
 func conformsSublinear(t *testing.T, m splitting.Method) {
 	t.Helper()
 	conformity(t, m, planted.gapTolerance)
@@ -73,7 +73,7 @@ func conformity(t *testing.T, m splitting.Method, tolerance func(planted) float6
 
 var errNotApplicable = errors.New("the method does not apply")
 
-// check returns the first fault of m on p.
+// check returns the first fault of m on p, or nil.
 func check(m splitting.Method, p planted, tolerance float64) error {
 	x0 := slices.Clone(p.Start)
 	if err := m.Init(p.Problem, x0, rand.New(rand.NewPCG(1, 2))); errors.Is(err, splitting.ErrProblem) {
@@ -87,8 +87,8 @@ func check(m splitting.Method, p planted, tolerance float64) error {
 	}
 
 	if budget == sampledBudget {
-		// SVRG certifies each step with probability 1/plantedTerms, so that no certificate in these steps
-		// has probability e⁻²⁰.
+		// SVRG certifies each step with probability 1/plantedTerms. If m is SVRG, the probability that it
+		// certifies none of these steps is e⁻²⁰.
 		probe := &auditor{p: p}
 		first := &splitting.Settings{Iterations: 20 * plantedTerms, Tolerance: -1, Src: rand.NewPCG(9, 10), Recorder: probe}
 		if _, err := splitting.Solve(context.Background(), p.Problem, x0, first, m); err != nil {
@@ -123,7 +123,7 @@ func check(m splitting.Method, p planted, tolerance float64) error {
 	return nan(m, p)
 }
 
-// arrived requires the planted minimizer.
+// arrived returns an error unless res is the planted minimizer.
 func arrived(p planted, res *splitting.Result, tolerance float64, budget int) error {
 	if res.Iterations >= budget {
 		return fmt.Errorf("%v after %d iterations at residual %g, want %g within the budget",
@@ -136,7 +136,7 @@ func arrived(p planted, res *splitting.Result, tolerance float64, budget int) er
 		return fmt.Errorf("%v at residual %g, which does not certify a gap of 1e-8: want %g",
 			res.Status, res.Residual, p.gapTolerance())
 	}
-	// Where the certificate is a gap, the distance is accurate to the square root of rounding.
+	// Where only a gap is certified, the distance is accurate to the square root of the rounding.
 	limit := math.Max(tolerance/p.Mu, 1e-6*(1+floats.Norm(p.Solution, 2)))
 	if d := floats.Distance(res.X, p.Solution, 2); !(d <= limit) {
 		return fmt.Errorf("‖X − x*‖ = %g after %v", d, res.Status)
@@ -144,14 +144,14 @@ func arrived(p planted, res *splitting.Result, tolerance float64, budget int) er
 	return nil
 }
 
-// sampled requires a stochastic method to remove nine tenths of the gap.
+// sampled returns an error unless a stochastic method removes nine tenths of the gap.
 func sampled(m splitting.Method, p planted) error {
 	res, err := splitting.Solve(context.Background(), p.Problem, p.Start,
 		&splitting.Settings{Iterations: stochasticSteps, Src: rand.NewPCG(3, 4)}, m)
 	if err != nil {
 		return err
 	}
-	// Distances instead of values, because a stochastic iterate need not be feasible.
+	// Compare distances instead of values, because a stochastic iterate need not be feasible.
 	before, after := floats.Distance(p.Start, p.Solution, 2), floats.Distance(res.X, p.Solution, 2)
 	if !(after*after <= 0.1*before*before) {
 		return fmt.Errorf("‖X − x*‖ = %g from %g in %d steps, want a tenth of its square", after, before, stochasticSteps)
@@ -159,10 +159,10 @@ func sampled(m splitting.Method, p planted) error {
 	return nil
 }
 
-// auditor compares every location with the planted minimizer.
+// auditor is a Recorder that compares every location with the planted minimizer.
 type auditor struct {
 	p      planted
-	claims bool // a finite residual was claimed
+	claims bool // whether some residual was finite
 	err    error
 }
 
@@ -175,7 +175,7 @@ func (a *auditor) Record(loc *splitting.Location, _ *splitting.Stats) error {
 	a.claims = true
 	p := a.p
 	dist := floats.Distance(loc.X, p.Solution, 2)
-	// Rounding: a residual of 0 may stand for one of some 1e-13 of the terms.
+	// Rounding: a residual of 0 can be the rounded value of a residual of 1e-13 of the terms.
 	slack := 1e-12 * p.Scale
 	if bound := (loc.Residual + slack) / p.Mu; !(dist <= bound) {
 		a.err = fmt.Errorf("the residual %g claims ‖X − x*‖ ≤ %g, but it is %g", loc.Residual, bound, dist)
@@ -192,7 +192,7 @@ func (a *auditor) Record(loc *splitting.Location, _ *splitting.Stats) error {
 	return nil
 }
 
-// allocs returns the number of allocations per step, and the budget of steps.
+// allocs returns the number of allocations in a step, and the budget of steps for m.
 func allocs(m splitting.Method, p planted) (n float64, budget int) {
 	loc := &splitting.Location{X: slices.Clone(p.Start), Residual: math.Inf(1)}
 	stats := &splitting.Stats{}
@@ -203,7 +203,7 @@ func allocs(m splitting.Method, p planted) (n float64, budget int) {
 	return n, iterationBudget
 }
 
-// repeatable requires equal bits for equal seeds.
+// repeatable returns an error unless equal seeds give equal bits.
 func repeatable(m splitting.Method, p planted) error {
 	var results [2][]float64
 	for i := range results {
@@ -220,7 +220,7 @@ func repeatable(m splitting.Method, p planted) error {
 	return nil
 }
 
-// nan requires ErrNaN where gradients become NaN.
+// nan returns an error unless m reports ErrNaN when gradients become NaN.
 func nan(m splitting.Method, p planted) error {
 	p.sum.nan = true
 	defer func() { p.sum.nan = false }()
@@ -281,14 +281,14 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// inG and inH solve a problem with G + H in the place of G or of H.
+// inG passes G + H as the term G to its method, inH passes G + H as the term H.
 type (
 	inG             struct{ splitting.StochasticTOS }
 	inH             struct{ splitting.StochasticTOS }
 	backwardForward struct{ splitting.DavisYin }
 )
 
-// inOne returns p with G + H in the place of G.
+// inOne returns p with G replaced by G + H, and no H.
 func inOne(p splitting.Problem) (splitting.Problem, error) {
 	psi, ok := prox.Sum(p.G, p.H)
 	if !ok {
@@ -314,8 +314,8 @@ func (m *backwardForward) Init(p splitting.Problem, x0 []float64, rnd *rand.Rand
 	return errors.Join(err, m.DavisYin.Init(p, x0, rnd))
 }
 
-// Every planted minimizer is one: −∇f(x*) is in the subdifferential of the sum
-// as the operators see it, wherever they can tell.
+// TestPlanted checks that the planted minimizers are minimizers: −∇f(x*) is in the subdifferential
+// of G + H, where the operators can compute it.
 func TestPlanted(t *testing.T) {
 	seen := 0
 	for _, p := range plantedProblems() {
@@ -335,7 +335,7 @@ func TestPlanted(t *testing.T) {
 	require.GreaterOrEqual(t, seen, 20)
 }
 
-// broken is plain proximal gradient with one fault.
+// broken is the proximal gradient method with one fault, which conforms must find.
 type broken struct {
 	fault string
 	f     splitting.Smooth

@@ -18,9 +18,10 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// lassoBox is ½‖Ax−y‖² with n×d Gaussian A and y = Ax₀ + ½·noise, the first k
-// entries of x₀ Gaussian and the others 0. At 1000×500, k = 200, with λ = 220 in
-// the box [−1.25, 1.25], the minimizer has 208 nonzero entries, 29 at the bound.
+// lassoBox returns A and y of a problem ½‖Ax−y‖². A is an n×d Gaussian matrix and y = Ax₀ +
+// ½·noise, where the first k entries of x₀ are Gaussian and the others 0. For n = 1000, d = 500, k
+// = 200, λ = 220 and the box [−1.25, 1.25], the minimizer has 208 nonzero entries, 29 of them at
+// the bound.
 func lassoBox(n, d, k int, condition float64) (*mat.Dense, []float64) {
 	r := rand.New(rand.NewPCG(uint64(n), uint64(d)))
 	a := mat.NewDense(n, d, nil)
@@ -47,8 +48,8 @@ func leastSquares(t testing.TB, a mat.Matrix, y []float64) *splitting.LeastSquar
 	return f
 }
 
-// distOf returns dist(0, ∂J(x)) of ½‖Ax−y‖² + l1‖x‖₁ on [−kappa, kappa], and
-// ‖A‖_F‖y‖, the size of the terms it is a difference of, by long hand.
+// distOf returns dist(0, ∂J(x)) for J = ½‖Ax−y‖² + l1‖x‖₁ on [−kappa, kappa], computed without the
+// package. The distance is a difference of terms of size ‖A‖_F‖y‖, which is returned as size.
 func distOf(a *mat.Dense, y, x []float64, l1, kappa float64) (dist, size float64) {
 	n, d := a.Dims()
 	r := append([]float64(nil), y...)
@@ -81,7 +82,8 @@ func distOf(a *mat.Dense, y, x []float64, l1, kappa float64) (dist, size float64
 	return dist, mat.Norm(a, 2) * floats.Norm(y, 2)
 }
 
-// gram is ½‖Ax − y‖² as a quadratic, with Q = A'A.
+// gram is ½‖Ax − y‖² as a quadratic function with Q = A'A. It makes CoordinateDescent work on Q
+// instead of on the residuals y − Ax.
 type gram struct {
 	splitting.Smooth
 	a *mat.Dense
@@ -96,8 +98,9 @@ func (f gram) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool) {
 	return q, lin, floats.Dot(f.y, f.y) / 2, true
 }
 
-// On residuals and on Q the same point, to rounding, also where there are more
-// columns than rows and where the columns differ in size by a thousand.
+// TestColumnsReachRounding checks that coordinate descent on residuals and on Q = A'A ends at the
+// same point to rounding, also with more columns than rows, and where the columns differ in size by
+// a factor of a thousand.
 func TestColumnsReachRounding(t *testing.T) {
 	for _, c := range []struct {
 		n, d, k          int
@@ -123,10 +126,10 @@ func TestColumnsReachRounding(t *testing.T) {
 			require.Equal(t, splitting.Stalled, res.Status, "%+v %T: residual %g after %d", c, smooth, res.Residual,
 				res.Iterations)
 			dist, size := distOf(a, y, res.X, c.l1, c.kappa)
-			// n + d products and sums of this size in each entry.
+			// An entry sums n + d products of at most this size.
 			require.LessOrEqual(t, dist, 0x1p-53*float64(c.n+c.d)*size, "%+v %T", c, smooth)
 			if gap := f.Gap(res.X, p.G, p.H); !math.IsInf(res.Gap, 1) {
-				// v is off by the noise of dist, times the width of the box or of x.
+				// The gap changes by the rounding of dist, times the width of the box or of x.
 				require.InDelta(t, gap, res.Gap, 1e-10*f.Func(make([]float64, c.d)), "%+v %T", c, smooth)
 			}
 			points[i] = res.X
@@ -136,8 +139,8 @@ func TestColumnsReachRounding(t *testing.T) {
 	}
 }
 
-// The duality gap bounds the distance to the optimal value at any feasible
-// point and closes at the minimizer.
+// TestGapIsABound checks that the duality gap is at least the distance to the optimal value at any
+// feasible point, and about 0 at the minimizer.
 func TestGapIsABound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, d := rapid.IntRange(1, 12).Draw(t, "n"), rapid.IntRange(1, 8).Draw(t, "d")
@@ -175,7 +178,8 @@ func TestGapIsABound(t *testing.T) {
 		best := value(res.X)
 		size := 1 + f.Func(make([]float64, d))
 		if l1, ok := g.(prox.L1); !ok || l1.Weight > 0 || h == (prox.Box{Lo: -0.5, Hi: 0.7}) {
-			require.LessOrEqual(t, f.Gap(res.X, g, h), 1e-9*size) // the residual at rounding times ‖x‖
+			// the residual, which is of the size of rounding, times ‖x‖
+			require.LessOrEqual(t, f.Gap(res.X, g, h), 1e-9*size)
 		}
 		x := make([]float64, d)
 		for range 20 {
@@ -188,14 +192,15 @@ func TestGapIsABound(t *testing.T) {
 			gap := f.Gap(x, g, h)
 			require.GreaterOrEqual(t, gap, value(x)-best-1e-12*size)
 		}
-		x[0] = -1e9 // outside every set above
+		x[0] = -1e9 // this point is outside every set above
 		if h != nil {
 			require.True(t, math.IsInf(f.Gap(x, g, h), 1))
 		}
 	})
 }
 
-// Settings.Gap ends a solve with a proved gap, on residuals and on Q.
+// TestSolveToAGap checks that Settings.Gap ends a solve as soon as the gap is proved, on residuals
+// and on Q.
 func TestSolveToAGap(t *testing.T) {
 	a, y := lassoBox(200, 20, 10, 1)
 	f := leastSquares(t, a, y)
@@ -210,7 +215,8 @@ func TestSolveToAGap(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, splitting.Converged, res.Status)
 			require.LessOrEqual(t, res.Gap, gap)
-			require.InDelta(t, f.Gap(res.X, p.G, p.H), res.Gap, 1e-10*best) // computed twice
+			// the gap is computed in two ways
+			require.InDelta(t, f.Gap(res.X, p.G, p.H), res.Gap, 1e-10*best)
 			require.LessOrEqual(t, f.Func(res.X)+p.G.Func(res.X)-best, res.Gap+1e-12*best)
 		}
 	}
@@ -220,7 +226,7 @@ func TestSolveToAGap(t *testing.T) {
 }
 
 func TestColumnsUnboundedAndDegenerate(t *testing.T) {
-	// A zero column without a penalty on it leaves the coordinate where it is.
+	// Without a penalty, the coordinate of a zero column stays where it is.
 	a := mat.NewDense(3, 2, []float64{1, 0, 2, 0, 3, 0})
 	y := []float64{1, 2, 3}
 	f := leastSquares(t, a, y)
@@ -243,7 +249,8 @@ func TestColumnsUnboundedAndDegenerate(t *testing.T) {
 	require.True(t, math.IsInf(f.Gap([]float64{1, 1}, prox.L2Ball{R: 3}, nil), 1), "not coordinatewise")
 }
 
-// A matrix that shows no raw rows, and one with fewer columns than a band.
+// TestLeastSquaresOfAnyMatrix checks a mat.Matrix without access to its rows, and a matrix with
+// fewer columns than a band (the block of columns that the code processes at a time).
 func TestLeastSquaresOfAnyMatrix(t *testing.T) {
 	for _, d := range []int{3, 8, 19} {
 		a, y := lassoBox(21, d, d, 1)
@@ -270,8 +277,8 @@ func TestLeastSquaresOfAnyMatrix(t *testing.T) {
 	}
 }
 
-// A step allocates nothing, and the method needs at most a fifth of the memory
-// of the data.
+// TestColumnsMemory checks that a step allocates nothing, and that the method needs at most a fifth
+// of the memory of the data.
 func TestColumnsMemory(t *testing.T) {
 	for _, c := range []struct{ n, d int }{{1000, 500}, {4000, 50}} {
 		a, y := lassoBox(c.n, c.d, c.d/3, 1)

@@ -17,8 +17,9 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// perturbedLasso is the experiment's problem: n rows of norm 5, Gram matrix
-// plus delta·I, interpolating labels, a linear term of size delta·kappa.
+// perturbedLasso returns the perturbed least-squares problem of the published experiment: n rows of
+// norm 5, labels that interpolate, delta·I added to the Gram matrix, and a linear term of size
+// delta·kappa.
 func perturbedLasso(n, d int, delta, kappa float64) splitting.Problem {
 	r := rand.New(rand.NewPCG(uint64(n), uint64(d)))
 	x := mat.NewDense(n, d, nil)
@@ -47,8 +48,8 @@ func perturbedLasso(n, d int, delta, kappa float64) splitting.Problem {
 	return splitting.Problem{F: f, G: prox.L1{Weight: 1}, H: prox.Box{Lo: -kappa, Hi: kappa}}
 }
 
-// fromScratch returns dist(0, ∂J(x)) and the size of its largest terms,
-// computed by long hand: nothing is taken from a solver.
+// fromScratch returns dist(0, ∂J(x)) and the size of its largest terms, computed without any
+// results of a solver.
 func fromScratch(p splitting.Problem, x []float64) (dist, size float64) {
 	q, lin, _, _ := p.F.(splitting.Quadratizer).Quadratic()
 	l1, box := p.G.(prox.L1).Weight, p.H.(prox.Box)
@@ -87,18 +88,19 @@ var deterministic = map[string]func() splitting.Method{
 	"DavisYin":          func() splitting.Method { return &splitting.DavisYin{} },
 }
 
-// Every method ends the experiment's problems at rounding, and its residual
-// agrees with a recomputation.
+// TestPerturbedLasso checks that every method solves the problems of the experiment to rounding,
+// and that its residual agrees with an independent computation.
 func TestPerturbedLasso(t *testing.T) {
 	const d = 40
-	for _, n := range []int{120, 36} { // 36: singular unless delta > 0
+	for _, n := range []int{120, 36} { // with 36 rows the matrix is singular unless delta > 0
 		for _, delta := range []float64{0, 100, 1e4} {
 			for _, kappa := range []float64{0.01, 1, 1000} {
 				p := perturbedLasso(n, d, delta, kappa)
 				var values []float64
 				for name, m := range deterministic {
 					if n == 36 && delta == 0 && name == "DavisYin" {
-						continue // no acceleration: thousands of steps a digit
+						// DavisYin has no acceleration and needs thousands of steps for each digit.
+						continue
 					}
 					t.Run(fmt.Sprintf("%s/n=%d/delta=%g/kappa=%g", name, n, delta, kappa), func(t *testing.T) {
 						res, err := splitting.Solve(context.Background(), p, make([]float64, d),
@@ -106,9 +108,8 @@ func TestPerturbedLasso(t *testing.T) {
 						require.NoError(t, err)
 						require.Equal(t, splitting.Stalled, res.Status, "after %d steps, residual %g", res.Iterations, res.Residual)
 						dist, size := fromScratch(p, res.X)
-						// d products a coordinate, each rounded at the size of
-						// the largest: 2⁻⁵³·d·size, times √d for the norm; 16
-						// for the rounding of X itself.
+						// Each coordinate is a sum of d products with a rounding of 2⁻⁵³·d·size. The norm adds the
+						// factor √d, and 16 allows for the rounding of X itself.
 						noise := 16 * 0x1p-53 * d * math.Sqrt(d) * size
 						require.LessOrEqual(t, dist, res.Residual+noise)
 						require.LessOrEqual(t, res.Residual, noise)
@@ -122,8 +123,8 @@ func TestPerturbedLasso(t *testing.T) {
 	}
 }
 
-// The exact route keeps its promise for the experiment: a certified relative
-// gap of 1e-10 in tens of sweeps.
+// TestCoordinateDescentGap checks that Minimize solves the problems of the experiment to a
+// certified relative gap of 1e-10 within 60 sweeps.
 func TestCoordinateDescentGap(t *testing.T) {
 	for _, delta := range []float64{100, 1e4} {
 		for _, kappa := range []float64{0.01, 1, 1000} {

@@ -16,10 +16,10 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// Least squares with fewer equations than unknowns, columns that are equal or
-// zero, and hardly any penalty, from points with every coordinate off its kink:
-// coordinate descent ends on residuals and on Q. Sweeps alone need up to 1e5 rounds
-// here, and go to and fro between pieces for ever.
+// TestCoordinateDescentSingular checks that coordinate descent converges, on residuals and on Q,
+// for least squares with fewer equations than unknowns, equal or zero columns and tiny penalties.
+// Sweeps alone would need up to 1e5 rounds here, or alternate for ever between pieces (the regions
+// on which J is quadratic).
 func TestCoordinateDescentSingular(t *testing.T) {
 	columns := map[string]func(r *rand.Rand, a *mat.Dense, i, j int) float64{
 		"normal": func(r *rand.Rand, _ *mat.Dense, _, _ int) float64 { return r.NormFloat64() },
@@ -43,7 +43,7 @@ func TestCoordinateDescentSingular(t *testing.T) {
 		"tiny l1":     {G: prox.L1{Weight: 1e-6}},
 		"elastic net": {G: prox.ElasticNet{L1: 0.3, L2: 1e-4}},
 		"l1+box":      {G: prox.L1{Weight: 1e-3}, H: prox.Box{Lo: -1, Hi: 1}},
-		"away":        {G: prox.L1{Weight: 0.3}, H: prox.Box{Lo: 0.25, Hi: 1}}, // 0 is outside
+		"away":        {G: prox.L1{Weight: 0.3}, H: prox.Box{Lo: 0.25, Hi: 1}}, // 0 is outside the box
 		"nonnegative": {H: prox.NonNegative{}},
 	}
 	for shape, column := range columns {
@@ -65,7 +65,7 @@ func TestCoordinateDescentSingular(t *testing.T) {
 					f, err := splitting.NewLeastSquares(a, y)
 					require.NoError(t, err)
 					for _, p.F = range []splitting.Smooth{f, gram{f, a, y}} {
-						// Ten decades below the gradient at 0.
+						// The tolerance is ten decades below the gradient at 0.
 						s := &splitting.Settings{Iterations: 1000, Tolerance: 1e-10 * mat.Norm(a, 2) * floats.Norm(y, 2)}
 						res, err := splitting.Solve(background, p, x0, s, &splitting.CoordinateDescent{})
 						require.NoError(t, err)
@@ -82,7 +82,8 @@ func TestCoordinateDescentSingular(t *testing.T) {
 	}
 }
 
-// A coordinate that f does not see goes to the least |x| of its box.
+// TestCoordinateDescentUnseen checks that a coordinate on which f does not depend becomes the
+// number of least absolute value in its box.
 func TestCoordinateDescentUnseen(t *testing.T) {
 	q, err := splitting.NewQuadratic(mat.NewSymDense(3, []float64{0, 0, 0, 0, 1, 0, 0, 0, 0}), []float64{0.5, 1, 0}, 0)
 	require.NoError(t, err)
@@ -102,8 +103,9 @@ func TestCoordinateDescentUnseen(t *testing.T) {
 	}
 }
 
-// The gap is an upper bound also where it is a difference that rounding makes
-// negative, and +Inf where numbers are too large: +Inf − +Inf is no proof.
+// TestLeastSquaresGapRounding checks that the gap is an upper bound even where rounding would make
+// the computed difference negative, and +Inf where numbers overflow, because +Inf − +Inf proves
+// nothing.
 func TestLeastSquaresGapRounding(t *testing.T) {
 	inf := math.Inf(1)
 	huge, err := splitting.NewLeastSquares(mat.NewDense(2, 1, []float64{1e200, 1e200}), []float64{1, 1})
@@ -116,8 +118,8 @@ func TestLeastSquaresGapRounding(t *testing.T) {
 		}
 	}
 
-	// ½(ax − y)² + |x| has its minimizer at x = (ay − 1)/a². Away from it by a
-	// relative e the gap is (ax*)²e²/2, of which float64 sees nothing for e = 1e-9.
+	// The minimizer of ½(ax − y)² + |x| is x* = (ay − 1)/a². At a relative distance e from x* the gap
+	// is (ax*)²e²/2, which float64 cannot resolve for e = 1e-9.
 	for _, a := range []float64{3, 5, 7, 11} {
 		f, err := splitting.NewLeastSquares(mat.NewDense(1, 1, []float64{a}), []float64{1})
 		require.NoError(t, err)
@@ -130,7 +132,7 @@ func TestLeastSquaresGapRounding(t *testing.T) {
 	}
 }
 
-// A gap that is asked for early, or where numbers overflow, is +Inf and not NaN.
+// TestCoordinateDescentGapNaN checks that the gap is +Inf, not NaN, where numbers overflow.
 func TestCoordinateDescentGapNaN(t *testing.T) {
 	a, y := mat.NewDense(2, 1, []float64{1e200, 1e200}), []float64{1e200, 1}
 	f, err := splitting.NewLeastSquares(a, y)

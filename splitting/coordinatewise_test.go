@@ -12,8 +12,9 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// The residual of coordinate descent is that of package prox, on every piece
-// and at every scale, also at single points, and it notices changes of piece.
+// TestPenaltyDist compares the distance to the subdifferential in coordinate descent with the one
+// of package prox, on every piece of the penalty, where the box is a point, and at every scale. It
+// also checks that the function reports whether a coordinate moved to another piece.
 func TestPenaltyDist(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	const n = 4
@@ -29,7 +30,8 @@ func TestPenaltyDist(t *testing.T) {
 		points := []float64{c.lo, c.hi, 0, 0.7, -0.3, 0.5}
 		for range 500 {
 			x, v := make([]float64, n), make([]float64, n)
-			scale := math.Pow(10, float64(rnd.IntN(5))*75-150) // 1e-150 … 1e150: squares leave the range
+			// from 1e-150 to 1e150, so that squares overflow or underflow
+			scale := math.Pow(10, float64(rnd.IntN(5))*75-150)
 			for i := range x {
 				x[i] = points[rnd.IntN(len(points))]
 				if math.IsInf(x[i], 0) {

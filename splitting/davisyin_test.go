@@ -17,7 +17,7 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// linearModel is the mean of φ(⟨aᵢ,x⟩; bᵢ) over rows held in one matrix.
+// linearModel is the mean of φ(⟨aᵢ,x⟩; bᵢ), with the rows aᵢ in one matrix.
 type linearModel struct {
 	a   blas64.General
 	b   []float64
@@ -66,9 +66,9 @@ func (f *linearModel) FuncGrad(dst, x []float64) (s float64) {
 	return s / float64(len(f.t))
 }
 
-// overlapping is logistic regression with 125 groups of ten features, each
-// sharing two with the next: the example of copt, with features correlated and
-// standardized as there, on another draw.
+// overlapping returns logistic regression with 125 groups of ten features, each sharing two with
+// the next. The example is from the library copt: the features are correlated and standardized in
+// the same way, but drawn anew.
 func overlapping(beta float64) (splitting.Problem, int) {
 	const n, d, p = 100, 1002, 0.95
 	r := rand.New(rand.NewPCG(1804, 2339))
@@ -113,8 +113,7 @@ func overlapping(beta float64) (splitting.Problem, int) {
 	return splitting.Problem{F: newLinearModel(a, b, 0.25, logistic), G: pieces[1], H: pieces[0]}, d
 }
 
-// boxLasso is a lasso with standard normal rows in a box that cuts the largest
-// coefficients.
+// boxLasso returns a lasso with standard normal rows, and a box that cuts the largest coefficients.
 func boxLasso() (splitting.Problem, int) {
 	const n, d = 1000, 500
 	r := rand.New(rand.NewPCG(1000, 500))
@@ -134,7 +133,7 @@ func boxLasso() (splitting.Problem, int) {
 		H: prox.Box{Lo: -0.8, Hi: 0.8}}, d
 }
 
-// countdown notes the first iteration whose value is within 1e-6 of the least.
+// countdown is a Recorder that notes the first iteration whose value is at most goal.
 type countdown struct {
 	p     splitting.Problem
 	goal  float64
@@ -150,11 +149,10 @@ func (c *countdown) Record(loc *splitting.Location, stats *splitting.Stats) erro
 	return nil
 }
 
-// Iterations to a relative 1e-6 of the objective are those of copt 0.9.1's
-// minimize_three_split on the same data, within 20 %. Its counts were taken with
-// the data of these two functions written to files, by that published algorithm
-// in numpy 1.24: line_search=True with step_size=10/L and h_Lipschitz=beta for the
-// groups, fixed steps for the lasso.
+// TestIterationsOfCopt compares the number of iterations to a relative accuracy of 1e-6 with
+// minimize_three_split of the Python library copt 0.9.1 on the same data. At most 20 % more are
+// allowed. The counts of copt come from the data of the two functions above, with line_search=True,
+// step_size=10/L and h_Lipschitz=beta for the groups and fixed steps for the lasso.
 func TestIterationsOfCopt(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -13,7 +13,7 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// min ½x'Qx − ⟨lin,x⟩ + ‖x‖₁ over the box [−1, 1]².
+// Minimize ½x'Qx − ⟨lin,x⟩ + ‖x‖₁ over the box [−1, 1]².
 func ExampleMinimize() {
 	f, err := splitting.NewQuadratic(mat.NewSymDense(2, []float64{2, 1, 1, 2}), []float64{5, 0.5}, 0)
 	if err != nil {
@@ -28,8 +28,8 @@ func ExampleMinimize() {
 	// Output: Converged [1 0] within 0
 }
 
-// A simplex and a norm have no common closed form: three-operator splitting
-// takes them one at a time.
+// A simplex and a norm have no closed-form sum, but three-operator splitting needs only the
+// proximal map of each.
 func ExampleSolve() {
 	f, err := splitting.NewQuadratic(mat.NewSymDense(3, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1}), []float64{1, 2, 0}, 0)
 	if err != nil {
@@ -45,7 +45,7 @@ func ExampleSolve() {
 	// Output: Converged [0.282 0.718 0.000]
 }
 
-// trace prints the residuals of a solve.
+// trace is a Recorder that prints the residuals of a solve.
 type trace struct{}
 
 func (trace) Init() error { return nil }
@@ -71,10 +71,10 @@ func ExampleRecorder() {
 	// <nil>
 }
 
-// The stochastic method of the paper ends at its iteration limit and proves
-// nothing.
+// The stochastic method of the published experiment ends at its iteration limit and proves nothing
+// about its result.
 func ExampleStochasticTOS() {
-	f := points{1, 2, 6} // Σᵢ ½(x − bᵢ)²
+	f := points{1, 2, 6} // the function Σᵢ ½(x − bᵢ)²
 	m := &splitting.StochasticTOS{StepSize: 0.1}
 	res, err := splitting.Solve(context.Background(), splitting.Problem{F: f, H: prox.Box{Lo: 0, Hi: 10}}, []float64{0},
 		&splitting.Settings{Iterations: 20000, Src: rand.NewPCG(1, 2)}, m)

@@ -33,7 +33,7 @@ func (b distance) Grad(dst, x []float64) {
 	}
 }
 
-// A lasso whose coefficients are known to lie in [0, 1].
+// Solve a lasso whose coefficients are known to lie in [0, 1].
 func Example_constrainedLasso() {
 	a := mat.NewDense(4, 3, []float64{
 		1, 0, 1,
@@ -54,8 +54,8 @@ func Example_constrainedLasso() {
 	// Output: Converged [1.000 0.000 0.400]
 }
 
-// The fused lasso: a signal that is zero except on a few plateaus. The sum of its
-// two penalties has a proximal map, exact in linear time.
+// The fused lasso finds a signal that is zero except on a few plateaus. The sum of its two
+// penalties has an exact proximal map that takes linear time.
 func Example_fusedLasso() {
 	signal := distance{0.1, -0.2, 0.1, 2.1, 1.9, 2.0, 0.2, -0.1, 0}
 	p := splitting.Problem{F: signal, G: prox.L1{Weight: 0.1}, H: prox.TotalVariation{Weight: 0.3}}
@@ -67,8 +67,8 @@ func Example_fusedLasso() {
 	// Output: Converged [0.00 0.00 0.00 1.70 1.70 1.70 0.10 0.00 0.00]
 }
 
-// The nearest correlation matrix: positive semidefinite, with ones on the
-// diagonal. Two sets that are easy one at a time.
+// Find the nearest correlation matrix, which is positive semidefinite with ones on the diagonal.
+// Each of the two sets has a simple projection, but their intersection has none.
 func Example_correlationMatrix() {
 	b := distance{
 		1, 0.9, -0.9,
@@ -95,8 +95,8 @@ func Example_correlationMatrix() {
 	// [-0.500 0.500 1.000]
 }
 
-// Groups that overlap their neighbors are two lists of disjoint groups; the
-// smoothness of f need not be known.
+// SplitGroups divides groups that overlap their neighbors into two lists of disjoint groups. With a
+// line search, the smoothness of f need not be known.
 func Example_overlappingGroups() {
 	groups := prox.SplitGroups(prox.GroupL2{Groups: [][]int{{0, 1, 2}, {2, 3, 4}, {4, 5, 6}}, Weight: 1})
 	p := splitting.Problem{F: unknownSmoothness{distance{3, 2, 1, 0.1, -0.1, 0.2, 0}}, G: groups[0], H: groups[1]}
@@ -113,9 +113,9 @@ type unknownSmoothness struct{ distance }
 
 func (unknownSmoothness) Smoothness() float64 { return math.Inf(1) }
 
-// Total variation on a graph: K takes differences along its edges.
+// Total variation on a graph: K takes the differences along its edges.
 func ExamplePrimalDual() {
-	// A square and its diagonal, with one outlier.
+	// The graph is a square with one diagonal; one of its values is an outlier.
 	edges := [][2]int{{0, 1}, {1, 2}, {2, 3}, {3, 0}, {0, 2}}
 	k, err := splitting.NewDifferences(edges, 4)
 	if err != nil {
@@ -131,7 +131,7 @@ func ExamplePrimalDual() {
 	// Output: Converged [1.367 1.367 1.367 3.000]
 }
 
-// A point of a simplex and of a hyperplane, by the projections alone.
+// Find a point in a simplex and a hyperplane, using only the two projections.
 func ExampleDouglasRachford() {
 	plane, err := prox.NewAffine(mat.NewDense(1, 3, []float64{1, 2, 3}), []float64{2.5})
 	if err != nil {
@@ -147,7 +147,7 @@ func ExampleDouglasRachford() {
 	// Output: sum 1.000000, product 2.500000
 }
 
-// A path of weights, each solve from the minimizer of the one before.
+// Solve for several weights, each time starting from the previous minimizer.
 func ExamplePath() {
 	f, err := splitting.NewQuadratic(mat.NewSymDense(2, []float64{2, 1, 1, 2}), []float64{5, 3}, 0)
 	if err != nil {
@@ -172,7 +172,7 @@ func ExamplePath() {
 	// 0: [2.333 0.333]
 }
 
-// Progress at 1, 2, 5, 10, … iterations.
+// Record the progress at 1, 2, 5, 10, … iterations.
 func ExampleTrace() {
 	f, err := splitting.NewQuadratic(mat.NewSymDense(2, []float64{1, 0, 0, 25}), []float64{1, 1}, 0)
 	if err != nil {
@@ -197,8 +197,8 @@ func ExampleTrace() {
 	// 46  residual 0.159  value -0.5083
 }
 
-// Logistic regression inside an ℓ1 ball, without a projection. The gap bounds how far the value is
-// from the least.
+// Fit a logistic regression inside an ℓ1 ball without projections. The gap bounds the distance of
+// the value from the least one.
 func ExampleFrankWolfe() {
 	a := mat.NewDense(4, 2, []float64{2, 1, 1, -1, -1, 1, -2, -0.5})
 	f, err := splitting.NewLogistic(a, []float64{1, 1, -1, -1})
@@ -215,7 +215,7 @@ func ExampleFrankWolfe() {
 	// Output: Converged [1.000 0.000] true
 }
 
-// Robust regression: one label is far off, and hardly moves the slope.
+// In robust regression, a label that is far off hardly changes the slope.
 func ExampleNewHuber() {
 	a := mat.NewDense(4, 1, []float64{1, 2, 3, 4})
 	f, err := splitting.NewHuber(a, []float64{1, 2, 3, 100}, 0.1)

@@ -15,8 +15,8 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// The gap bounds J(X) − J*, for every rule and set, and falls at the rate of the theorem; X is
-// feasible.
+// TestFrankWolfe checks, for every rule and set, that X is feasible, that the gap bounds J(X) − J*,
+// and that it falls at the rate of [Jag13, Thm. 2].
 func TestFrankWolfe(t *testing.T) {
 	const d = 6
 	a, y := randomRows(20, d)
@@ -51,8 +51,8 @@ func TestFrankWolfe(t *testing.T) {
 					require.Zero(t, set.Func(res.X), name)
 					excess := p.Func(res.X) - best
 					require.LessOrEqual(t, excess, res.Gap+1e-12, name)
-					// [Jag13, Thm. 2] with C_f = L_f·D², and twice that for a search whose estimate is within
-					// 1/shrink of L_f.
+					// The rate is that of [Jag13, Thm. 2] with C_f = L_f·D², times two for a line search whose
+					// estimate is within 1/shrink of L_f.
 					require.LessOrEqual(t, res.Gap, 2*7*f.Smoothness()*diameter*diameter/float64(steps+2), "%s: %d steps", name, steps)
 				}
 			}
@@ -60,7 +60,8 @@ func TestFrankWolfe(t *testing.T) {
 	}
 }
 
-// Pairwise steps end on a strongly convex function, where plain ones creep.
+// TestFrankWolfePairwise checks that pairwise steps converge on a strongly convex function, where
+// plain steps need at least twice as many iterations.
 func TestFrankWolfePairwise(t *testing.T) {
 	a, y := randomRows(60, 20)
 	f, err := splitting.NewLeastSquares(a, y)
@@ -79,7 +80,8 @@ func TestFrankWolfePairwise(t *testing.T) {
 			require.NoError(t, err)
 			require.LessOrEqual(t, floats.Distance(ref.X, res.X, 2), ref.Distance+res.Distance)
 		}
-		// The default tolerance is on the residual, which the faces of the set make small.
+		// The default tolerance applies to the residual, which is small because X is on a face of the
+		// set.
 		res, err := splitting.Solve(background, p, make([]float64, 20), &splitting.Settings{Tolerance: 1e-8},
 			&splitting.FrankWolfe{})
 		require.NoError(t, err)

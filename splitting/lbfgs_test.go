@@ -22,7 +22,7 @@ func logisticSlope(u, b float64) (v, d, d2 float64) {
 	return math.Log1p(math.Exp(-math.Abs(u))) + math.Max(-b*u, 0), -b * p, p * (1 - p)
 }
 
-// gradientAt returns ‖∇f(x) + wx‖, from scratch.
+// gradientAt returns ‖∇f(x) + wx‖.
 func gradientAt(f splitting.Smooth, w float64, x []float64) float64 {
 	g := make([]float64, len(x))
 	f.Grad(g, x)
@@ -30,13 +30,13 @@ func gradientAt(f splitting.Smooth, w float64, x []float64) float64 {
 	return floats.Norm(g, 2)
 }
 
-// The residual is that of the point, the point that of ProxNewton, and fifty times fewer
-// gradients are needed than by the accelerated gradient method where J is badly conditioned.
+// TestLBFGS checks that the residual is the norm of the gradient at X, that X agrees with
+// ProxNewton, and that badly conditioned problems need fewer than 600 gradients.
 func TestLBFGS(t *testing.T) {
 	for _, s := range [][2]int{{200, 3}, {400, 60}, {300, 300}} {
 		n, d := s[0], s[1]
 		f := newGLM(n, d, 1e-3, 0.25, logisticSlope)
-		for j := range d { // scales of the columns over three decades
+		for j := range d { // the scales of the columns vary over three decades
 			for i := range n {
 				f.a.Set(i, j, f.a.At(i, j)*math.Pow(10, -3*float64(j)/float64(d)))
 			}
@@ -62,7 +62,8 @@ func TestLBFGS(t *testing.T) {
 	}
 }
 
-// A quadratic is solved as well as rounding lets it, and then the method says that it stalls.
+// TestLBFGSStalls checks that a quadratic is solved to rounding, and that the method then reports
+// Stalled.
 func TestLBFGSStalls(t *testing.T) {
 	const d = 50
 	diag := make([]float64, d)

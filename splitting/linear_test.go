@@ -16,7 +16,7 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// dense writes K out by its columns.
+// dense returns the matrix of K, column by column.
 func dense(k splitting.Linear) *mat.Dense {
 	m, d := k.Dims()
 	a := mat.NewDense(m, d, nil)
@@ -30,8 +30,8 @@ func dense(k splitting.Linear) *mat.Dense {
 	return a
 }
 
-// Every map is linear with the transpose it claims, and its norm is bounded,
-// tightly where that is claimed.
+// TestLinear checks for every map that it is linear, that MulTrans is its transpose, and that Norm
+// is an upper bound, sharp where its documentation says so.
 func TestLinear(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dim := rapid.IntRange(2, 6).Draw(t, "dim")
@@ -115,9 +115,10 @@ type endless struct{ splitting.Linear }
 
 func (endless) Norm() float64 { return math.Inf(1) }
 
-// Groups that overlap three at a time have no split into two functions: a
-// Selection lays them out side by side. The twin splits them into three pieces
-// and takes them one at a time by Dykstra's method.
+// TestOverlapBySelection solves a problem with groups of which three overlap, so that two functions
+// with disjoint groups cannot represent them. A Selection K copies the coordinates of each group to
+// places of their own. The reference splits the groups into three pieces and applies Dykstra's
+// method.
 func TestOverlapBySelection(t *testing.T) {
 	groups := [][]int{{0, 1, 2, 3}, {2, 3, 4}, {3, 4, 5, 0}}
 	pieces := prox.SplitGroups(prox.GroupL2{Groups: groups, Weight: 0.7})
@@ -142,12 +143,12 @@ func TestOverlapBySelection(t *testing.T) {
 	f, err := splitting.NewQuadratic(q, b, 0)
 	require.NoError(t, err)
 	p := splitting.Problem{F: f, H: prox.GroupL2{Groups: apart, Weight: 0.7}, K: k}
-	// the gap is a difference of numbers of size 10
+	// The gap is a difference of numbers of size 10.
 	res, err := splitting.Minimize(background, p, make([]float64, 6), &splitting.Settings{Tolerance: 1e-6})
 	require.NoError(t, err)
 	require.Equal(t, splitting.Converged, res.Status)
 
-	// prox of a sum of three at b [BC17, Thm. 30.7, cyclic].
+	// The proximal map of a sum of three functions at b, by [BC17, Thm. 30.7, cyclic].
 	x, corr := append([]float64(nil), b...), make([][]float64, 3)
 	for k := range corr {
 		corr[k] = make([]float64, 6)
@@ -164,8 +165,8 @@ func TestOverlapBySelection(t *testing.T) {
 	require.InDelta(t, p.Func(x), p.Func(res.X), 1e-12)
 }
 
-// Searches on an affine F find no curvature, and lengthen their steps to no
-// infinity.
+// TestSearchAffine checks line searches on an affine F. F has no curvature, but steps must not grow
+// to infinity.
 func TestSearchAffine(t *testing.T) {
 	f, err := splitting.NewQuadratic(mat.NewSymDense(2, nil), []float64{1, -2}, 0)
 	require.NoError(t, err)
@@ -178,7 +179,7 @@ func TestSearchAffine(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []float64{3, -1}, res.X)
 		require.Less(t, res.Residual, 1e-9)
-		// Without the box it is unbounded below, and ends at a limit.
+		// Without the box the problem is unbounded below, so that the solve ends at a limit.
 		p := splitting.Problem{F: f}
 		res, err = splitting.Solve(background, p, []float64{0, 0}, &splitting.Settings{Tolerance: -1, Iterations: 50_000}, m)
 		require.NoError(t, err)
@@ -186,8 +187,8 @@ func TestSearchAffine(t *testing.T) {
 	}
 }
 
-// PrimalDual, DavisYin and Douglas–Rachford agree on two functions that have no
-// closed-form sum and no F.
+// TestWithoutF checks that PrimalDual, DavisYin and DouglasRachford agree on two functions without
+// a closed-form sum and without F.
 func TestWithoutF(t *testing.T) {
 	g := prox.Translate(prox.SquaredL2{Weight: 1}, []float64{0.9, 0.4, -0.3})
 	h := prox.Simplex{Total: 1}
@@ -206,8 +207,8 @@ func TestWithoutF(t *testing.T) {
 	}
 }
 
-// Total variation on a grid by default steps: 1000 of σ = L_f/(2‖K‖²) would leave a
-// residual of 0.3.
+// TestPrimalDualEasyF checks the default steps of PrimalDual on total variation over a grid. With σ
+// = L_f/(2‖K‖²) the residual after 1000 steps would be 0.3.
 func TestPrimalDualEasyF(t *testing.T) {
 	const side = 12
 	var edges [][2]int

@@ -28,7 +28,7 @@ func randomRows(n, d int) (*mat.Dense, []float64) {
 	return a, y
 }
 
-// abilities are those of the sums of this file.
+// abilities lists the optional interfaces that the linear models implement.
 type abilities interface {
 	splitting.FiniteSum
 	splitting.TermSmoother
@@ -36,10 +36,11 @@ type abilities interface {
 	splitting.Hessianer
 }
 
-// Values, gradients and Hessians agree with the sum of scalar losses written out in
-// methods_test.go.
+// TestLinearModel compares values, gradients and Hessians with glm, which sums scalar losses term
+// by term.
 func TestLinearModel(t *testing.T) {
-	for _, shape := range [][2]int{{40, 7}, {5, 9}, {9000, 4}} { // the last has more rows than a block
+	// the last shape has more rows than a block
+	for _, shape := range [][2]int{{40, 7}, {5, 9}, {9000, 4}} {
 		n, d := shape[0], shape[1]
 		a, y := randomRows(n, d)
 		logit, err := splitting.NewLogistic(a, y)
@@ -93,7 +94,8 @@ func TestLinearModel(t *testing.T) {
 	}
 }
 
-// Logistic regression ends in Newton steps: Minimize sees the Hessian.
+// TestLinearModelIsSolvedByNewton checks that Minimize uses the Hessian of a logistic regression
+// and so needs few Newton steps.
 func TestLinearModelIsSolvedByNewton(t *testing.T) {
 	a, y := randomRows(300, 12)
 	f, err := splitting.NewLogistic(a, y)
@@ -129,7 +131,8 @@ func TestLinearModelRefuses(t *testing.T) {
 	}
 }
 
-// LeastSquares knows σ_min², from below, for well and ill conditioned equations.
+// TestLeastSquaresConvexity checks that the modulus of LeastSquares is a close lower bound on
+// σ_min², for well and for ill conditioned equations.
 func TestLeastSquaresConvexity(t *testing.T) {
 	for _, least := range []float64{0.25, 1e-3, 1e-6, 1e-9} {
 		const n, d = 30, 5

@@ -13,24 +13,25 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// planted is a strongly convex problem whose minimizer is known without any solver: choose x* and
-// u ∈ ∂(g+h)(x*), and tilt a strongly convex f so that ∇f(x*) = −u.
+// planted is a strongly convex problem whose minimizer is known without a solver: choose x* and u ∈
+// ∂(g+h)(x*), and add a linear term to a strongly convex f so that ∇f(x*) = −u.
 type planted struct {
 	splitting.Problem
 	Name     string
 	Start    []float64
 	Solution []float64 // the minimizer
 	Mu       float64   // modulus of strong convexity of F
-	Scale    float64   // size of the terms of ∇f, for rounding
-	// Certifiable: every deterministic method can prove a small residual, because G + H has a
-	// closed form.
+	Scale    float64   // size of the terms of ∇f, from which rounding follows
+	// Certifiable reports that G + H has a closed form, so that every deterministic method can prove a
+	// small residual.
 	Certifiable bool
 
 	sum *plantedSum // F
 }
 
-// tolerance is the residual that certifies a relative distance of 1e-8 to the minimizer, or of 1e-6
-// where only a gap can be proved, because its residual is the root of a difference of values.
+// tolerance returns the residual that certifies a relative distance of 1e-8 to the minimizer. Where
+// only a gap can be proved, it certifies 1e-6, because such a residual is the square root of a
+// difference of values.
 func (p planted) tolerance() float64 {
 	size := p.Mu * (1 + floats.Norm(p.Solution, 2))
 	if !p.Certifiable {
@@ -39,14 +40,14 @@ func (p planted) tolerance() float64 {
 	return 1e-8 * size
 }
 
-// gapTolerance is the residual that certifies a relative gap of 1e-8.
+// gapTolerance returns the residual that certifies a relative gap of 1e-8.
 func (p planted) gapTolerance() float64 {
 	return math.Sqrt(2 * p.Mu * 1e-8 * math.Max(1, math.Abs(p.Func(p.Solution))))
 }
 
 const plantedTerms, plantedDim = 30, 8
 
-// plantedProblems returns new copies of the problems of conforms.
+// plantedProblems returns new copies of the problems that conforms uses.
 func plantedProblems() []planted {
 	rnd := rand.New(rand.NewPCG(20, 26))
 	inf := math.Inf(1)
@@ -76,9 +77,10 @@ func plantedProblems() []planted {
 			all = append(all, p)
 		}
 	}
-	half := func(i int) float64 { return 0.5 * float64(i+1) / plantedDim } // in (0, ½]
+	// half takes values in (0, ½].
+	half := func(i int) float64 { return 0.5 * float64(i+1) / plantedDim }
 
-	// Each u below is in ∂(g+h)(x*), strictly inside where that is an interval.
+	// Each u below is in ∂(g+h)(x*), and in its interior where ∂(g+h)(x*) is an interval.
 	x, u := zeros()
 	for i := range x {
 		x[i] = rnd.NormFloat64()
@@ -132,7 +134,7 @@ func plantedProblems() []planted {
 	add("norm", prox.L2Norm{Weight: 2}, nil, x, times(2/1.5, x))
 	add("norm+ball", prox.L2Norm{Weight: 2}, prox.L2Ball{R: 1.5}, x, times(2/1.5+1, x))
 
-	// The simplex: the normal cone at x is {c·1 − v : v ≥ 0, ⟨v,x⟩ = 0}.
+	// For the simplex, the normal cone at x is {c·1 − v : v ≥ 0, ⟨v,x⟩ = 0}.
 	x, u = zeros()
 	for i := range x {
 		u[i] = 0.3
@@ -144,14 +146,14 @@ func plantedProblems() []planted {
 	}
 	add("simplex", nil, prox.Simplex{Total: 1}, x, u)
 
-	// Groups {0,1,2}, {3,4,5}, {6,7}: the middle one is zero.
+	// The groups are {0,1,2}, {3,4,5} and {6,7}. x* is zero on the middle one.
 	groups := prox.GroupL2{Groups: [][]int{{0, 1, 2}, {3, 4, 5}, {6, 7}}, Weight: 1}
 	x, u = zeros()
 	copy(x, []float64{0.3, 0, -0.4, 0, 0, 0, 0.6, 0.8})
 	copy(u, []float64{0.6, 0, -0.8, 0.5, -0.5, 0.1, 0.6, 0.8})
 	add("group", groups, nil, x, u)
 
-	// No closed form is known for these sums; x₇ = 0.8 is at the box.
+	// No closed form is known for these sums. x₇ = 0.8 is at the bound of the box.
 	v := times(1, u)
 	v[7] += 0.7
 	add("group+box", groups, prox.Box{Lo: -inf, Hi: 0.8}, x, v)
@@ -164,7 +166,7 @@ func times(c float64, x []float64) []float64 {
 	return floats.ScaleTo(make([]float64, len(x)), c, x)
 }
 
-// plantedRidge is the strong convexity of every planted f.
+// plantedRidge is the modulus of strong convexity of every planted f.
 const plantedRidge = 1.0
 
 // plantedSum is f(x) = Σᵢ φ(⟨aᵢ,x⟩; bᵢ) + (plantedRidge/2)‖x‖² + ⟨tilt,x⟩ with
@@ -175,7 +177,7 @@ type plantedSum struct {
 	tilt       []float64
 	squared    bool
 	smoothness float64
-	nan        bool // gradients are NaN
+	nan        bool // whether gradients are NaN
 }
 
 var (
@@ -185,7 +187,7 @@ var (
 	_ splitting.Hessianer    = (*plantedSum)(nil)
 )
 
-// newPlantedSum returns an f with ∇f(x) = −u.
+// newPlantedSum returns a function f with ∇f(x) = −u.
 func newPlantedSum(rnd *rand.Rand, kind string, x, u []float64) *plantedSum {
 	f := &plantedSum{squared: kind == "squares", tilt: make([]float64, plantedDim)}
 	for range plantedTerms {
@@ -209,7 +211,7 @@ func newPlantedSum(rnd *rand.Rand, kind string, x, u []float64) *plantedSum {
 	return f
 }
 
-// phi returns φ, φ′ and φ″.
+// phi returns φ(t;b) and its first two derivatives.
 func (f *plantedSum) phi(t, b float64) (v, d, d2 float64) {
 	if f.squared {
 		return (t - b) * (t - b) / 2, t - b, 1
@@ -284,7 +286,7 @@ func (f *plantedSum) Hessian(dst *mat.SymDense, x []float64) {
 	}
 }
 
-// plantedSquares is a plantedSum of squares that shows its coefficients.
+// plantedSquares is a plantedSum of squares that implements Quadratizer.
 type plantedSquares struct{ *plantedSum }
 
 var _ splitting.Quadratizer = plantedSquares{}
@@ -299,7 +301,7 @@ func (f plantedSquares) Quadratic() (q *mat.SymDense, lin []float64, c float64, 
 	return q, lin, f.Func(origin), true
 }
 
-// plantedUnknown is a plantedSum with unknown Smoothness.
+// plantedUnknown is a plantedSum whose Smoothness is unknown.
 type plantedUnknown struct{ *plantedSum }
 
 func (plantedUnknown) Smoothness() float64     { return math.Inf(1) }

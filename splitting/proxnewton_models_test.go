@@ -15,7 +15,8 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// On a ball Newton ends at the planted minimizer, in a handful of steps.
+// TestProxNewtonOnABall checks that Newton's method on a ball finds the planted minimizer in fewer
+// than 12 steps.
 func TestProxNewtonOnABall(t *testing.T) {
 	n := 0
 	for _, p := range plantedProblems() {
@@ -33,12 +34,12 @@ func TestProxNewtonOnABall(t *testing.T) {
 	require.GreaterOrEqual(t, n, 2, "squares and logistic")
 }
 
-// Balls of every size around the minimizer, with and without a ridge, flat and
-// steep: the optimality conditions by long hand.
+// TestProxNewtonOnBalls checks the optimality conditions, computed by the test, for balls of radius
+// 1e-3 to 1e4, regular and singular quadratics, with and without a ridge.
 func TestProxNewtonOnBalls(t *testing.T) {
 	const d = 7
 	r := rand.New(rand.NewPCG(77, 1))
-	for _, rank := range []int{d, 3} { // 3: singular
+	for _, rank := range []int{d, 3} { // with rank 3 the matrix is singular
 		g := mat.NewDense(d, rank, nil)
 		lin := make([]float64, d)
 		for i := range d {
@@ -65,7 +66,7 @@ func TestProxNewtonOnBalls(t *testing.T) {
 				floats.AddScaled(v, ridge, x)
 				size := floats.Norm(lin, 2) + mat.Norm(q, 2)*floats.Norm(x, 2)
 				require.LessOrEqual(t, floats.Norm(x, 2), radius*(1+1e-14))
-				if floats.Norm(x, 2) > radius*(1-1e-13) { // −v = cx with c ≥ 0
+				if floats.Norm(x, 2) > radius*(1-1e-13) { // on the sphere −v = cx with c ≥ 0
 					c := -floats.Dot(v, x) / floats.Dot(x, x)
 					require.GreaterOrEqual(t, c, -1e-12*size/radius)
 					floats.AddScaled(v, c, x)

@@ -39,7 +39,7 @@ func TestRecorders(t *testing.T) {
 
 	trace.Func = nil
 	trace.PerDecade = 3
-	for range 2 { // and again from the start
+	for range 2 { // the second run starts again
 		solve(2000, trace)
 		require.Equal(t, []int{1, 2, 5, 10, 22, 46, 100, 215, 464, 1000}, iterations(trace))
 	}
@@ -52,13 +52,15 @@ func TestRecorders(t *testing.T) {
 	require.Zero(t, trace.Points[1].Value)
 }
 
-// A path reaches what cold starts reach, in fewer iterations in all.
+// TestPath checks that Path finds the same minimizers as separate solves from zero, in fewer
+// iterations in total.
 func TestPath(t *testing.T) {
 	const d = 40
 	lasso := perturbedLasso(120, d, 0, 1).F
 	k, err := splitting.NewMatrix(mat.NewDense(1, d, floats.Span(make([]float64, d), -1, 1)))
 	require.NoError(t, err)
-	// The wrapped norm has no sum: z alone carries the dual variable on.
+	// norm hides the type of the ℓ1 norm, so that no closed form of the sum is known and DavisYin must
+	// use the dual variable.
 	norm := struct{ prox.Operator }{prox.L1{Weight: 1}}
 	var weights, boxes, duals []splitting.Problem
 	for i := range 8 {
@@ -95,14 +97,14 @@ func TestPath(t *testing.T) {
 				warm, cold = warm+res.Iterations, cold+alone.Iterations
 			}
 			require.LessOrEqual(t, warm, cold)
-			if c.m != nil { // coordinate descent ends in a handful of sweeps from anywhere
+			if c.m != nil { // coordinate descent needs few sweeps from any start
 				require.Less(t, warm, cold)
 			}
 			t.Logf("%d iterations, %d cold", warm, cold)
 		})
 	}
 
-	// The dual variable goes along: the same problem again is solved at once.
+	// Path passes on the dual variable: solving the same problem again takes at most 2 iterations.
 	for name, c := range map[string]struct {
 		p splitting.Problem
 		m splitting.Method
@@ -114,7 +116,8 @@ func TestPath(t *testing.T) {
 		require.LessOrEqual(t, results[1].Iterations, 2, name)
 	}
 
-	// An error ends it with what was begun, and the dual variable is forgotten.
+	// An error ends the path. Path returns the results so far, and the method forgets the dual
+	// variable.
 	m := &splitting.DavisYin{}
 	first, err := splitting.Solve(background, boxes[0], make([]float64, d), nil, m)
 	require.NoError(t, err)

@@ -17,10 +17,9 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// FuzzSolve: whatever the numbers of a quadratic, its start, its regularizers
-// and settings, every method ends within its iterations with a finite point and
-// a residual that is no NaN, or with a documented error; Converged means that
-// the residual met the tolerance.
+// FuzzSolve checks that every method ends within its iterations, for any numbers in a quadratic,
+// its start, its regularizers and the settings. The result is a finite point with a residual that
+// is not NaN, or a documented error. Converged means that the residual met the tolerance.
 func FuzzSolve(f *testing.F) {
 	pack := func(v ...float64) (b []byte) {
 		for _, x := range v {
@@ -77,7 +76,8 @@ func FuzzSolve(f *testing.F) {
 		}
 		if err != nil {
 			require.True(t, errors.Is(err, splitting.ErrNaN) || errors.Is(err, splitting.ErrProblem), "%v",
-				err) // or the method found it unbounded
+				// Otherwise the method found the problem unbounded.
+				err)
 			require.Equal(t, splitting.Failure, res.Status)
 		}
 		require.LessOrEqual(t, res.Iterations, s.Iterations)

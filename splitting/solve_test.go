@@ -17,7 +17,7 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// scripted is a Method whose steps the test writes.
+// scripted is a Method whose steps and status a test defines.
 type scripted struct {
 	init   error
 	step   func(k int, loc *splitting.Location)
@@ -87,7 +87,7 @@ func TestSolveContext(t *testing.T) {
 	m := &scripted{step: func(k int, loc *splitting.Location) {
 		if k == 5 {
 			cancel()
-			time.Sleep(50 * time.Millisecond) // the flag is raised by another goroutine
+			time.Sleep(50 * time.Millisecond) // another goroutine sets the flag
 		}
 	}}
 	res, err := splitting.Solve(ctx, splitting.Problem{}, []float64{1}, nil, m)
@@ -172,12 +172,12 @@ func TestSolveNaN(t *testing.T) {
 			}
 		}
 	}
-	// A residual that claims success does not cover a NaN.
+	// A residual of 0 does not hide a NaN in X.
 	m := &scripted{step: func(k int, loc *splitting.Location) { loc.X[0], loc.Residual = math.NaN(), 0 }}
 	res, err := splitting.Solve(background, splitting.Problem{}, []float64{3}, nil, m)
 	require.ErrorIs(t, err, splitting.ErrNaN)
 	require.Equal(t, []float64{3}, res.X)
-	// Nor does a method that ends by itself.
+	// A method that ends by itself does not hide a NaN either.
 	m = &scripted{step: func(k int, loc *splitting.Location) { loc.X[0] = math.NaN() },
 		status: func() (splitting.Status, error) { return splitting.Stalled, nil }}
 	res, err = splitting.Solve(background, splitting.Problem{}, []float64{3}, nil, m)
@@ -260,7 +260,7 @@ func TestQuadratic(t *testing.T) {
 	require.Equal(t, 9.0, f.Func(x))
 	f.Grad(g, x)
 	require.Equal(t, []float64{4, 1}, g)
-	require.InDelta(t, 3, f.Smoothness(), 1e-14) // eigenvalues 1 and 3
+	require.InDelta(t, 3, f.Smoothness(), 1e-14) // the eigenvalues are 1 and 3
 	require.InDelta(t, 1, f.(splitting.Convex).Convexity(), 1e-14)
 	require.GreaterOrEqual(t, f.Smoothness(), 3.0)
 	require.LessOrEqual(t, f.(splitting.Convex).Convexity(), 1.0)
@@ -321,8 +321,9 @@ func newParabola(lip, mu float64) *parabola {
 	return &parabola{mat.NewSymDense(2, []float64{1, 0, 0, 1e-3}), []float64{1, 1e-3}, lip, mu}
 }
 
-// With momentum steps beyond 1/L_f diverge, on ½x² from 4/(3L_f): they are refused. Plain
-// takes them.
+// TestMomentumTakesNoLongSteps checks that ForwardBackward with momentum refuses steps longer than
+// 1/L_f, because it would diverge: on ½x² for steps above 4/(3L_f). Without momentum (Plain) they
+// are allowed.
 func TestMomentumTakesNoLongSteps(t *testing.T) {
 	f := newParabola(1, 0)
 	for _, step := range []float64{1 + 1e-9, 1.4, 1.9} {
@@ -335,16 +336,19 @@ func TestMomentumTakesNoLongSteps(t *testing.T) {
 	for _, m := range []splitting.Method{
 		&splitting.ForwardBackward{StepSize: 1},
 		&splitting.ForwardBackward{StepSize: 1.9, Plain: true},
-		&splitting.ForwardBackward{StepSize: 1.9, Rule: splitting.LineSearch}, // shortened
+		// the line search shortens this step
+		&splitting.ForwardBackward{StepSize: 1.9, Rule: splitting.LineSearch},
 	} {
 		res, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{5, 5}, nil, m)
 		require.NoError(t, err)
 		require.Equal(t, splitting.Converged, res.Status)
-		require.InDeltaSlice(t, []float64{1, 1}, res.X, 1.1e-6) // residual 1e-9 over the curvature 1e-3
+		// a residual of 1e-9 divided by the curvature 1e-3
+		require.InDeltaSlice(t, []float64{1, 1}, res.X, 1.1e-6)
 	}
 }
 
-// A quadratic whose L_f is not known has coefficients that bound it.
+// TestDouglasRachfordWithoutSmoothness checks a quadratic that does not know its L_f. Its
+// coefficients give a bound.
 func TestDouglasRachfordWithoutSmoothness(t *testing.T) {
 	l1 := prox.L1{Weight: 1e-4}
 	for _, mu := range []float64{0, 1e-3} {
@@ -361,7 +365,7 @@ func TestDouglasRachfordWithoutSmoothness(t *testing.T) {
 		require.ErrorIs(t, err, splitting.ErrProblem)
 		require.ErrorContains(t, err, "Smoothness")
 	}
-	// An F that is not quadratic is refused, also if its L_f is infinite.
+	// An F that is not quadratic is refused, even if its L_f is infinite.
 	f := newGLM(3, 2, 1, math.Inf(1), logistic)
 	_, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{5, 5}, nil, &splitting.DouglasRachford{})
 	require.ErrorIs(t, err, splitting.ErrProblem)
@@ -372,7 +376,8 @@ func TestDouglasRachfordWithoutSmoothness(t *testing.T) {
 	require.ErrorContains(t, err, "not quadratic")
 }
 
-// An infinite tolerance or gap would call the first iterate converged.
+// TestSolveRefusesInfinity checks that an infinite tolerance or gap is refused, because every
+// iterate would meet it.
 func TestSolveRefusesInfinity(t *testing.T) {
 	inf := math.Inf(1)
 	for field, s := range map[string]*splitting.Settings{
@@ -390,7 +395,8 @@ func TestSolveRefusesInfinity(t *testing.T) {
 	require.Equal(t, splitting.IterationLimit, res.Status)
 }
 
-// Settings.Gap is met by any proof of the gap, also by Residual²/(2μ).
+// TestSolveToAGapByConvexity checks that any proof of the gap meets Settings.Gap, here
+// Residual²/(2μ).
 func TestSolveToAGapByConvexity(t *testing.T) {
 	f := newParabola(1, 1e-3)
 	const gap = 1e-4
@@ -410,8 +416,8 @@ func TestNilArguments(t *testing.T) {
 	require.ErrorContains(t, err, "nil")
 }
 
-// A gradient that overflowed or is no number proves nothing, even where a proximal
-// map makes a number of it.
+// TestInfiniteGradientsProveNothing checks that an infinite or NaN gradient certifies nothing, even
+// where a proximal map turns it into a finite point.
 func TestInfiniteGradientsProveNothing(t *testing.T) {
 	inf, box := math.Inf(1), prox.Box{Lo: -1, Hi: 1}
 	group := prox.GroupL2{Groups: [][]int{{0, 1}}, Weight: 1}
@@ -428,7 +434,7 @@ func TestInfiniteGradientsProveNothing(t *testing.T) {
 				p.F = constant{v}
 				res, err := splitting.Solve(background, p, []float64{0.5, -0.5}, &splitting.Settings{Iterations: 40}, m)
 				if res == nil {
-					require.ErrorIs(t, err, splitting.ErrProblem) // no sum
+					require.ErrorIs(t, err, splitting.ErrProblem) // the sum has no closed form
 					continue
 				}
 				require.NotContains(t, []splitting.Status{splitting.Converged, splitting.Stalled}, res.Status, "%s %T %v", name, m,
@@ -439,7 +445,7 @@ func TestInfiniteGradientsProveNothing(t *testing.T) {
 	}
 }
 
-// constant is a function of two terms whose gradient has equal entries.
+// constant is a function of two terms. All entries of its gradient are v.
 type constant struct{ v float64 }
 
 func (constant) Len() int               { return 2 }
@@ -455,7 +461,7 @@ func (f constant) Grad(dst, _ []float64) {
 
 func (f constant) GradTerms(dst, x []float64, idx []int) { f.Grad(dst, x) }
 
-// blind projects NaN to a number.
+// blind is a box whose projection turns NaN into a number.
 type blind struct{ prox.Box }
 
 func (b blind) Prox(dst, x []float64, gamma float64) {
@@ -468,14 +474,15 @@ func (b blind) Prox(dst, x []float64, gamma float64) {
 	b.Box.Prox(dst, dst, gamma)
 }
 
-// The gap is finite, and no NaN, wherever Residual²/(2μ) is.
+// TestGapOverflowsLate checks that the gap is finite wherever Residual²/(2μ) is, even if Residual²
+// overflows.
 func TestGapOverflowsLate(t *testing.T) {
 	f := scaledConstant{constant{1e308}}
 	res, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{0}, &splitting.Settings{Iterations: 1},
 		&splitting.DavisYin{})
 	require.NoError(t, err)
 	require.Equal(t, 1e308, res.Residual)
-	require.InEpsilon(t, 5e307, res.Gap, 1e-15) // 1e616/(2·1e308)
+	require.InEpsilon(t, 5e307, res.Gap, 1e-15) // the gap is 1e616/(2·1e308)
 }
 
 type scaledConstant struct{ constant }
@@ -483,7 +490,8 @@ type scaledConstant struct{ constant }
 func (scaledConstant) Convexity() float64  { return 1e308 }
 func (scaledConstant) Smoothness() float64 { return 1e308 }
 
-// Every gradient is counted, also in the first guess of a search.
+// TestGradientsAreCounted checks that GradTerms includes every gradient, even those from which a
+// search gets its first step.
 func TestGradientsAreCounted(t *testing.T) {
 	for name, m := range map[string]splitting.Method{
 		"DavisYin":        &splitting.DavisYin{Rule: splitting.LineSearch},
@@ -508,11 +516,13 @@ func (f *counted) Grad(dst, x []float64) {
 	f.parabola.Grad(dst, x)
 }
 
-// Slow sweeps are not rounding: coordinate descent on residuals whose Gram matrix
-// does not fit goes on until the residual is some roundings of its terms.
+// TestColumnsSlowIsNotStalled checks that coordinate descent distinguishes slow sweeps from
+// rounding. On residuals, where the Gram matrix would need too much memory, it continues until the
+// residual is only a few roundings of its terms.
 func TestColumnsSlowIsNotStalled(t *testing.T) {
 	const n, d = 7, 8
-	for _, seed := range []uint64{9, 24, 29, 46, 126} { // ended at residuals of 5e-8
+	// an earlier version ended at residuals of 5e-8 for these seeds
+	for _, seed := range []uint64{9, 24, 29, 46, 126} {
 		r := rand.New(rand.NewPCG(seed, 0))
 		a, y := mat.NewDense(n, d, nil), make([]float64, n)
 		for i := range n {
@@ -528,12 +538,12 @@ func TestColumnsSlowIsNotStalled(t *testing.T) {
 			&splitting.CoordinateDescent{})
 		require.NoError(t, err)
 		require.Equal(t, splitting.Stalled, res.Status)
-		// The terms of v add up to some 500: 2⁻⁴³ of that is 6e-11.
+		// The terms of v sum to about 500: 2⁻⁴³ times that is 6e-11.
 		require.LessOrEqual(t, res.Residual, 1e-10, "seed %d", seed)
 	}
 }
 
-// The norm of a matrix bounds, tightly, whatever the size of its entries.
+// TestMatrixNormOfAnySize checks that Norm is a close upper bound for entries of any size.
 func TestMatrixNormOfAnySize(t *testing.T) {
 	for _, size := range []float64{math.SmallestNonzeroFloat64, 1e-310, 1e-200, 1e-156, 1, 1e150} {
 		k, err := splitting.NewMatrix(mat.NewDense(2, 3, []float64{3 * size, 0, 0, 0, 0, -4 * size}))

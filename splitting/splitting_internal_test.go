@@ -15,8 +15,8 @@ import (
 	"github.com/privopt/privopt/prox"
 )
 
-// Optional abilities, without which a solve would take longer or prove less, and no error would say
-// so.
+// These declarations check at compile time that types implement optional interfaces. If one were
+// missing, a solve would take longer or prove less, without an error.
 var (
 	_ = []Statuser{&CoordinateDescent{}, &DavisYin{}, &DouglasRachford{}, &ForwardBackward{}, &FrankWolfe{}, &LBFGS{},
 		&PrimalDual{}, &ProxNewton{}, &StochasticTOS{}}
@@ -30,7 +30,8 @@ var (
 	_ TermSmoother = &linearModel{}
 )
 
-// toy is ½‖Ax−b‖² + (ridge/2)‖x‖² as a FiniteSum, whose tilt plants a minimizer.
+// toy is ½‖Ax−b‖² + (ridge/2)‖x‖² plus a linear term as a FiniteSum. The linear term determines the
+// minimizer.
 type toy struct {
 	a           [][]float64
 	b           []float64
@@ -77,8 +78,8 @@ func (f *toy) GradTerms(dst, x []float64, idx []int) {
 	floats.AddScaled(dst, share, f.tilt)
 }
 
-// newToy returns an f of n terms in d dimensions with ∇f(x) = −u, and rows whose
-// lengths differ by a factor of ten, so that it is ill-conditioned.
+// newToy returns an f of n terms in d dimensions with ∇f(x) = −u. The lengths of its rows differ by
+// a factor of ten, so that it is ill-conditioned.
 func newToy(n, d int, ridge float64, x, u []float64) *toy {
 	r := rand.New(rand.NewPCG(uint64(n), uint64(d)))
 	f := &toy{b: make([]float64, n), ridge: ridge, tilt: make([]float64, d)}
@@ -105,8 +106,8 @@ func newToy(n, d int, ridge float64, x, u []float64) *toy {
 	return f
 }
 
-// plantedPair is an ℓ1 norm g and a box h with minimizer x*, u* ∈ ∂g(x*) and the
-// rest of −∇f(x*) in N_h(x*).
+// plantedPair returns an ℓ1 norm g, a box h, a minimizer x, u ∈ ∂g(x), and v in the normal cone
+// N_h(x).
 func plantedPair(d int) (g, h prox.Operator, x, u, v []float64) {
 	x, u, v = make([]float64, d), make([]float64, d), make([]float64, d)
 	for j := range x {
@@ -128,7 +129,8 @@ func plus(u, v []float64) []float64 {
 	return s
 }
 
-// [DY17, Algorithm 3] as documented: ‖y_k − x*‖ ≤ S/(1/γ₀ + ημ(k−1)) at every step.
+// TestStronglyConvexStepBound checks the documented rate of StronglyConvexStep [DY17, Algorithm 3]
+// at every step: ‖y_k − x*‖ ≤ S/(1/γ₀ + ημ(k−1)).
 func TestStronglyConvexStepBound(t *testing.T) {
 	const d = 9
 	g, h, x, u, v := plantedPair(d)
@@ -140,7 +142,7 @@ func TestStronglyConvexStepBound(t *testing.T) {
 		require.NoError(t, m.Init(Problem{F: f, G: g, H: h}, x0, nil))
 		loc, stats := &Location{X: make([]float64, d)}, &Stats{}
 		first := m.gamma
-		m.Step(loc, stats) // y_0, x_0 with γ_0 → γ_1
+		m.Step(loc, stats) // this step computes y_0 and x_0, and replaces γ_0 by γ_1
 		var s float64
 		for k := 1; k <= 3000; k++ {
 			before := m.gamma
@@ -155,14 +157,14 @@ func TestStronglyConvexStepBound(t *testing.T) {
 				s = math.Hypot(dist/before, norm(du))
 				first = before
 			}
-			// 1e-13: rounding of vectors of size 1.
+			// 1e-13 allows for the rounding of vectors of size 1.
 			require.LessOrEqual(t, dist, s/(1/first+m.eta()*f.ridge*float64(k-1))+1e-13, "eta %v, k = %d", eta, k)
 		}
 	}
 }
 
-// [BT09, Thm. 4.4]: J(x_k) − J* ≤ 2‖x₀−x*‖²/(γ(k+1)²), with a fixed step and with
-// the search, for as long as no restart came.
+// TestFISTABound checks [BT09, Thm. 4.4] until the first restart, with a fixed step and with the
+// line search: J(x_k) − J* ≤ 2‖x₀−x*‖²/(γ(k+1)²).
 func TestFISTABound(t *testing.T) {
 	const d = 60
 	g, h, x, u, v := plantedPair(d)
@@ -185,7 +187,7 @@ func TestFISTABound(t *testing.T) {
 			require.LessOrEqual(t, p.Func(loc.X)-best, 2*dist*dist/(gamma*float64(k+2)*float64(k+2))+1e-12*math.Abs(best),
 				"%v, k = %d", r, k+1)
 			if m.t <= before && k > 0 {
-				break // a restart
+				break // the theorem does not cover a restart
 			}
 			if k > 0 {
 				require.InEpsilon(t, before*before, m.t*m.t-m.t, 1e-12)
@@ -195,9 +197,9 @@ func TestFISTABound(t *testing.T) {
 	}
 }
 
-// [CP16a, Thm. 4.10]: J(x_k) − J* ≤ min{4/(k+1)², (1+√q)(1−√q)^k}·‖x₀−x*‖²/(2γ) with a
-// declared μ, q = μγ, for as long as no restart came; 1/t stays above √q and
-// tends to it.
+// TestFISTAStronglyConvexBound checks [CP16a, Thm. 4.10] with a declared μ, until the first
+// restart: J(x_k) − J* ≤ min{4/(k+1)², (1+√q)(1−√q)^k}·‖x₀−x*‖²/(2γ) with q = μγ. 1/t stays above
+// √q and tends to it.
 func TestFISTAStronglyConvexBound(t *testing.T) {
 	const d = 60
 	g, h, x, u, v := plantedPair(d)
@@ -216,12 +218,12 @@ func TestFISTAStronglyConvexBound(t *testing.T) {
 			before := m.t
 			m.Step(loc, stats)
 			rate := math.Min(4/float64((k+1)*(k+1)), (1+root)*math.Pow(1-root, float64(k)))
-			// 1e-13: rounding of values.
+			// 1e-13 allows for the rounding of values.
 			require.LessOrEqual(t, p.Func(loc.X)-best, rate*dist*dist/(2*m.gamma)+1e-13*math.Abs(best), "ridge %v, k = %d",
 				ridge, k)
 			require.LessOrEqual(t, m.t*root, 1+1e-12)
 			if m.t < before {
-				break // a restart
+				break // the theorem does not cover a restart
 			}
 		}
 		require.Greater(t, k, 10, ridge)
@@ -238,8 +240,8 @@ func TestFISTAStronglyConvexBound(t *testing.T) {
 	}
 }
 
-// A solve that ends before its first step hands on the dual variable it got,
-// and nothing of what y held before.
+// TestKeepWithoutSteps checks that a solve that ends before its first step passes on the dual
+// variable it was given, and not the old contents of the buffer y.
 func TestKeepWithoutSteps(t *testing.T) {
 	m := &DavisYin{StepSize: 0.5}
 	require.NoError(t, m.Init(Problem{}, []float64{1, 2}, nil))
@@ -250,7 +252,8 @@ func TestKeepWithoutSteps(t *testing.T) {
 	require.Equal(t, []float64{3, -1}, m.v)
 }
 
-// An iterate that runs away is no reason to call the least residual rounding.
+// TestStagnationKeepsItsScale checks that the test for stagnation does not mistake the smallest
+// residual for rounding when the iterates grow without bound.
 func TestStagnationKeepsItsScale(t *testing.T) {
 	s := &stagnation{}
 	s.init(1, 1)
@@ -266,7 +269,7 @@ func TestStagnationKeepsItsScale(t *testing.T) {
 	}
 }
 
-// Plain steps of 1/L_f contract: ‖x⁺−x*‖² ≤ (1 − μ/L_f)‖x−x*‖².
+// TestPlainContracts checks that plain steps of 1/L_f contract: ‖x⁺−x*‖² ≤ (1 − μ/L_f)‖x−x*‖².
 func TestPlainContracts(t *testing.T) {
 	const d = 9
 	g, h, x, u, v := plantedPair(d)
@@ -286,7 +289,8 @@ func TestPlainContracts(t *testing.T) {
 	}
 }
 
-// [GB17, Thm. 2]: the factor of DouglasRachford at γ = 1/√(μL_f).
+// TestDouglasRachfordRate checks the convergence factor of [GB17, Thm. 2] for DouglasRachford with
+// γ = 1/√(μL_f).
 func TestDouglasRachfordRate(t *testing.T) {
 	const d = 9
 	g, h, x, u, v := plantedPair(d)
@@ -308,7 +312,7 @@ func TestDouglasRachfordRate(t *testing.T) {
 		require.NoError(t, m.Init(Problem{F: quad, G: g, H: h}, make([]float64, d), nil))
 		root := math.Sqrt(quad.Smoothness() / quad.(Convex).Convexity())
 		factor := math.Abs(1-lambda/2) + lambda/2*(root-1)/(root+1)
-		star := make([]float64, d) // z* = x* + γ∇f(x*)
+		star := make([]float64, d) // the fixed point z* = x* + γ∇f(x*)
 		for j := range star {
 			star[j] = x[j] - m.gamma*(u[j]+v[j])
 		}
@@ -323,8 +327,8 @@ func TestDouglasRachfordRate(t *testing.T) {
 	}
 }
 
-// LineSearch: γ stays above 0.7/L_f, the descent condition holds, and steps
-// grow without a Lipschitz constant at most 10⁴-fold in all.
+// TestLineSearchBounds checks the line search: γ stays above 0.7/L_f, the descent condition holds,
+// and without a Lipschitz constant of g the steps grow at most 10⁴-fold in total.
 func TestLineSearchBounds(t *testing.T) {
 	const d = 9
 	g, h, x, u, v := plantedPair(d)
@@ -355,8 +359,9 @@ func TestLineSearchBounds(t *testing.T) {
 	}
 }
 
-// The documented rates of Prox-SVRG and Prox-SAGA: E V_k ≤ ρᵏV_0, so by Markov's
-// inequality V_k ≤ 10⁶ρᵏV_0 but with probability 1e-6; the seed is fixed.
+// TestVarianceReducedRate checks the documented rates of Prox-SVRG and Prox-SAGA. They state E V_k
+// ≤ ρᵏV_0, so that by Markov's inequality V_k ≤ 10⁶ρᵏV_0 except with probability 1e-6. The seed is
+// fixed.
 func TestVarianceReducedRate(t *testing.T) {
 	const n, d = 20, 9
 	g, h, x, u, v := plantedPair(d)
@@ -371,7 +376,7 @@ func TestVarianceReducedRate(t *testing.T) {
 		lip := float64(n) * f.lipOne
 		require.InEpsilon(t, 1/(4*lip), m.gamma, 1e-12)
 		lyapunov := func() float64 {
-			var sigma float64 // nΣ‖tᵢ − ∇fᵢ(x*)‖²
+			var sigma float64 // σ is nΣ‖tᵢ − ∇fᵢ(x*)‖²
 			for i := range n {
 				f.GradTerms(star, x, []int{i})
 				if kind == SAGA {
@@ -386,7 +391,7 @@ func TestVarianceReducedRate(t *testing.T) {
 		rho := 1 - math.Min(f.ridge/(8*lip), 1/(2.0*n))
 		start := lyapunov()
 		loc, stats := &Location{X: make([]float64, d)}, &Stats{}
-		steps := int(math.Log(1e-14) / math.Log(rho)) // 10⁶ρᵏ = 1e-8
+		steps := int(math.Log(1e-14) / math.Log(rho)) // 10⁶ρᵏ is 1e-8 after these steps
 		for range steps {
 			m.Step(loc, stats)
 		}
@@ -394,7 +399,8 @@ func TestVarianceReducedRate(t *testing.T) {
 	}
 }
 
-// Estimates are unbiased, and the gradients remembered add up.
+// TestEstimators checks that the gradient estimates are unbiased, and that the running total of the
+// stored gradients equals their sum.
 func TestEstimators(t *testing.T) {
 	const n, d = 20, 9
 	_, _, x, u, v := plantedPair(d)
@@ -404,7 +410,8 @@ func TestEstimators(t *testing.T) {
 		e := &estimate{}
 		e.init(f, kind, make([]float64, d), rand.New(rand.NewPCG(1, 2)))
 		r := rand.New(rand.NewPCG(3, 4))
-		for range 30 { // some history, less than SAGA needs to add up anew
+		// enough steps for a history, but fewer than SAGA takes until it recomputes the sum
+		for range 30 {
 			for j := range y {
 				y[j] = r.NormFloat64()
 			}
@@ -415,7 +422,7 @@ func TestEstimators(t *testing.T) {
 		mean := make([]float64, d)
 		seen := map[int]bool{}
 		table, sum := append([]float64(nil), e.table...), append([]float64(nil), e.total...)
-		for len(seen) < n { // every term once, from the same memory
+		for len(seen) < n { // sample every term once, each time from the same memory
 			copy(e.table, table)
 			copy(e.total, sum)
 			e.at(got, y, &Stats{})
@@ -433,17 +440,17 @@ func TestEstimators(t *testing.T) {
 	}
 }
 
-// Where StochasticTOS with a constant step stays biased, because its noise sits
-// inside the projection, variance reduction converges with the same operators
-// and a constant step; and so does Davis–Yin.
+// TestBiasOfStochasticTOS checks that StochasticTOS with plain sampling stays biased with a
+// constant step, because its noise passes through the projection. With variance reduction it
+// converges for the same operators and a constant step.
 func TestBiasOfStochasticTOS(t *testing.T) {
 	const n, d = 20, 9
 	g, h, x, u, v := plantedPair(d)
 	f := newToy(n, d, 2, x, plus(u, v))
 	p := Problem{F: f, G: g, H: h}
 	solve := func(m Method, steps int) float64 {
-		// One seed; the mean of the last steps, so that it is the bias that shows
-		// and not the noise of one iterate.
+		// The test has one seed. The mean of the last steps shows the bias without the noise of a single
+		// iterate.
 		tail := &tail{from: steps / 2, mean: make([]float64, d)}
 		_, err := Solve(context.Background(), p, make([]float64, d),
 			&Settings{Iterations: steps, Tolerance: -1, Src: rand.NewPCG(3, 4),
@@ -459,7 +466,7 @@ func TestBiasOfStochasticTOS(t *testing.T) {
 	}
 }
 
-// tail is the mean of X over the steps from the given one on.
+// tail is a Recorder that computes the mean of X over the steps from the given one on.
 type tail struct {
 	from int
 	n    float64
@@ -478,8 +485,8 @@ func (t *tail) Record(loc *Location, stats *Stats) error {
 	return nil
 }
 
-// StronglyConvexStep of PrimalDual: ‖x_k − x*‖ falls like 1/k where the fixed
-// rule would do no better than 1/√k in theory.
+// TestPrimalDualAccelerated checks that with StronglyConvexStep the distance ‖x_k − x*‖ of
+// PrimalDual falls like 1/k. The theory of the fixed rule gives only 1/√k.
 func TestPrimalDualAccelerated(t *testing.T) {
 	const d = 60
 	edges := make([][2]int, d-1)
@@ -493,7 +500,7 @@ func TestPrimalDualAccelerated(t *testing.T) {
 	k, err := NewDifferences(edges, d)
 	require.NoError(t, err)
 	x := make([]float64, d)
-	prox.TotalVariation{Weight: 2}.Prox(x, b, 1) // the minimizer, by another way
+	prox.TotalVariation{Weight: 2}.Prox(x, b, 1) // the minimizer, computed by another algorithm
 	q := mat.NewSymDense(d, nil)
 	for j := range d {
 		q.SetSym(j, j, 1)
@@ -515,13 +522,13 @@ func TestPrimalDualAccelerated(t *testing.T) {
 		}
 		require.LessOrEqual(t, dist, scale/float64(i)+1e-12, i)
 	}
-	// The certificate stands for K ≠ I too.
+	// The certificate is valid for K ≠ I too.
 	dist := floats.Distance(loc.X, x, 2)
 	require.LessOrEqual(t, dist, loc.Residual/f.(Convex).Convexity()+1e-12)
 	require.Less(t, loc.Residual, 1e-4)
 }
 
-// Gap returns the duality gap of LeastSquares + g + h at any x, +Inf where no bound is known.
+// Gap returns the duality gap of LeastSquares + g + h at any x, or +Inf where no bound is known.
 func (f *LeastSquares) Gap(x []float64, g, h prox.Operator) float64 {
 	psi, ok := Problem{G: g, H: h}.coordinatewise()
 	var p penalty
@@ -542,5 +549,5 @@ func (f *LeastSquares) Gap(x []float64, g, h prox.Operator) float64 {
 	if gap := p.leastSquaresGap(x, v, f.y, r); gap >= 0 {
 		return gap
 	}
-	return math.Inf(1) // NaN: x is too large for float64
+	return math.Inf(1) // the gap is NaN because x is too large for float64
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// glm is Σᵢ φ(⟨aᵢ,x⟩; bᵢ) + (ridge/2)‖x‖² for a φ with two derivatives.
+// glm is Σᵢ φ(⟨aᵢ,x⟩; bᵢ) + (ridge/2)‖x‖² for a function φ with two derivatives.
 type glm struct {
 	a     *mat.Dense
 	b     []float64
@@ -24,7 +24,7 @@ type glm struct {
 	phi   func(u, b float64) (v, d, d2 float64)
 	curve float64 // sup φ″
 	hess  bool
-	count int // calls of Hessian
+	count int // the number of calls of Hessian
 }
 
 func (f *glm) eval(x []float64, each func(row []float64, v, d, d2 float64)) {
@@ -111,14 +111,13 @@ func newGLM(n, d int, ridge, curve float64, phi func(u, b float64) (v, d, d2 flo
 	return f
 }
 
-// primalDual is an independent reference: the primal-dual method of Condat
-// and Vũ, which evaluates the maps of g and h one at a time and knows nothing
-// of sums, Hessians or restarts.
+// primalDual is an independent reference: the primal-dual method of Condat and Vũ, which evaluates
+// the maps of g and h separately and uses no sums, Hessians or restarts. A step is
 //
-//	x⁺ = prox_{τg}(x − τ(∇f(x) + y)),   y⁺ = (I − prox_{h/σ})-step at 2x⁺ − x
+//	x⁺ = prox_{τg}(x − τ(∇f(x) + y)),   v = 2x⁺ − x + y/σ,   y⁺ = σ(v − prox_{h/σ}(v)).
 func primalDual(p splitting.Problem, d, steps int) []float64 {
 	sigma := p.F.Smoothness() / 2
-	tau := 1 / (p.F.Smoothness()/2 + sigma) // 1/τ − σ ≥ L_f/2
+	tau := 1 / (p.F.Smoothness()/2 + sigma) // satisfies 1/τ − σ ≥ L_f/2
 	x, y, g, old, v := make([]float64, d), make([]float64, d), make([]float64, d), make([]float64, d), make([]float64, d)
 	for range steps {
 		copy(old, x)
@@ -143,8 +142,8 @@ func primalDual(p splitting.Problem, d, steps int) []float64 {
 	return x
 }
 
-// Every method that applies agrees with the reference on every smooth function
-// and every pair of operators.
+// TestMethodsAgreeWithPrimalDual checks every method against primalDual, on every smooth function
+// and every pair of operators to which the method applies.
 func TestMethodsAgreeWithPrimalDual(t *testing.T) {
 	const n, d = 24, 6
 	inf := math.Inf(1)
@@ -176,8 +175,8 @@ func TestMethodsAgreeWithPrimalDual(t *testing.T) {
 	for fname, f := range smooth {
 		for pname, p := range pairs {
 			p.F = f
-			// Linear convergence with condition number ≤ 100 (ridge 1): 2e4
-			// steps are past rounding.
+			// The condition number is at most 100 (ridge 1), so that with linear convergence 2e4 steps reach
+			// rounding.
 			ref := primalDual(p, d, 20000)
 			for mname, m := range deterministic {
 				name := fmt.Sprintf("%s/%s/%s", mname, fname, pname)
@@ -212,8 +211,8 @@ func TestMethodsAgreeWithPrimalDual(t *testing.T) {
 	require.GreaterOrEqual(t, used["ProxNewton"], 3*5)
 }
 
-// Newton's method ends logistic regression in about ten steps and a Huberized
-// lasso in a few, from a bad start too.
+// TestProxNewtonSteps checks that Newton's method needs about ten steps for logistic regression and
+// a few for a Huberized lasso, also from a bad start.
 func TestProxNewtonSteps(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -225,7 +224,7 @@ func TestProxNewtonSteps(t *testing.T) {
 		{"logistic far", newGLM(300, 30, 1e-3, 0.25, logistic), 50, 40},
 		{"huber", newGLM(300, 30, 1, 1, huber(0.5)), 0, 15},
 		{"huber far", newGLM(300, 30, 1e-3, 1, huber(0.5)), 1000, 60},
-		{"huber flat", newGLM(300, 30, 0, 1, huber(0.5)), 1000, 60}, // no curvature at the start
+		{"huber flat", newGLM(300, 30, 0, 1, huber(0.5)), 1000, 60}, // there is no curvature at the start
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := splitting.Problem{F: c.f, G: prox.L1{Weight: 1}, H: prox.Box{Lo: -2000, Hi: 2000}}
@@ -445,14 +444,15 @@ type notQuadratic struct{ *glm }
 
 func (notQuadratic) Quadratic() (*mat.SymDense, []float64, float64, bool) { return nil, nil, 0, false }
 
-// interval is the indicator of a box that its author did not check.
+// interval is the indicator of a box without a Check method, so that lo and hi may be invalid.
 type interval struct{ lo, hi float64 }
 
 func (interval) Func([]float64) float64                    { return 0 }
 func (interval) Prox(dst, x []float64, _ float64)          { copy(dst, x) }
 func (g interval) Coordinate(int) (l1, l2, lo, hi float64) { return 0, 0, g.lo, g.hi }
 
-// Objectives that are flat, unbounded or start outside their domain.
+// TestCoordinateDescentDegenerate checks objectives that are flat or unbounded, and starts outside
+// the domain.
 func TestCoordinateDescentDegenerate(t *testing.T) {
 	flat, err := splitting.NewQuadratic(mat.NewSymDense(2, []float64{0, 0, 0, 1}), []float64{3, 0}, 0)
 	require.NoError(t, err)
@@ -476,8 +476,8 @@ func TestCoordinateDescentDegenerate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []float64{-1}, res.X)
 
-	// A singular matrix of rank one in many dimensions: the minimizers form a
-	// face, and any of them is certified.
+	// The matrix is singular, of rank one in many dimensions. The minimizers form a face, and any of
+	// them can be certified.
 	const d = 20
 	q := mat.NewSymDense(d, nil)
 	ones := make([]float64, d)
@@ -490,7 +490,7 @@ func TestCoordinateDescentDegenerate(t *testing.T) {
 	require.Equal(t, splitting.Converged, res.Status)
 	require.InDelta(t, 1, floats.Sum(res.X), 1e-9)
 
-	// Hilbert matrix: condition number beyond 1e16, so sweeps alone would not end.
+	// The Hilbert matrix has a condition number above 1e16, so that sweeps alone would not converge.
 	hilbert := mat.NewSymDense(12, nil)
 	for i := range 12 {
 		for j := i; j < 12; j++ {
@@ -505,7 +505,8 @@ func TestCoordinateDescentDegenerate(t *testing.T) {
 	require.Equal(t, splitting.Converged, res.Status)
 }
 
-// An affine F has no curvature to measure a step by; any step is allowed.
+// TestAffine checks every method on an affine F. F has no curvature to determine a step, so that
+// any step is allowed.
 func TestAffine(t *testing.T) {
 	for name, m := range deterministic {
 		f, err := splitting.NewQuadratic(mat.NewSymDense(2, nil), []float64{1, -2}, 0)
@@ -517,15 +518,15 @@ func TestAffine(t *testing.T) {
 		require.Equal(t, splitting.Converged, res.Status, name)
 		require.InDeltaSlice(t, []float64{3, -1}, res.X, 1e-9, name)
 	}
-	// Without F and with nothing: every point is optimal.
+	// Without any term every point is optimal.
 	res, err := splitting.Minimize(background, splitting.Problem{}, []float64{4}, nil)
 	require.NoError(t, err)
 	require.Equal(t, []float64{4}, res.X)
 	require.Zero(t, res.Residual)
 }
 
-// The published iteration, written out: the same θ, bit for bit, whether the
-// operators show coordinates or not.
+// TestStochasticTOSFormula compares StochasticTOS with the published iteration, written out. The
+// result must be the same whether the operators are coordinatewise or not.
 func TestStochasticTOSFormula(t *testing.T) {
 	const n, d, steps = 12, 5, 400
 	f, _ := experiment(n, d, 0.1, false)

@@ -14,7 +14,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// The published iterations with varying steps, written out.
+// TestStochasticRulesFormula compares StochasticTOS with the published iterations for varying
+// steps, written out.
 func TestStochasticRulesFormula(t *testing.T) {
 	const n, d, steps = 20, 9, 300
 	g, h, x, u, v := plantedPair(d)
@@ -31,7 +32,7 @@ func TestStochasticRulesFormula(t *testing.T) {
 			}
 			g.Prox(y, z, omega)
 			f.GradTerms(w, y, []int{i})
-			if r == StronglyConvexStep { // γ′ = −ημγ² + γ√(η²μ²γ²+1), η = ½
+			if r == StronglyConvexStep { // the next step is γ′ = −ημγ² + γ√(η²μ²γ²+1) with η = ½
 				c := f.ridge / 2
 				next := -c*omega*omega + omega*math.Sqrt(c*c*omega*omega+1)
 				for j := range z {
@@ -60,9 +61,9 @@ func TestStochasticRulesFormula(t *testing.T) {
 	}
 }
 
-// E‖θ_k−x*‖² ≤ ω_k²(S_1 + 2kσ²) for StronglyConvexStep, as documented. The mean of
-// 40 runs stands for E: by Chebyshev's inequality it misses its expectation by
-// little, and the bound is met with room.
+// TestStochasticStrongRate checks the documented rate E‖θ_k−x*‖² ≤ ω_k²(S_1 + 2kσ²) of
+// StronglyConvexStep. The mean of 40 runs approximates the expectation; by Chebyshev's inequality
+// its error is small compared with the distance to the bound.
 func TestStochasticStrongRate(t *testing.T) {
 	const n, d, runs = 20, 9, 40
 	g, h, x, u, v := plantedPair(d)
@@ -85,7 +86,7 @@ func TestStochasticStrongRate(t *testing.T) {
 			before, z := m.gamma, append([]float64(nil), m.z...)
 			m.Step(loc, stats)
 			dist2 := math.Pow(floats.Distance(loc.X, x, 2), 2)
-			if k == 1 { // S at the first step
+			if k == 1 { // the constant S_1 belongs to the first step
 				s := dist2 / (before * before)
 				for j := range z {
 					du := (z[j]-loc.X[j])/before - u[j]
@@ -107,7 +108,7 @@ func TestStochasticStrongRate(t *testing.T) {
 	require.Less(t, checks[10_000], 0.2*checks[100], "it falls")
 }
 
-// Memory of every first-order method is at most 1.2 times the data.
+// TestMemory checks that every first-order method needs at most 1.2 times the memory of the data.
 func TestMemory(t *testing.T) {
 	const n, d = 3000, 40
 	g, h, x, u, v := plantedPair(d)
@@ -124,7 +125,7 @@ func TestMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		m    Method
 		f    Smooth
-		data int // numbers
+		data int // the size of the data in numbers
 	}{
 		"DavisYin":        {&DavisYin{Rule: LineSearch}, f, n * d},
 		"ForwardBackward": {&ForwardBackward{Rule: LineSearch}, f, n * d},
@@ -139,7 +140,7 @@ func TestMemory(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		require.NoError(t, c.m.Init(Problem{F: c.f, G: g, H: h}, x0, rand.New(rand.NewPCG(1, 2))))
 		runtime.ReadMemStats(&after)
-		scratch := 8 * 2 * len(f.a) // toy.Grad lists its terms, once or twice
+		scratch := 8 * 2 * len(f.a) // toy.Grad allocates a list of its terms, once or twice
 		require.LessOrEqual(t, float64(after.TotalAlloc-before.TotalAlloc)-float64(scratch), 1.2*8*float64(c.data), name)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// rows is a sum that shows its rows.
+// rows is a sum that gives access to its rows.
 type rows struct{ *sum }
 
 var _ splitting.RowSum = rows{}
@@ -30,7 +30,8 @@ func (f rows) Rest(dst, x []float64) ([]float64, float64) {
 	return dst, 0
 }
 
-// The step in two passes is the step through GradTerms, and allocates nothing.
+// TestRowSumTakesTheSameSteps checks that a step that reads a row of the sum directly, in two
+// passes, equals the step that calls GradTerms, and that it allocates nothing.
 func TestRowSumTakesTheSameSteps(t *testing.T) {
 	const n, d, steps = 30, 11, 200
 	for _, quad := range []bool{false, true} {
@@ -50,15 +51,16 @@ func TestRowSumTakesTheSameSteps(t *testing.T) {
 				loc, stats := splitting.Location{X: make([]float64, d)}, splitting.Stats{}
 				require.Zero(t, testing.AllocsPerRun(10, func() { m.Step(&loc, &stats) }))
 			}
-			// 200 steps of a nonexpansive iteration on numbers below 10, each with
-			// some d roundings.
+			// The results are 200 steps of a nonexpansive iteration on numbers below 10, with about d
+			// roundings in each.
 			require.InDeltaSlice(t, x[0], x[1], steps*d*10*0x1p-52, name)
 			require.Positive(t, floats.Norm(x[0], 2))
 		}
 	}
 }
 
-// Every method needs at most a fifth of the memory of the records beside them.
+// TestMethodsMemory checks that every method needs at most a fifth of the memory of the records, in
+// addition to the records.
 func TestMethodsMemory(t *testing.T) {
 	const n, d = 4000, 50
 	f, exact := experiment(n, d, 1, false)

@@ -14,7 +14,7 @@ import (
 	"github.com/privopt/privopt/erm/ermtest"
 )
 
-// table is a Source in memory whose faults are set.
+// table is a Source in memory with a fault of the given name, or none.
 type table struct {
 	n     int
 	fault string
@@ -39,7 +39,7 @@ func (s table) Read(_ context.Context, rows, labels []float64, first int) error 
 	return nil
 }
 
-// stopped is a Source that a context once ended for good.
+// stopped is a faulty Source: once the context of a Read has ended, all later Reads fail too.
 type stopped struct {
 	table
 	err *error
@@ -52,7 +52,7 @@ func (s stopped) Read(ctx context.Context, rows, labels []float64, first int) er
 	return cmp.Or(*s.err, s.table.Read(ctx, rows, labels, first))
 }
 
-// remote sums all of its records but the last ones.
+// remote is a Remote that leaves the last records out of its sums.
 type remote struct {
 	table
 	lost int
@@ -75,7 +75,7 @@ func TestCheckSource(t *testing.T) {
 	}
 }
 
-// recorder notes failures instead of failing.
+// recorder is a testing.TB that records failures instead of failing the test.
 type recorder struct {
 	testing.TB
 	failed bool
@@ -87,7 +87,7 @@ func (r *recorder) Error(...any)          { r.failed = true }
 func (r *recorder) Errorf(string, ...any) { r.failed = true }
 
 func ExampleCheckSource() {
-	var t testing.TB = &recorder{} // in a test, its *testing.T
+	var t testing.TB = &recorder{} // a test passes its *testing.T here
 	ermtest.CheckSource(t, table{n: 100})
 	fmt.Println(t.Failed())
 	// Output: false

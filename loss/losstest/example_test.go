@@ -9,14 +9,14 @@ import (
 	"github.com/privopt/privopt/loss/losstest"
 )
 
-// printer is a T that prints; in a test it is t.
+// printer is a losstest.T that counts failures. A test passes its *testing.T instead.
 type printer struct{ failures int }
 
 func (p *printer) Helper()                   {}
 func (p *printer) Errorf(_ string, _ ...any) { p.failures++ }
 
-// flat declares half of its Lipschitz constant, by which noise would be half of what
-// privacy needs.
+// flat is faulty: it declares half of its Lipschitz constant, so that a mechanism would add half of
+// the noise that privacy needs.
 type flat struct{ loss.Huber }
 
 func (l flat) Constants(b loss.Bounds, radius float64) loss.Constants {
@@ -25,7 +25,7 @@ func (l flat) Constants(b loss.Bounds, radius float64) loss.Constants {
 	return c
 }
 
-// One line in the test of a loss.
+// The test of a loss needs one call.
 func ExampleCheck() {
 	var good, bad printer
 	losstest.Check(&good, loss.Huber{Delta: 1})

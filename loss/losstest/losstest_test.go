@@ -15,7 +15,7 @@ import (
 	"github.com/privopt/privopt/loss/losstest"
 )
 
-// recorder keeps what Check reports.
+// recorder is a losstest.T that keeps the reports of Check.
 type recorder struct{ reports []string }
 
 func (r *recorder) Helper() {}
@@ -23,13 +23,15 @@ func (r *recorder) Errorf(format string, args ...any) {
 	r.reports = append(r.reports, fmt.Sprintf(format, args...))
 }
 
-// The structures that package loss has no example of.
+// TestCheckPasses checks that correct losses pass for the structures that no loss of package loss
+// has.
 func TestCheckPasses(t *testing.T) {
 	losstest.Check(t, twoMargins{rank: 2, structure: loss.FixedRange})
 	losstest.Check(t, twoMargins{rank: 2, structure: loss.General})
 }
 
-// Each broken loss differs from a correct one in one way, and Check must name that way.
+// TestCheckBites checks that Check finds faults. Each loss differs from a correct one in one way,
+// and the report must name it.
 func TestCheckBites(t *testing.T) {
 	for name, c := range map[string]struct {
 		l    loss.Loss
@@ -121,7 +123,7 @@ func (l concave) Grad(dst, theta, a []float64, b float64) {
 	floats.Scale(-1, dst)
 }
 
-// alter changes the constants of valid bounds.
+// alter returns the constants of l, changed by f if the bounds are valid.
 func alter(l loss.Loss, b loss.Bounds, radius float64, f func(*loss.Constants)) loss.Constants {
 	k := l.Constants(b, radius)
 	if k.Structure != 0 {
@@ -172,7 +174,7 @@ func (l claimed) Constants(b loss.Bounds, radius float64) loss.Constants {
 	return alter(l.Logistic, b, radius, func(k *loss.Constants) { k.Structure = loss.LSQ })
 }
 
-// twoMargins is log(1+e^{−⟨a,θ⟩}) + log(1+e^{−⟨a′,θ⟩}), a′ the reverse of a.
+// twoMargins is log(1+e^{−⟨a,θ⟩}) + log(1+e^{−⟨a′,θ⟩}), where a′ is a in reverse order.
 type twoMargins struct {
 	rank      int
 	structure loss.Structure
@@ -180,7 +182,7 @@ type twoMargins struct {
 
 func (twoMargins) Func(theta, a []float64, b float64) float64 {
 	l := loss.Logistic{}
-	first := l.Func(theta, a, 1) // panics if lengths differ
+	first := l.Func(theta, a, 1) // panics if the lengths differ
 	reversed := 0.0
 	for i := range theta {
 		reversed += theta[i] * a[len(a)-1-i]
@@ -282,8 +284,10 @@ func (undefined) Func(theta, a []float64, b float64) float64 {
 	return math.NaN()
 }
 
-// Each twin's envelope is wrong in one way: too small at points, too small over an
-// interval though right at its ends, too small for short rows only, above β.
+// TestEnvelopeBites checks that Check finds wrong envelopes (bounds on the curvature as a function
+// of the gradient norm). Each one is wrong in one way: too small everywhere, too small beside a
+// kink, too small over an interval although right at its ends, too small for short rows only, or
+// above β.
 func TestEnvelopeBites(t *testing.T) {
 	for name, c := range map[string]struct {
 		l    loss.Loss
@@ -299,7 +303,8 @@ func TestEnvelopeBites(t *testing.T) {
 			var r recorder
 			losstest.Check(&r, c.l)
 			require.NotEmpty(t, r.reports)
-			for _, text := range r.reports { // and nothing else is wrong with it
+			// Every report must be about the envelope, because nothing else is wrong.
+			for _, text := range r.reports {
 				require.True(t, strings.Contains(text, c.want) || strings.Contains(text, "Envelope("), text)
 			}
 			require.Contains(t, strings.Join(r.reports, "\n"), c.want)
@@ -313,7 +318,8 @@ func (l half) Envelope(b loss.Bounds, lo, hi float64) float64 {
 	return l.Logistic.Envelope(b, lo, hi) * 0.999
 }
 
-// kinkless takes the curvature 0 beyond the threshold for that at it.
+// kinkless claims that the curvature falls to 0 as the gradient approaches the threshold of the
+// Huber loss. It is constant up to the threshold.
 type kinkless struct{ loss.Huber }
 
 func (l kinkless) Envelope(b loss.Bounds, lo, hi float64) float64 {
@@ -321,14 +327,15 @@ func (l kinkless) Envelope(b loss.Bounds, lo, hi float64) float64 {
 	return b.Row * b.Row * max(0, 1-p)
 }
 
-// lower takes the envelope at the lower end of an interval for its supremum.
+// lower returns the envelope at the lower end of an interval instead of its supremum.
 type lower struct{ loss.RootHinge }
 
 func (l lower) Envelope(b loss.Bounds, lo, hi float64) float64 {
 	return l.RootHinge.Envelope(b, lo, lo)
 }
 
-// short forgets that a short row reaches a small gradient with a steep slope.
+// short claims too little curvature where the gradient is small, as if every row had the full norm:
+// a short row can have a small gradient and a large curvature.
 type short struct{ loss.Logistic }
 
 func (l short) Envelope(b loss.Bounds, lo, hi float64) float64 {

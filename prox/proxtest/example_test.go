@@ -9,18 +9,18 @@ import (
 	"github.com/privopt/privopt/prox/proxtest"
 )
 
-// counter is a T that counts; in a test it is t.
+// counter is a proxtest.T that counts failures. A test passes its *testing.T instead.
 type counter struct{ failures int }
 
 func (c *counter) Helper()                   {}
 func (c *counter) Errorf(_ string, _ ...any) { c.failures++ }
 
-// late is the ℓ1 norm with half of its threshold.
+// late is a faulty ℓ1 norm: its proximal map uses half of the threshold.
 type late struct{ prox.L1 }
 
 func (g late) Prox(dst, x []float64, gamma float64) { g.L1.Prox(dst, x, gamma/2) }
 
-// One line in the test of an operator.
+// The test of an operator needs one call.
 func ExampleCheck() {
 	var good, bad counter
 	proxtest.Check(&good, prox.L1{Weight: 0.5}, 4)

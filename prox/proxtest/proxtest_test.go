@@ -14,7 +14,7 @@ import (
 	"github.com/privopt/privopt/prox/proxtest"
 )
 
-// recorder keeps what Check reports.
+// recorder is a proxtest.T that keeps the reports of Check.
 type recorder struct{ reports []string }
 
 func (r *recorder) Helper() {}
@@ -28,8 +28,8 @@ func TestCheckPasses(t *testing.T) {
 	require.Empty(t, r.reports)
 }
 
-// Each broken operator differs from a correct one in one way, and Check must
-// name that way.
+// TestCheckBites checks that Check finds faults. Each operator differs from a correct one in one
+// way, and the report must name it.
 func TestCheckBites(t *testing.T) {
 	for name, c := range map[string]struct {
 		op   prox.Operator
