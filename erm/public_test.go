@@ -39,8 +39,9 @@ func TestPublic(t *testing.T) {
 	require.InDelta(t, 2*math.Sqrt(3), q.Radius, 1e-14)
 	require.True(t, q.Linear)
 	require.True(t, q.Split)
-	require.InDelta(t, math.Sqrt(3), q.Anchor, 1e-13)      // p = (1,1,1)
-	require.Zero(t, q.Slope)                               // the normal cone at the corner contains the negative gradient of Reg
+	require.InDelta(t, math.Sqrt(3), q.Anchor, 1e-13) // p = (1,1,1)
+	// the normal cone at the corner contains the negative gradient of Reg
+	require.Zero(t, q.Slope)
 	require.InDelta(t, 1, q.Gradient, 1e-11)               // Delta·Row
 	require.InDelta(t, 2+math.Sqrt(3), q.lossRange, 1e-11) // Delta·(Row·‖p‖+Label)
 	require.Empty(t, q.Assumptions)

@@ -23,8 +23,8 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// lowerBound returns a number that, with probability 1 − testkit.FalseReject over the runs, is at most
-// every ε for which mech is (ε, δ)-private on the pair.
+// lowerBound returns a number that, with probability 1 − testkit.FalseReject over the runs, is at
+// most every ε for which mech is (ε, δ)-private on the pair.
 func lowerBound(mech func(p *erm.Problem, src rand.Source) []float64, d0, d1 *erm.Problem, delta float64, runs int,
 	src rand.Source) float64 {
 	var out [2][][]float64

@@ -306,8 +306,8 @@ func (pl *Plan) cover(noise linear.Noise, apart, easy float64, b dp.Budget) erro
 // coordinate and the float64 rounding of b, which begins at 2⁵³ steps.
 const stepBits = 45
 
-// finish copies the output noise into the parameters and returns pl. It refuses a value that float64 or the
-// samplers of package noise cannot hold.
+// finish copies the output noise into the parameters and returns pl. It refuses a value that
+// float64 or the samplers of package noise cannot hold.
 func (pl *Plan) finish() (*Plan, error) {
 	p, o := &pl.params, pl.output
 	p.Cover, p.Grid, p.Sensitivity, p.OutputSigma, p.OutputRate = o.Cover, o.Grid(), o.Sensitivity, o.Sigma, o.Rate
