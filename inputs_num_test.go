@@ -58,7 +58,10 @@ func TestEveryInputNum(t *testing.T) {
 	table["LogGamma"] = call(num.LogGamma, 2.).mayBeNaN()
 	table["GammaStep"] = call(num.GammaStep, 2., 1., -3.).mayBeNaN()
 	piece := num.NewPiece(1, 1, -1, 1)
-	table["NewPiece"] = call(func(l1, l2, lo, hi float64) { num.NewPiece(l1, l2, lo, hi) }, 1., 1., -1., 1.)
+	table["NewPiece"] = call(func(l1, l2, lo, hi float64) float64 {
+		p := num.NewPiece(l1, l2, lo, hi)
+		return p.Prox(num.Pair{Hi: 0.5}, 1).Hi
+	}, 1., 1., -1., 1.).mayBeNaN()
 	table["Piece.Steepest"] = call(func(x, v float64) float64 {
 		w, _ := piece.Steepest(num.Pair{Hi: x}, num.Pair{Hi: v})
 		return w
