@@ -18,8 +18,8 @@ import (
 	"github.com/privopt/privopt/table/npy"
 )
 
-// dataset names files of records and what the driver found in them, so that workers open only the
-// files that they need and refuse others.
+// dataset names files of records and describes their contents as the driver found them, so that
+// workers open only the files that they need and refuse other files.
 type dataset struct {
 	Paths    []string
 	Sums     []string // checksums of the files
@@ -64,7 +64,7 @@ func count(ctx context.Context, d dataset) (*files, error) {
 	return f, nil
 }
 
-// file returns file i, which it opens if it is not.
+// file returns file i, and opens it if necessary.
 func (f *files) file(i int) (source, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,7 +106,7 @@ func open(path, label string, features []string) (source, []string, error) {
 		}
 		if src.Checksum() == "" {
 			src.Close()
-			return nil, nil, fmt.Errorf("%s has no sidecar %s.json with checksums, which tell workers that their file is "+
+			return nil, nil, fmt.Errorf("%s has no sidecar %s.json with checksums, by which workers compare their file with "+
 				"that of the driver; want a file that privopt pack, parquet2npy or npy.Create wrote, with its sidecar", path, path)
 		}
 		names := src.Columns()
@@ -119,7 +119,7 @@ func open(path, label string, features []string) (source, []string, error) {
 	return src, src.Features(), nil
 }
 
-// fits compares file i with the first one, and with what the driver found.
+// fits compares file i with the first file, and with its checksum in the driver.
 func (f *files) fits(i int, src source, names []string) error {
 	if f.Dim == 0 { // the driver, the first file
 		_, f.Dim = src.Dims()
@@ -130,7 +130,7 @@ func (f *files) fits(i int, src source, names []string) error {
 		return fmt.Errorf("beam: %s has the features %q and %s has %q; want files of the same columns in the same order",
 			f.Paths[i], names, f.Paths[0], f.Features)
 	case i < len(f.Sums) && src.Checksum() != f.Sums[i]:
-		return fmt.Errorf("beam: the checksum of %s is not that which the driver found: want the same file, or a copy of it",
+		return fmt.Errorf("beam: the checksum of %s differs from that of the driver: want the same file, or a copy of it",
 			f.Paths[i])
 	}
 	return nil

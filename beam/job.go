@@ -34,8 +34,8 @@ func pipeline(t ticket, numbers []int) *sdk.Pipeline {
 	return p
 }
 
-// protect runs one step of a worker. Engines log what panics say, and the element with it: all that
-// they get to know here is where it was.
+// protect runs one step of a worker. Engines log the value of a panic and the element, which may be
+// secret, so protect returns an error that names the step only.
 func protect(step string, f func() error) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -48,7 +48,7 @@ func protect(step string, f func() error) (err error) {
 	return nil
 }
 
-// sumShard adds up shards. Its exported field travels with the pipeline, the others do not.
+// sumShard adds up shards. Only its exported field is part of the pipeline.
 type sumShard struct {
 	Ticket ticket
 	task   *task
@@ -85,8 +85,8 @@ func (s *sumShard) ProcessElement(ctx context.Context, shard int) (sealed []byte
 	return sealed, err
 }
 
-// share returns the records of shard i of k: parts of nearly the same size that begin at multiples
-// of erm.Chunk, the last ones empty if there are fewer chunks than shards.
+// share returns the records of shard i of k. Shards have nearly the same size and begin at
+// multiples of erm.Chunk; the last ones are empty if there are fewer chunks than shards.
 func share(records, i, k int) (first, count int) {
 	chunks := (records + erm.Chunk - 1) / erm.Chunk
 	at := func(i int) int { return min(records, (chunks/k*i+min(i, chunks%k))*erm.Chunk) }
@@ -153,7 +153,7 @@ func (m *mergeSums) MergeAccumulators(a, b []byte) (sealed []byte, err error) {
 	return sealed, err
 }
 
-// writeSums writes the sealed sums of all shards to where the driver looks for them.
+// writeSums writes the sealed sums of all shards to the result file of the pass.
 type writeSums struct{ Ticket ticket }
 
 // ProcessElement writes the file.

@@ -21,14 +21,14 @@ import (
 // ticket is all that a pipeline holds.
 type ticket struct {
 	File string // a file with a task
-	Pass string // its random name, to tell it from the files of other passes
+	Pass string // its random name, which distinguishes it from other passes
 }
 
-// task is what workers are told. It is secret.
+// task holds the orders for workers. It is secret.
 type task struct {
 	Pass    string
 	Key     []byte // of the messages of this pass
-	Query   []byte // empty if the workers are only to open their files
+	Query   []byte // empty for a job that only opens the files
 	Data    dataset
 	Shards  int
 	Threads int
@@ -40,7 +40,7 @@ type part struct {
 	Sums   []byte   // of erm.Sums, empty without a query
 }
 
-// pass is what the driver knows of an attempt.
+// pass is the state of an attempt in the driver.
 type pass struct {
 	ticket
 	*task
@@ -133,7 +133,7 @@ func (t *task) seal(m *part) ([]byte, error) {
 	return t.cipher().Seal(nil, nil, b.Bytes(), []byte(t.Pass)), nil
 }
 
-// unseal decrypts a message. Those of other passes are refused.
+// unseal decrypts a message. It refuses messages of other passes.
 func (t *task) unseal(b []byte) (*part, error) {
 	plain, err := t.cipher().Open(nil, nil, b, []byte(t.Pass))
 	if err != nil {

@@ -5,33 +5,29 @@
 //
 //	func main() {
 //		sdk.Init() // github.com/apache/beam/sdks/v2/go/pkg/beam
-//	src, err := beam.NewSource(ctx, paths, beam.Options{Runner: "prism", Shards: 8, Scratch:
-//
-// "/mnt/scratch"})
-//
+//		o := beam.Options{Runner: "prism", Shards: 8, Scratch: "/mnt/scratch"}
+//		src, err := beam.NewSource(ctx, paths, o)
 //		data, err := erm.Open(src, loss.Bounds{Row: 1, Label: 1})
-//	rel, err := (&lop.Mechanism{Radius: 3}).Fit(ctx, &erm.Problem{Data: data, Loss:
-//
-// loss.Logistic{}}, budget, nil)
-//
+//		p := &erm.Problem{Data: data, Loss: loss.Logistic{}}
+//		rel, err := (&lop.Mechanism{Radius: 3}).Fit(ctx, p, budget, nil)
 //	}
 //
-// The records lie in .npy or Parquet files that the driver, which is the program that calls Fit,
-// and all workers can open under the same names. The driver keeps the noise, the solver and the
-// certificate; workers are told a point and return sums.
+// The records are in .npy or Parquet files. The driver, which is the program that calls Fit, and
+// all workers open the files under the same names. The driver keeps the noise, the solver and the
+// certificate; workers receive a point and return sums.
 //
-// # What is secret and where it is
+// # Secrets
 //
-// A point of the solver and the sums at it together tell the noise. Neither is a part of the
-// pipeline, which engines store and show. It holds the name of a file, a random name of the pass
-// and the number of shards. The file has the mode 0600 and lies in a folder of the mode 0700 inside
-// Options.Scratch that the driver removes when the pass ends, well or not; a driver that is killed
-// leaves it. It holds the point, the names and checksums of the files of records, and a key that
-// was drawn for the pass: what workers send one another and to the driver is encrypted with it.
+// A point of the solver and the sums at this point together reveal the noise. Engines store and
+// show the pipeline, so the pipeline holds neither: only the name of a task file, a random name of
+// the pass and the number of shards. The task file holds the point, the names and checksums of the
+// files of records, and a key drawn for the pass, which encrypts all messages of the workers. The
+// file has mode 0600, in a folder of mode 0700 inside Options.Scratch. The driver removes the
+// folder when the pass ends, also after an error; a driver that is killed leaves the folder.
 //
-// Those who read Scratch or the memory of a worker learn the point and sums of records without any
+// Whoever reads Scratch or the memory of a worker learns the point and sums of records without
 // noise, and a worker that computes something else voids the guarantee. A certificate of a fit over
-// a Source therefore says erm.TrustedCluster. An engine sees when passes run and how long they
+// a Source therefore lists erm.TrustedCluster. An engine sees when passes run and how long they
 // take, which depends on the records.
 package beam
 
@@ -53,7 +49,8 @@ import (
 // ErrOptions reports Options, or paths, that cannot be used. Test with errors.Is.
 var ErrOptions = errors.New("beam: invalid options")
 
-// Options say where and how a Source runs its jobs. The zero value but for Scratch is valid.
+// Options say where and how a Source runs its jobs. Scratch is required; the zero values of the
+// other fields mean the defaults.
 type Options struct {
 	// Runner is the name of a Beam runner that is linked in, such as prism, the default, which this
 	// package links, or flink.
@@ -66,12 +63,12 @@ type Options struct {
 	Scratch string
 	// Threads is the most goroutines that add up one shard; 0 means GOMAXPROCS of the worker.
 	Threads int
-	// Label and Features are the columns of Parquet files, see parquetdata.Options. Files of package
-	// npy tell the label themselves.
+	// Label and Features are the columns of Parquet files, see parquetdata.Options. A .npy file names
+	// its label itself.
 	Label    string
 	Features []string
-	// Dim is the number of features of a record, if it is larger than that of the files; the others
-	// are 0. A label with classes wants a block of features for each class.
+	// Dim is the number of features of a record, if larger than in the files; the added features are
+	// 0. A label with classes needs a block of features for each class.
 	Dim int
 }
 
@@ -89,14 +86,14 @@ type Source struct {
 var _ erm.Remote = (*Source)(nil)
 
 // NewSource opens files of records, all .npy or all .parquet. Their records are numbered in the
-// order of the paths, which must have the same meaning for all workers. Call the Init of Beam's SDK
-// first thing in main. Close the source after its last use.
+// order of the paths, which must name the same files for all workers. Call Init of Beam's SDK at
+// the start of main. Close the source after its last use.
 //
-// NewSource runs one job, in which the workers open the files of their shards and compare them with
-// those of the driver, so that what is missing is found before a fit spends its budget.
+// NewSource runs one job, in which the workers open the files of their shards and compare the
+// checksums with those of the driver. So a missing file is found before a fit spends its budget.
 //
-// The error wraps ErrOptions, or erm.ErrSource for a job that failed, or tells which file cannot be
-// read.
+// The error wraps ErrOptions, or erm.ErrSource for a job that failed, or names the file that cannot
+// be read.
 func NewSource(ctx context.Context, paths []string, o Options) (*Source, error) {
 	if !sdk.Initialized() {
 		return nil, fmt.Errorf("%w: Beam is not initialized; call beam.Init of its SDK first thing in main, and in TestMain",
@@ -144,9 +141,9 @@ func NewSource(ctx context.Context, paths []string, o Options) (*Source, error) 
 	return s, nil
 }
 
-// claim makes a job of a runner that Beam does not know an error. Beam would end the program.
+// claim makes a job of an unknown runner return an error. Beam itself would end the program.
 func claim(name string) {
-	defer func() { recover() }() // Beam knows it, and panics
+	defer func() { recover() }() // Beam panics if it knows the runner
 	sdk.RegisterRunner(name, func(context.Context, *sdk.Pipeline) (sdk.PipelineResult, error) {
 		return nil, fmt.Errorf("%w: Options.Runner = %q is not linked in, want prism, or the import of its package",
 			ErrOptions, name)
@@ -166,8 +163,8 @@ func (s *Source) Close() error { return s.files.Close() }
 
 const attempts = 3
 
-// Sum implements erm.Remote: it runs one job, and twice again if it fails, with the same query. A
-// repeated job sees nothing that the first did not. The error wraps erm.ErrSource.
+// Sum implements erm.Remote: it runs one job, and up to two more with the same query if it fails.
+// A repeated job sees nothing that the first did not see. The error wraps erm.ErrSource.
 func (s *Source) Sum(ctx context.Context, q *erm.Query) (*erm.Sums, error) {
 	query, err := q.MarshalBinary()
 	if err != nil {

@@ -24,9 +24,7 @@ const MaxSteps = 1 << 40
 // norm L, and publishes the sum of the vectors plus N(0, z²L²I), where z is called the noise. The
 // fields that are set choose the way:
 //
-// Sampler{Rate: q}                             every record with probability q, independently
-// (Poisson)
-//
+//	Sampler{Rate: q}                             every record with probability q (Poisson)
 //	Sampler{Size: m, Records: n}                 m of n records, without replacement
 //	Sampler{Size: m, Records: n, Repeats: true}  m independent draws of one of n records
 //

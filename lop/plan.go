@@ -11,10 +11,10 @@ import (
 	"github.com/privopt/privopt/internal/perturb"
 )
 
-// Plan is a calibrated linear or output perturbation: how much noise, and what it
-// costs. It is made of public quantities alone, may be published, and cannot be
-// changed. It serves any number of fits, also at once, each of which spends its
-// budget once. Make one by [Mechanism.Plan] or [Mechanism.Calibrate].
+// Plan is a calibrated linear or output perturbation: its noise and its guarantee. It follows from
+// public quantities alone, may be published, and cannot be changed. It serves any number of fits,
+// also concurrent ones; each fit spends the budget once. Make one by [Mechanism.Plan] or
+// [Mechanism.Calibrate].
 type Plan perturb.Plan
 
 var _ dp.Plan = (*Plan)(nil)

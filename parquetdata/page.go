@@ -28,7 +28,7 @@ type chunk struct {
 	pages    []*page    // those of Source.kept
 }
 
-// page is a decoded page. With it is kept the reader that decoded it, which stands at the next.
+// page is a decoded page and the reader that decoded it, which stands at the next page.
 type page struct {
 	chunk  *chunk
 	first  int // in the row group
@@ -63,8 +63,8 @@ func numeric(c *parquet.Column) error {
 		"DOUBLE where the file is written, or leave it out of Options.Features", name(c), t)
 }
 
-// integer reports whether a column is declared to hold unsigned integers, and plain whether it is
-// declared to hold nothing but numbers.
+// integer reports whether a column is declared to hold unsigned integers, and whether it holds
+// plain numbers: without a declared meaning, or integers.
 func integer(t parquet.Type) (unsigned, plain bool) {
 	l := t.LogicalType()
 	if l == nil || l.Value == nil {
@@ -132,7 +132,7 @@ func (s *Source) reader(k *chunk, row int) (parquet.Pages, int) {
 	return r, near.end
 }
 
-// keep keeps p, and if that makes too many pages, gives up the one that was not used for longest.
+// keep keeps p. If there are then too many pages, keep drops the least recently used one.
 func (s *Source) keep(p *page) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,8 +156,8 @@ func (s *Source) drop(p *page) {
 	p.chunk.pages = slices.DeleteFunc(p.chunk.pages, is)
 }
 
-// served gives up pages of which a pass has read every value; another pass decodes them again. The
-// reader of such a page stays, for the next one.
+// served drops the values of pages that a pass has read completely; the next pass decodes them
+// again. The reader of such a page stays, to decode the page after it.
 func (s *Source) served(pages []*page) {
 	for _, p := range pages {
 		if p.left.Load() > 0 {
@@ -173,8 +173,8 @@ func (s *Source) served(pages []*page) {
 
 var errDamaged = errors.New("a page is damaged")
 
-// public returns an error of the system as it is. Other errors, and panics, of the library may hold
-// a value and are replaced.
+// public returns errors of the operating system unchanged. Other errors of the library may hold a
+// value of a record, and become errDamaged.
 func public(err error) error {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		return path
@@ -227,8 +227,8 @@ func (s *Source) decode(k *chunk, row int) (p *page, err error) {
 	}
 }
 
-// convert returns the values of a page. Those of a page of DOUBLE without nulls are the page
-// itself, which is therefore not released.
+// convert returns the values of a page. For DOUBLE without nulls they share the memory of the page,
+// which is therefore not released.
 func (k *chunk) convert(raw parquet.Page) ([]float64, error) {
 	rows := int(raw.NumRows())
 	levels := raw.DefinitionLevels()

@@ -3,22 +3,20 @@
 // Package parquetdata reads records from Parquet files as an erm.Source, so that a problem can be
 // solved over more records than memory holds.
 //
-// src, err := parquetdata.Open(parquetdata.Options{Label: "income"}, "part-0.parquet",
-// "part-1.parquet")
-//
+//	o := parquetdata.Options{Label: "income"}
+//	src, err := parquetdata.Open(o, "part-0.parquet", "part-1.parquet")
 //	data, err := erm.Open(src, loss.Bounds{Row: 1, Label: 1})
 //
 // The files are read by column and page, never row by row. A pass over a Parquet file costs more
-// processor time than one over a .npy file of the same records; command parquet2npy converts. Files
-// that were written with a page index allow records to be read in any order; without one, which is
-// what several writers do by default, a read in the middle of a row group decodes that row group
-// from its start, and reads in order are as fast.
+// processor time than one over a .npy file of the same records; command parquet2npy converts. With
+// a page index, records may be read in any order. Without one, the default of several writers, a
+// read in the middle of a row group decodes the group from its start; reads in order are as fast.
 //
-// Memory holds one page of every column for each of the goroutines that read: 2·GOMAXPROCS·(d+1)
-// pages and some, of 1 MiB with most writers.
+// Memory holds one page of every column for each goroutine that reads: (2·GOMAXPROCS+2)·(d+1)
+// pages, of 1 MiB with most writers.
 //
-// The package is a module of its own that is used from a clone of the repository: its go.mod refers
-// to the folder above it, so go get of it does not work. In the folder of your program, call
+// The package is a module of its own, used from a clone of the repository: its go.mod refers to the
+// folder above, so go get does not work. In the folder of your program, call
 //
 //	go work init . CLONE CLONE/parquetdata
 package parquetdata
@@ -67,8 +65,7 @@ type Options struct {
 //
 // Columns of the types DOUBLE, FLOAT, INT32 and INT64, signed or not, and BOOLEAN are read as
 // float64; integers beyond 2⁵³ are rounded to the nearest, false is 0 and true is 1. A null becomes
-// NaN, and package erm turns NaN into 0, as it does in every record: to have another value in its
-// place, write it to the file.
+// NaN, and package erm turns every NaN into 0. For another value, write that value to the file.
 type Source struct {
 	features []string
 	groups   []group
@@ -76,7 +73,7 @@ type Source struct {
 	files    []*os.File
 	tails    hash.Hash // of all files: page indexes and footers
 
-	mu   sync.Mutex // guards what follows, and chunk.pages
+	mu   sync.Mutex // guards the fields below, and chunk.pages
 	kept []*page    // decoded pages, at most most
 	most int
 	time uint64 // counts uses of pages
@@ -90,9 +87,8 @@ var _ erm.Source = (*Source)(nil)
 // Open opens Parquet files that all have the columns of o. Files without records are allowed, no
 // records at all are not. Close the source after its last use.
 //
-// The error wraps ErrOptions for a column that is missing, twice named or not of numbers, ErrFile
-// for a file that is not a Parquet file, is truncated or has a damaged footer, or is what os.Open
-// returned.
+// The error wraps ErrOptions for a column that is missing, named twice or not numeric, ErrFile for
+// a file that is not a Parquet file, is truncated or has a damaged footer, or the error of os.Open.
 func Open(o Options, paths ...string) (*Source, error) {
 	if o.Label == "" {
 		return nil, fmt.Errorf("%w: Options.Label is empty, want the name of the column of the labels", ErrOptions)
@@ -248,9 +244,9 @@ func choose(leaves []*parquet.Column, names []string) ([]*parquet.Column, error)
 // Dims implements erm.Source.
 func (s *Source) Dims() (records, features int) { return s.first[len(s.groups)], len(s.features) }
 
-// Checksum returns a hash of the sizes, page indexes and footers of all files, which hold the least
-// and largest value of most pages, and where the pages are. It does not read the records: files
-// whose records differ inside of a page may have the same one. Not private: it is a function of the
+// Checksum returns a hash of the sizes, page indexes and footers of all files, which hold the
+// positions of pages and the least and largest values of most. It does not read the records: files
+// that differ inside a page only may have the same checksum. Not private: it depends on the
 // records.
 func (s *Source) Checksum() string { return "sha256:" + hex.EncodeToString(s.tails.Sum(nil)) }
 
@@ -285,7 +281,8 @@ func (s *Source) Read(ctx context.Context, rows, labels []float64, first int) er
 	}
 	columns := make([]column, d+1)
 	for i := range columns {
-		// Concurrent reads begin at different columns, so that one does not wait for the other at each.
+		// Concurrent reads begin at different columns, so that they do not wait for each other at every
+		// one.
 		j := (i + first/erm.Chunk) % (d + 1)
 		if err := s.gather(ctx, &columns[j], j, first, first+count); err != nil {
 			return err
@@ -305,7 +302,7 @@ func (s *Source) Read(ctx context.Context, rows, labels []float64, first int) er
 	return nil
 }
 
-// column holds what a Read takes from one column: parts of pages.
+// column holds the parts of pages that a Read takes from one column.
 type column struct {
 	parts [][]float64
 	pages []*page

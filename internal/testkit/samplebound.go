@@ -11,8 +11,8 @@ import (
 
 // SampleBound returns a lower bound on ε from independent outputs x and y on
 // two neighboring data sets, correct with probability 1 - FalseReject. The
-// first half of the runs chooses, for each direction, an event that tells the
-// two apart: a side of a threshold, or a single repeated value, of a linear
+// first half of the runs chooses, for each direction, an event that separates
+// the two: a side of a threshold, or a single repeated value, of a linear
 // score, of the distance from the middle, of a coordinate or of one of the
 // given scores, such as a log-likelihood ratio. The second half bounds
 //

@@ -23,8 +23,8 @@ type Spy struct {
 	values map[float64]bool
 }
 
-// Integers is what a test puts in the place of release.OutputNoise and other steps of
-// integer noise.
+// Integers remembers k and returns it. Tests substitute it for release.OutputNoise and other steps
+// of integer noise.
 func (s *Spy) Integers(k []int64) []int64 {
 	for _, v := range k {
 		s.See(float64(v))

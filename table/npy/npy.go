@@ -17,10 +17,8 @@
 //
 // A file x.npy may have a sidecar x.npy.json, which [Create] writes and [Open] reads:
 //
-// { "npy": 1, "records": 1000, "dtype": "<f8", "columns": ["age", "hours", "income"], "label":
-// "income",
-//
-//	"schema": "sha256:…", "block": 1048576, "crc32c": [ … ] }
+//	{ "npy": 1, "records": 1000, "dtype": "<f8", "columns": ["age", "hours", "income"],
+//	  "label": "income", "schema": "sha256:…", "block": 1048576, "crc32c": [ … ] }
 //
 // "schema" identifies the encoding of the columns, "" for none. There is one checksum for each
 // block of 1 MiB of the data. [File.Read] verifies a whole block, once, before it returns any

@@ -3,13 +3,13 @@
 // Command privopt-beam is privopt fit for records that a cluster adds up: every pass over them is
 // one Apache Beam job.
 //
-// privopt-beam --schema people.json --data people.npy --epsilon 1 --scratch /mnt/scratch --out
-// model.json
+//	privopt-beam --schema people.json --data people.npy --epsilon 1 \
+//	  --scratch /mnt/scratch --out model.json
 //
 // It takes the flags of privopt fit and has its exit codes. It writes the model that privopt fit
-// makes of the same packed file, or of the one that privopt pack --canonical makes of a CSV, bit by
-// bit, but for two facts that the file states: its certificate lists erm.TrustedCluster, and
-// "build" names this program. Arguments after "--" are the flags of Beam: -- --endpoint=HOST:8099.
+// makes of the same packed file, or of the one that privopt pack --canonical makes of a CSV, with
+// the same bits and two differences: its certificate lists erm.TrustedCluster, and "build" names
+// this program. Arguments after "--" are the flags of Beam: -- --endpoint=HOST:8099.
 package main
 
 import (

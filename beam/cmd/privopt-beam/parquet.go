@@ -30,8 +30,8 @@ type parquetFile struct {
 
 var errParquet = errors.New("it is no Parquet file, or is truncated or encrypted, or damaged")
 
-// openParquet opens a file. The library's own errors may hold bytes of it, and damage may make it
-// panic: neither gets out.
+// openParquet opens a file. The library's errors may hold bytes of the file, and a damaged file may
+// make the library panic; both become errParquet.
 func openParquet(path string) (p *parquetFile, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -64,8 +64,8 @@ func openParquet(path string) (p *parquetFile, err error) {
 	return p, nil
 }
 
-// textOf returns how the values of a column are spelled in CSV, nil for those without a number or
-// text of their own, such as lists, dates and decimals.
+// textOf returns how the values of a column are spelled in CSV, nil for types that are neither
+// numbers nor text, such as lists, dates and decimals.
 func textOf(c *parquet.Column) func(parquet.Value) string {
 	if !c.Leaf() || c.Repeated() {
 		return nil
@@ -109,8 +109,8 @@ func integerText(kind parquet.Kind, signed bool) func(parquet.Value) string {
 }
 
 // holdsEncoded reports whether the columns of a Parquet file are the encoded ones of a schema, in
-// any order. Where the names of the table's columns are the same, nobody can
-// tell, which is an error.
+// any order. If the columns of the table have the same names, the kind of the file cannot be
+// determined, which is an error.
 func holdsEncoded(path string, t *cli.Table) (bool, error) {
 	p, err := openParquet(path)
 	if err != nil {
@@ -133,8 +133,7 @@ func holdsEncoded(path string, t *cli.Table) (bool, error) {
 	return true, nil
 }
 
-// rawRows returns how Parquet files of the columns of a table are read: as the CSV of their
-// records.
+// rawRows returns a function that reads a Parquet file with the columns of a table as CSV.
 func rawRows(e *table.Encoder) func(path string) (io.ReadCloser, error) {
 	missing := ""
 	if m := e.Schema().Missing; len(m) > 0 && !slices.Contains(m, "") {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/privopt/privopt/dp"
@@ -43,12 +44,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 func exitCode(err error) int {
 	is := func(targets ...error) bool {
-		for _, t := range targets {
-			if errors.Is(err, t) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
 	}
 	var file *os.PathError
 	switch {

@@ -27,7 +27,7 @@ type input struct {
 }
 
 // open opens the file that a flag or argument names; "-" is standard input. On a terminal, reading
-// shows a progress bar labelled what, unless what is empty.
+// shows a progress bar with the label what; an empty label means no bar.
 func (a *app) open(ctx context.Context, flag, path, what string) (*input, error) {
 	in := &input{name: path, close: func() {}}
 	size := int64(-1)

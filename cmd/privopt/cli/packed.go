@@ -23,7 +23,7 @@ func isPacked(path string) bool {
 		return true
 	}
 	info, err := os.Stat(path)
-	if path == "-" || err != nil || !info.Mode().IsRegular() { // a pipe would lose what is read
+	if path == "-" || err != nil || !info.Mode().IsRegular() { // bytes read from a pipe are lost
 		return false
 	}
 	f, err := os.Open(path)
