@@ -204,7 +204,7 @@ func TestSecrets(t *testing.T) {
 	require.NoError(t, err)
 	text := decoded(logged.b.String() + string(all))
 	require.Contains(t, text, "Pipeline proto")
-	require.Contains(t, text, taskFile+`","Pass":"`, "the fields of the steps are found")
+	require.Contains(t, text, taskFile+`","Pass":"`, "the search must find the fields of the steps")
 	require.Contains(t, text, "shard 0 panicked")
 	require.Empty(t, found.in(text))
 	require.NotContains(t, text, "prediction")
@@ -254,7 +254,7 @@ func TestPipeline(t *testing.T) {
 	whole, err := proto.Marshal(pipe)
 	require.NoError(t, err)
 	text := decoded(string(whole) + prototext.Format(pipe))
-	require.Contains(t, text, p.ticket.Pass, "what is in a pipeline is found")
+	require.Contains(t, text, p.ticket.Pass, "the search must find the contents of a pipeline")
 	require.Contains(t, text, p.File)
 
 	found := secrets{"all.npy": true, s.files.Sums[0]: true, string(p.Key): true, hex.EncodeToString(p.Key): true}

@@ -145,7 +145,8 @@ func TestFitSameBits(t *testing.T) {
 
 	cut := n/3 + 1
 	parts := []string{
-		pack(t, filepath.Join(dir, "0.npy"), rows[:cut], labels[:cut]), pack(t, filepath.Join(dir, "1.npy"), rows[cut:], labels[cut:]),
+		pack(t, filepath.Join(dir, "0.npy"), rows[:cut], labels[:cut]),
+		pack(t, filepath.Join(dir, "1.npy"), rows[cut:], labels[cut:]),
 	}
 	check := func(t *testing.T, s *Source) {
 		m := &meddler{Source: s}
@@ -267,7 +268,7 @@ func TestFitPanic(t *testing.T) {
 			}}
 			panics.Store(2)
 			got, err := fit(t, opened(t, m), faulty{})
-			require.NoError(t, err, "two jobs fail, the third one is right")
+			require.NoError(t, err, "the third job must succeed after two failures")
 			require.Equal(t, want.Theta, got.Theta)
 			require.Negative(t, panics.Load())
 
@@ -499,11 +500,15 @@ func TestNewSourceErrors(t *testing.T) {
 		{"mixed", t.Context(), Options{Scratch: dir}, []string{a, p}, "want all files .npy, or all .parquet"},
 		{"absent", t.Context(), Options{Scratch: dir}, []string{a, filepath.Join(dir, "x.npy")}, "no such file"},
 		{"features", t.Context(), Options{Scratch: dir}, []string{a, b}, `b.npy has the features ["x0" "x1" "x2"] and`},
-		{"order of columns", t.Context(), Options{Scratch: dir}, []string{a, filepath.Join(dir, "c.npy")}, `has the features ["x1" "x0"]`},
+		{"order of columns", t.Context(), Options{Scratch: dir}, []string{a, filepath.Join(dir, "c.npy")},
+			`has the features ["x1" "x0"]`},
 		{"label", t.Context(), Options{Scratch: dir}, []string{p}, "Options.Label is empty"},
-		{"absent scratch", t.Context(), Options{Scratch: filepath.Join(dir, "absent")}, []string{a}, "Options.Scratch: mkdir"},
-		{"runner", t.Context(), Options{Scratch: dir, Runner: "flnk"}, []string{a}, `Options.Runner = "flnk" is not linked in`},
-		{"runner again", t.Context(), Options{Scratch: dir, Runner: "flnk"}, []string{a}, `Options.Runner = "flnk" is not linked in`},
+		{"absent scratch", t.Context(), Options{Scratch: filepath.Join(dir, "absent")}, []string{a},
+			"Options.Scratch: mkdir"},
+		{"runner", t.Context(), Options{Scratch: dir, Runner: "flnk"}, []string{a},
+			`Options.Runner = "flnk" is not linked in`},
+		{"runner again", t.Context(), Options{Scratch: dir, Runner: "flnk"}, []string{a},
+			`Options.Runner = "flnk" is not linked in`},
 		{"stopped", ended, Options{Scratch: dir}, []string{a}, "canceled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

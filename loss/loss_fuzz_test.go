@@ -20,7 +20,8 @@ func FuzzLoss(f *testing.F) {
 		f.Add(byte(i), 1.0, 0.5, 1.0, v)
 	}
 	f.Fuzz(func(t *testing.T, kind byte, theta, a, b, parameter float64) {
-		base := []loss.Linear{loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: parameter}, loss.SmoothedHinge{Gamma: parameter}}[kind%4]
+		base := []loss.Linear{loss.Squared{}, loss.Logistic{}, loss.Huber{Delta: parameter},
+			loss.SmoothedHinge{Gamma: parameter}}[kind%4]
 		l := loss.Loss(base)
 		if kind&4 != 0 {
 			c, err := loss.NewClipped(base, parameter)
@@ -31,12 +32,13 @@ func FuzzLoss(f *testing.F) {
 		}
 		bounds := loss.Bounds{Row: math.Abs(a), Label: math.Abs(b)}
 		if loss.Check(l) != nil || bounds.Check() != nil {
-			require.Zero(t, l.Constants(bounds, 1), "constants of what is invalid")
+			require.Zero(t, l.Constants(bounds, 1), "an invalid loss must have no constants")
 			return
 		}
 		k := l.Constants(bounds, math.Abs(theta))
 		require.False(t, math.IsNaN(k.Lipschitz) || math.IsNaN(k.Smoothness) || k.Lipschitz < 0 || k.Smoothness < 0, "%+v", k)
-		if math.Abs(theta) > 1e100 || math.IsNaN(theta) || math.Abs(a) > 1e100 || math.Abs(b) > 1e100 || k.Smoothness > 1e100 ||
+		if math.Abs(theta) > 1e100 || math.IsNaN(theta) || math.Abs(a) > 1e100 || math.Abs(b) > 1e100 ||
+			k.Smoothness > 1e100 ||
 			math.Abs(a) < 1e-100 {
 			l.Func([]float64{theta}, []float64{a}, b) // must not panic, but values may overflow
 			l.Grad([]float64{0}, []float64{theta}, []float64{a}, b)

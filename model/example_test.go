@@ -48,10 +48,11 @@ func Example() {
 		log.Fatal(err)
 	}
 	fmt.Println(m.Certificate().Theorem)
-	err = m.PredictCSV(strings.NewReader("age,job\n79,pilot\n21,nurse\n"), table.Options{}, func(p model.Prediction) error {
-		fmt.Println(p.Label, p.Probabilities[p.Class] > 0.8)
-		return nil
-	})
+	err = m.PredictCSV(strings.NewReader("age,job\n79,pilot\n21,nurse\n"), table.Options{},
+		func(p model.Prediction) error {
+			fmt.Println(p.Label, p.Probabilities[p.Class] > 0.8)
+			return nil
+		})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -94,7 +95,8 @@ func ExampleNewPlan() {
 // Standard errors cost a share of the budget.
 func ExampleModel_Summary() {
 	data := read()
-	m, err := model.Fit(context.Background(), data, dp.Budget{Epsilon: 3, Delta: 1e-8}, &model.Options{Intervals: &model.Intervals{}})
+	m, err := model.Fit(context.Background(), data, dp.Budget{Epsilon: 3, Delta: 1e-8},
+		&model.Options{Intervals: &model.Intervals{}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -39,18 +39,24 @@ func TestLoadRefuses(t *testing.T) {
 		return string(out)
 	}
 	for want, bad := range map[string]string{
-		"unexpected end":           text[:len(text)/2],
-		"version 2":                change(func(m map[string]any) { m["model"] = 2 }),
-		"version 0":                `{}`,
-		`unknown field "extra"`:    change(func(m map[string]any) { m["extra"] = 1 }),
-		"theta has 1 numbers":      change(func(m map[string]any) { m["theta"] = []float64{1} }),
-		"the schema has":           change(func(m map[string]any) { m["schema"].(map[string]any)["intercept"] = false }),
-		"the loss":                 change(func(m map[string]any) { m["plan"].(map[string]any)["loss"] = map[string]any{"name": "cubes"} }),
-		"a sum has 3 numbers":      change(func(m map[string]any) { m["moments"].(map[string]any)["scores"] = []float64{1, 2, 3} }),
+		"unexpected end":        text[:len(text)/2],
+		"version 2":             change(func(m map[string]any) { m["model"] = 2 }),
+		"version 0":             `{}`,
+		`unknown field "extra"`: change(func(m map[string]any) { m["extra"] = 1 }),
+		"theta has 1 numbers":   change(func(m map[string]any) { m["theta"] = []float64{1} }),
+		"the schema has":        change(func(m map[string]any) { m["schema"].(map[string]any)["intercept"] = false }),
+		"the loss": change(func(m map[string]any) {
+			m["plan"].(map[string]any)["loss"] = map[string]any{"name": "cubes"}
+		}),
+		"a sum has 3 numbers": change(func(m map[string]any) {
+			m["moments"].(map[string]any)["scores"] = []float64{1, 2, 3}
+		}),
 		"intervals and their sums": change(func(m map[string]any) { delete(m, "moments") }),
 		"neither one release":      change(func(m map[string]any) { delete(m, "choice") }),
 		"budget":                   change(func(m map[string]any) { m["certificate"].(map[string]any)["epsilon"] = -1 }),
-		"relation":                 change(func(m map[string]any) { m["certificate"].(map[string]any)["relation"] = "friends" }),
+		"relation": change(func(m map[string]any) {
+			m["certificate"].(map[string]any)["relation"] = "friends"
+		}),
 		"bounds": change(func(m map[string]any) {
 			m["plan"].(map[string]any)["bounds"] = map[string]any{"Row": -1, "Label": 1}
 		}),
@@ -101,12 +107,15 @@ func with(v any, path []any, value any) any {
 // TestLoadHostile replaces every value of a model file by hostile values, one at a time. The file
 // must be refused with a short, readable error, or give a model whose numbers are all finite.
 func TestLoadHostile(t *testing.T) {
-	hostile := []any{nil, true, "", "x", "\x1b[31m", strings.Repeat("0", 64), -1, 0, 1, 1e-320, 0.3, 1e9, 1e18, 1e308, -1e308,
+	hostile := []any{nil, true, "", "x", "\x1b[31m", strings.Repeat("0", 64), -1, 0, 1, 1e-320, 0.3, 1e9, 1e18, 1e308,
+		-1e308,
 		[]any{}, []any{nil}, []any{1e308, 1e308}, map[string]any{}, json.RawMessage("1e999"), strings.Repeat("x", 1000)}
 	tried, refused, loaded := 0, 0, 0
 	for name, o := range map[string]Options{
-		"logistic": {}, "intervals": {Intervals: &Intervals{Radius: 3}}, "lasso": {Penalty: Penalty{Lasso: 0.01}, Set: Set{Name: Ball, Size: 5}},
-		"classes": {Loss: Loss{Name: Multinomial}}, "squares": {Loss: Loss{Name: Squares}}, "bare": {Loss: Loss{Name: Multinomial}},
+		"logistic": {}, "intervals": {Intervals: &Intervals{Radius: 3}},
+		"lasso":   {Penalty: Penalty{Lasso: 0.01}, Set: Set{Name: Ball, Size: 5}},
+		"classes": {Loss: Loss{Name: Multinomial}}, "squares": {Loss: Loss{Name: Squares}},
+		"bare": {Loss: Loss{Name: Multinomial}},
 	} {
 		data := tables(t)[cmp.Or(o.Loss.Name, Logistic)]
 		if name == "bare" {

@@ -50,7 +50,8 @@ func fixed(rnd *rand.Rand, d int, tau, ridge float64) (q inference, truth, left 
 	noisy := mat.NewSymDense(d, nil)
 	noisy.AddSym(h, e)
 	return inference{
-		theta: theta.RawVector().Data, ridge: ridge, sigma: 0.5, tauH: tau, tauJ: 0.1, level: 0.95, radius: 5, hessian: noisy, scores: j,
+		theta: theta.RawVector().Data, ridge: ridge, sigma: 0.5, tauH: tau, tauJ: 0.1,
+		level: 0.95, radius: 5, hessian: noisy, scores: j,
 	}, truth, left, e
 }
 

@@ -58,8 +58,10 @@ func tables(t *testing.T) map[string]*table.Data {
 	_, two := incomes(t, 3000)
 	_, three := made(t, `{"column": "income", "levels": ["a", "b", "c"]}`, 3000,
 		func(u float64) string { return []string{"a", "b", "c"}[min(int(3*u), 2)] })
-	_, number := made(t, `{"column": "income", "min": -10, "max": 30}`, 3000, func(u float64) string { return fmt.Sprint(40*u - 10) })
-	return map[string]*table.Data{Logistic: two, SVM: two, Multinomial: three, Squares: number, PseudoHuber: number, Quantile: number}
+	_, number := made(t, `{"column": "income", "min": -10, "max": 30}`, 3000,
+		func(u float64) string { return fmt.Sprint(40*u - 10) })
+	return map[string]*table.Data{Logistic: two, SVM: two, Multinomial: three, Squares: number, PseudoHuber: number,
+		Quantile: number}
 }
 
 // TestFitEveryLoss checks that a fit with every loss, under both relations, predicts well, and that
@@ -67,8 +69,8 @@ func tables(t *testing.T) map[string]*table.Data {
 func TestFitEveryLoss(t *testing.T) {
 	for name, data := range tables(t) {
 		for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
-			m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 3, Delta: 1e-7}, &Options{Loss: Loss{Name: name}, Relation: rel, Records: 3000,
-				Source: noise.Reproducible(1)})
+			m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 3, Delta: 1e-7},
+				&Options{Loss: Loss{Name: name}, Relation: rel, Records: 3000, Source: noise.Reproducible(1)})
 			require.NoError(t, err, name)
 			s, err := m.Score(data)
 			require.NoError(t, err)
@@ -106,11 +108,12 @@ func roundTrip(t *testing.T, m *Model, data *table.Data) {
 // TestSummaryUnits checks that coefficients are in the units of the file, such as income per year
 // of age.
 func TestSummaryUnits(t *testing.T) {
-	_, data := made(t, `{"column": "income", "min": -10, "max": 30}`, 5000, func(u float64) string { return fmt.Sprint(40*u - 10) })
+	_, data := made(t, `{"column": "income", "min": -10, "max": 30}`, 5000,
+		func(u float64) string { return fmt.Sprint(40*u - 10) })
 	m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 5, Delta: 1e-7},
 		&Options{Intervals: &Intervals{Radius: 4}, Source: noise.Reproducible(3)})
 	require.NoError(t, err)
-	// the least ridge
+	// The ridge is the least one that the privacy theorem allows.
 	require.InEpsilon(t, 1/math.Expm1(m.Params().Sequence.C), m.Choice().Ridge, 1e-9)
 	s := m.Summary()
 	require.Len(t, s.Rows, 5)
@@ -200,7 +203,7 @@ func TestPenaltiesAndSets(t *testing.T) {
 			}
 		}
 		require.Positive(t, zeros, "exact zeros")
-		// the intercept is not penalized
+		// The intercept is not penalized.
 		for _, v := range fit(Options{Loss: l, Penalty: Penalty{Group: 10}}).Theta()[1:] {
 			require.Zero(t, v)
 		}
@@ -236,10 +239,11 @@ func TestPredictions(t *testing.T) {
 	m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 5, Delta: 1e-7}, nil)
 	require.NoError(t, err)
 	var out []Prediction
-	require.NoError(t, m.PredictCSV(strings.NewReader("job,age\npilot,79\nnurse,21\n"), table.Options{}, func(p Prediction) error {
-		out = append(out, p)
-		return nil
-	}))
+	require.NoError(t, m.PredictCSV(strings.NewReader("job,age\npilot,79\nnurse,21\n"), table.Options{},
+		func(p Prediction) error {
+			out = append(out, p)
+			return nil
+		}))
 	require.Equal(t, "high", out[0].Label)
 	require.Equal(t, "low", out[1].Label)
 	for _, p := range out {
@@ -311,7 +315,8 @@ func TestRefusedBeforeCharged(t *testing.T) {
 	}
 	all, small := map[string]*table.Data{}, map[string]*table.Data{}
 	_, all[Logistic] = incomes(t, 300)
-	_, all[Squares] = made(t, `{"column": "income", "min": 0, "max": 1}`, 300, func(u float64) string { return fmt.Sprint(u) })
+	_, all[Squares] = made(t, `{"column": "income", "min": 0, "max": 1}`, 300,
+		func(u float64) string { return fmt.Sprint(u) })
 	_, all[Multinomial] = made(t, `{"column": "income", "levels": ["a", "b", "c"]}`, 300,
 		func(u float64) string { return []string{"a", "b", "c"}[min(int(3*u), 2)] })
 	for name, data := range all {
@@ -323,7 +328,8 @@ func TestRefusedBeforeCharged(t *testing.T) {
 	for name := range all {
 		for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
 			for i, o := range []Options{
-				{}, {Records: 300}, {Records: 70}, {Records: -1}, {Records: 1}, {Records: math.MaxInt}, {Radius: 1e-300, Records: 300},
+				{}, {Records: 300}, {Records: 70}, {Records: -1}, {Records: 1}, {Records: math.MaxInt},
+				{Radius: 1e-300, Records: 300},
 				{Radius: 1e300, Records: 300},
 				{Clip: 1e-9, Records: 300}, {Clip: 1e300, Records: 300}, {Penalty: Penalty{Lasso: 1e300}, Records: 300},
 				{Penalty: Penalty{Ridge: 1e-300}, Records: 300}, {Penalty: Penalty{Group: 1}, Records: 300},
@@ -334,7 +340,8 @@ func TestRefusedBeforeCharged(t *testing.T) {
 				{Source: noise.Reproducible(1)}, {Loss: Loss{Parameter: 1e-300}},
 			} {
 				o.Relation, o.Ledger, o.Loss.Name = rel, ledgers[rel], name
-				for j, b := range []dp.Budget{{Epsilon: 1}, {Epsilon: 1, Delta: 1e-300}, {Epsilon: 1e-12, Delta: 1e-9}, {Epsilon: 1e4, Delta: 1e-9}} {
+				for j, b := range []dp.Budget{{Epsilon: 1}, {Epsilon: 1, Delta: 1e-300}, {Epsilon: 1e-12, Delta: 1e-9},
+					{Epsilon: 1e4, Delta: 1e-9}} {
 					if (i+j)%3 > 0 && !testkit.Long() {
 						continue
 					}

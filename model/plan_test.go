@@ -178,7 +178,8 @@ func TestLedgerFirst(t *testing.T) {
 	require.Len(t, l.Entries(), 1)
 	_, err = Fit(t.Context(), data, some, &Options{Ledger: l})
 	require.ErrorIs(t, err, ledger.ErrOverspent)
-	_, err = Fit(t.Context(), data, dp.Budget{Epsilon: 0.1, Delta: 1e-9}, &Options{Ledger: l, Source: noise.Reproducible(1)})
+	_, err = Fit(t.Context(), data, dp.Budget{Epsilon: 0.1, Delta: 1e-9},
+		&Options{Ledger: l, Source: noise.Reproducible(1)})
 	require.ErrorIs(t, err, ledger.ErrSeeded)
 	require.Len(t, l.Entries(), 1)
 }
@@ -204,7 +205,7 @@ func TestOptionErrors(t *testing.T) {
 		_, err := Fit(t.Context(), data, some, &o)
 		require.ErrorIs(t, err, ErrOptions, want)
 		require.ErrorContains(t, err, want)
-		require.EqualError(t, Check(&declared, some, &o), err.Error(), "found before the table is read")
+		require.EqualError(t, Check(&declared, some, &o), err.Error(), "Check must find the same error before the table is read")
 	}
 	require.NoError(t, Check(&declared, some, nil))
 	_, err := Fit(t.Context(), data, dp.Budget{}, nil)

@@ -72,8 +72,10 @@ func records(n int, rnd *rand.Rand) []record {
 	for i := range all {
 		r := &all[i]
 		*r = record{
-			Label: rnd.NormFloat64(), Double: rnd.NormFloat64(), Float: float32(rnd.NormFloat64()), Int32: int32(rnd.IntN(9) - 4),
-			Int64: rnd.Int64() - 1<<62, Uint32: rnd.Uint32(), Uint64: rnd.Uint64(), Bool: rnd.IntN(2) == 0, Small: int8(rnd.IntN(256) - 128),
+			Label: rnd.NormFloat64(), Double: rnd.NormFloat64(), Float: float32(rnd.NormFloat64()),
+			Int32: int32(rnd.IntN(9) - 4),
+			Int64: rnd.Int64() - 1<<62, Uint32: rnd.Uint32(), Uint64: rnd.Uint64(),
+			Bool: rnd.IntN(2) == 0, Small: int8(rnd.IntN(256) - 128),
 			Many: make([]float64, rnd.IntN(3)), Text: "x",
 		}
 		if rnd.IntN(3) > 0 {
@@ -171,9 +173,11 @@ func TestRead(t *testing.T) {
 		{"one row group", n, true, nil},
 		{"small pages", n, true, []parquet.WriterOption{parquet.PageBufferSize(3000)}},
 		{"row groups", 1700, true, []parquet.WriterOption{parquet.PageBufferSize(3000)}},
-		{"first version of pages", 9000, true, []parquet.WriterOption{parquet.PageBufferSize(3000), parquet.DataPageVersion(1)}},
+		{"first version of pages", 9000, true,
+			[]parquet.WriterOption{parquet.PageBufferSize(3000), parquet.DataPageVersion(1)}},
 		{"no page index", 9000, false, []parquet.WriterOption{parquet.PageBufferSize(3000)}},
-		{"no page index, first version", 9000, false, []parquet.WriterOption{parquet.PageBufferSize(3000), parquet.DataPageVersion(1)}},
+		{"no page index, first version", 9000, false,
+			[]parquet.WriterOption{parquet.PageBufferSize(3000), parquet.DataPageVersion(1)}},
 		{"row groups of one record", 1, true, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -242,18 +246,24 @@ func TestOpenErrors(t *testing.T) {
 		{"label missing", Options{Label: "y", Features: features}, []string{path}, ErrOptions,
 			`no column "y"; the columns are ["label" "double"`},
 		{"feature missing", Options{Label: "label", Features: []string{"z"}}, []string{path}, ErrOptions, `no column "z"`},
-		{"twice", Options{Label: "label", Features: []string{"double", "label"}}, []string{path}, ErrOptions, `"label" is named twice`},
+		{"twice", Options{Label: "label", Features: []string{"double", "label"}}, []string{path}, ErrOptions,
+			`"label" is named twice`},
 		{"none left", Options{Label: "label"}, []string{other}, ErrOptions, "no column is left for a feature"},
-		{"missing in the second file", Options{Label: "label", Features: features}, []string{path, other}, ErrOptions, `no column "double"`},
+		{"missing in the second file", Options{Label: "label", Features: features}, []string{path, other}, ErrOptions,
+			`no column "double"`},
 		{"text", Options{Label: "label"}, []string{path}, ErrOptions, `column "text" is of the type STRING; want DOUBLE`},
-		{"repeated", Options{Label: "label", Features: []string{"many"}}, []string{path}, ErrOptions, `column "many" is repeated`},
+		{"repeated", Options{Label: "label", Features: []string{"many"}}, []string{path}, ErrOptions,
+			`column "many" is repeated`},
 		{"day", Options{Label: "day", Features: features}, []string{path}, ErrOptions, `column "day" is of the type DATE`},
-		{"price", Options{Label: "price", Features: features}, []string{path}, ErrOptions, `column "price" is of the type DECIMAL`},
-		{"no records", Options{Label: "label", Features: features}, []string{write(t, all[:0], 1)}, ErrOptions, "at least 1 record"},
+		{"price", Options{Label: "price", Features: features}, []string{path}, ErrOptions,
+			`column "price" is of the type DECIMAL`},
+		{"no records", Options{Label: "label", Features: features}, []string{write(t, all[:0], 1)}, ErrOptions,
+			"at least 1 record"},
 		{"no file", Options{Label: "label"}, []string{"absent.parquet"}, os.ErrNotExist, "absent.parquet"},
 		{"a folder", Options{Label: "label"}, []string{t.TempDir()}, ErrFile, "directory"},
 		{"empty", Options{Label: "label"}, []string{file(nil)}, ErrFile, "no Parquet file"},
-		{"text file", Options{Label: "label"}, []string{file([]byte("label,double\n1,0.12345\n"))}, ErrFile, "no Parquet file"},
+		{"text file", Options{Label: "label"}, []string{file([]byte("label,double\n1,0.12345\n"))}, ErrFile,
+			"no Parquet file"},
 		{"truncated", Options{Label: "label"}, []string{file(whole[:len(whole)/2])}, ErrFile, "truncated"},
 		{"without its end", Options{Label: "label"}, []string{file(whole[:len(whole)-1])}, ErrFile, "truncated"},
 		{"without its start", Options{Label: "label"}, []string{file(whole[1:])}, ErrFile, "no Parquet file"},
@@ -269,7 +279,8 @@ func TestOpenErrors(t *testing.T) {
 
 // ours matches the error texts of this package. Texts of the Parquet library may contain bytes of
 // the file, so that no error may contain them.
-var ours = regexp.MustCompile(`it is no Parquet file|: a page |: the pages hold |: a value outside|has no column|there is no column|` +
+var ours = regexp.MustCompile(`it is no Parquet file|: a page |: the pages hold |: a value outside|` +
+	`has no column|there is no column|` +
 	`is of the type|is repeated|with no record`)
 
 // TestReadDamaged flips bits of a file. Reading must give an error or, where the format has no

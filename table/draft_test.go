@@ -27,7 +27,7 @@ func TestDraft(t *testing.T) {
 	}, s.Columns)
 	require.Equal(t, Label{Column: "income", Positive: []string{"low"}, Negative: []string{"high"}}, s.Label)
 	require.Zero(t, s.Records)
-	// the schema must read the table from which it was drafted
+	// The schema must read the table from which it was drafted.
 	data, err := ReadCSV(strings.NewReader(text), s)
 	require.NoError(t, err)
 	n, _ := data.Records.Dims()

@@ -79,7 +79,8 @@ func TestEncode(t *testing.T) {
 	require.Equal(t, loss.Bounds{Row: 1, Label: 1}, e.Bounds())
 	require.Equal(t, 10, e.Dim())
 	rows, labels := dense(t, e, "age,hours,education,id,income\n"+
-		"24.9,99,Bachelors,1,>50K\n25,50,HS-grad,2,<=50K\n1e400,-5,PhD,3,>50K.\n?,,?,4,<=50K\n 34 , NaN , \"HS-grad\" ,5, <=50K \n")
+		"24.9,99,Bachelors,1,>50K\n25,50,HS-grad,2,<=50K\n1e400,-5,PhD,3,>50K.\n"+
+		"?,,?,4,<=50K\n 34 , NaN , \"HS-grad\" ,5, <=50K \n")
 	require.Equal(t, []float64{1, -1, 1, -1, -1}, labels)
 	for i, want := range [][]float64{
 		{1, 1, 0, 0, 0, 1, 1, 0, 0, 0},
@@ -99,7 +100,7 @@ func TestEncodeRange(t *testing.T) {
 	require.Zero(t, e.NumClasses())
 	c := 1 / math.Sqrt(7) // the weights are 1, 2, 1, 1
 	rows, labels := dense(t, e, "rooms,area,city,price\n8,15,A,300\n4,x,B,9999\nNA,NA,B,NA\n2,30,A,cheap\n")
-	// labels are clamped, and an unknown one becomes the middle
+	// Labels are clamped, and an unknown one becomes the middle.
 	require.Equal(t, []float64{0, 1, 0, 0}, labels)
 	for i, want := range [][]float64{{1, -1, 1, 0, 1, 0}, {1, 0, 0, 0, 0, 1}, {1, 0, 0, 1, 0, 1}, {1, 2, -0.5, 0, 1, 0}} {
 		floats.Scale(c, want)

@@ -55,7 +55,7 @@ func TestNumericReadCSV(t *testing.T) {
 	require.ElementsMatch(t, [][]float64{{0, 0, 0}, {0.6, 0.8, 1}}, every(data))
 	data, err = n.ReadCSV(strings.NewReader("0.6,0.8,1\n0,-1,-0.5\n"))
 	require.NoError(t, err)
-	// without a header the first line is a record
+	// Without a header the first line is a record.
 	require.ElementsMatch(t, [][]float64{{0.6, 0.8, 1}, {0, -1, -0.5}}, every(data))
 	data, err = Numeric{Bounds: unit, Header: true, Label: "x1",
 		Delimiter: ';'}.ReadCSV(strings.NewReader("x1;\"x;2\";y\n1;0.6;0.8\n"))

@@ -26,7 +26,7 @@ func TestReadCSV(t *testing.T) {
 		"plain":       strings.NewReader(header + record),
 		"BOM, CRLF":   strings.NewReader(bom + strings.ReplaceAll(header+record, "\n", "\r\n")),
 		"BOM in gzip": bytes.NewReader(zipped(t, bom+header+record)),
-		// ignored columns may be absent
+		// Ignored columns may be absent.
 		"other order": strings.NewReader("income,education,hours,age\n>50K,HS-grad,40,30\n"),
 		"quotes, blanks": strings.NewReader("\"age\", hours ,education,id,income\n \"30\" ,40, " +
 			"\"HS-grad\",\"a,\"\"b\",>50K"),
@@ -60,13 +60,15 @@ func TestReadCSVErrors(t *testing.T) {
 			`want a header line with the names of the columns, separated by ',', or "file": {"fields": […]}`},
 		{strings.ReplaceAll(header, ",", ";"), `but they would be with "file": {"delimiter": ";"} in the schema`},
 		{strings.ReplaceAll(header, ",", "\t"), `{"delimiter": "\t"}`},
-		{strings.Replace(header, "age", "Age", 1), `the file has no column "age", which the schema declares; names are case-sensitive`},
+		{strings.Replace(header, "age", "Age", 1),
+			`the file has no column "age", which the schema declares; names are case-sensitive`},
 		{"age,id\n", `the file has no column "hours", "education", "income"`},
 		{"age,age," + header, `line 1: columns 1 and 2 are both named "age", want different names`},
 		{"4711," + header, `line 1: column 1 is not in the schema: declare it, with "ignore": true to leave it out`},
 		{header + "1,2,HS-grad,x,>50K\n4711\n", "line 3: 1 field, want 5"},
 		{header + "1,2,HS-grad,4711,2,>50K\n", "line 2: 6 fields, want 5; quote fields that contain ','"},
-		{header + "4711x,2,HS-grad,x,>50K\n", `line 2, column 1 ("age"): text, want a number, or a spelling listed in "missing"`},
+		{header + "4711x,2,HS-grad,x,>50K\n",
+			`line 2, column 1 ("age"): text, want a number, or a spelling listed in "missing"`},
 		{header + "0x4711,2,HS-grad,x,>50K\n", `column 1 ("age"): text, want a number`},
 		{header + "1_4711,2,HS-grad,x,>50K\n", `column 1 ("age"): text, want a number`},
 		{header + "1\x004711,2,HS-grad,x,>50K\n", `column 1 ("age"): text, want a number`},
@@ -109,7 +111,7 @@ func TestReadCSVFields(t *testing.T) {
 	data, err := ReadCSV(strings.NewReader("# made up\nx;30;40;>50K;HS-grad\n"), s)
 	require.NoError(t, err)
 	n, d := data.Records.Dims()
-	require.Equal(t, []int{2, 9}, []int{n, d}, "a comment behind the header, here none, takes the place of a record")
+	require.Equal(t, []int{2, 9}, []int{n, d}, "the comment line must count as a record")
 	s.File.Fields = s.File.Fields[:4]
 	_, err = ReadCSV(strings.NewReader("x;30;40;>50K\n"), s)
 	require.ErrorContains(t, err, `no column "education"`)
@@ -135,7 +137,8 @@ func TestOneLineIsOneRecord(t *testing.T) {
 	edits := []string{"", "#", "# 30,40,HS-grad,1,>50K", "\r", "   ", ",,,,", `"`, `"30,40,HS-grad,1,>50K`,
 		`30,40,HS-grad,",>50K`,
 		`30,40,HS-grad,"`,
-		`30,40,HS-grad,1,>50K"`, "30,40,HS-grad,1,>50K", "NaN,-1e999,x,x,<=50K", `30,40,"HS-grad",",",>50K`, "\x00", "\xff", bom, "\x1f\x8b",
+		`30,40,HS-grad,1,>50K"`, "30,40,HS-grad,1,>50K", "NaN,-1e999,x,x,<=50K", `30,40,"HS-grad",",",>50K`,
+		"\x00", "\xff", bom, "\x1f\x8b",
 		`"1","2`, "7,8", "7 1:1", "7 1:\"", "#7 1:1", strings.Repeat("x", 100), "age,hours,education,id,income"}
 	for name, c := range map[string]struct {
 		read   reader
@@ -207,7 +210,8 @@ func TestMultiline(t *testing.T) {
 	require.NoError(t, err)
 	_, err = ReadCSV(strings.NewReader(text), s)
 	require.ErrorIs(t, err, ErrTable)
-	require.ErrorContains(t, err, `line 2, column 3: a quote that is not closed in its line, want "file": {"multiline": true}`)
+	require.ErrorContains(t, err,
+		`line 2, column 3: a quote that is not closed in its line, want "file": {"multiline": true}`)
 	s.File.Multiline = true
 	data, err := ReadCSV(strings.NewReader(text), s)
 	require.NoError(t, err)

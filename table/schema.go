@@ -184,7 +184,8 @@ func (f File) check() error {
 	if d := f.Delimiter; d != "" && (len(d) > 1 || !validComma(d[0])) {
 		return bad("file.delimiter", "%s, want one of \",\", \";\", \"\\t\", \"|\" or another ASCII sign", quote(d))
 	}
-	if len(f.Comment) > 1 || f.Comment != "" && (f.Comment[0] <= ' ' || f.Comment[0] == '"' || f.Comment[0] >= utf8.RuneSelf) {
+	if len(f.Comment) > 1 || f.Comment != "" && (f.Comment[0] <= ' ' || f.Comment[0] == '"' ||
+		f.Comment[0] >= utf8.RuneSelf) {
 		return bad("file.comment", "%s, want one character such as \"#\"", quote(f.Comment))
 	}
 	seen := map[string]bool{}

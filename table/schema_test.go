@@ -111,7 +111,8 @@ func TestReadSchemaErrors(t *testing.T) {
 func FuzzReadSchema(f *testing.F) {
 	f.Add(people)
 	f.Add(regression)
-	f.Add(`{"schema":1,"label":{"column":"y","levels":["a","b"]},"columns":[{"name":"x","min":-1e300,"max":1e300,"weight":1e-6}]}`)
+	f.Add(`{"schema":1,"label":{"column":"y","levels":["a","b"]},` +
+		`"columns":[{"name":"x","min":-1e300,"max":1e300,"weight":1e-6}]}`)
 	f.Add(`{"schema":1,"schema":1}`)
 	f.Add(`[[[[`)
 	f.Fuzz(func(t *testing.T, text string) {

@@ -59,7 +59,8 @@ func TestText(t *testing.T) {
 		"a\rb,c\r":                        {{"a\rb", "c"}},
 	} {
 		for name, r := range map[string]io.Reader{
-			"whole": strings.NewReader(text), "bytes": iotest.OneByteReader(strings.NewReader(text)), "gzip": bytes.NewReader(zipped(t, text)),
+			"whole": strings.NewReader(text), "bytes": iotest.OneByteReader(strings.NewReader(text)),
+			"gzip": bytes.NewReader(zipped(t, text)),
 		} {
 			got, err := readText(r, ',')
 			require.NoError(t, err, "%s %.40q", name, text)

@@ -167,7 +167,7 @@ func TestChecksums(t *testing.T) {
 		inside := min(block*blockSize/24+1+rnd.IntN(blockSize/24-12), n-10)
 		for range 2 {
 			require.ErrorIs(t, f.Read(t.Context(), rows, labels, inside), ErrFile,
-				"even if the flipped bit is in another record")
+				"a Read must fail even if the flipped bit is in another record")
 		}
 		_, _, err = all(f, 7000)
 		require.ErrorContains(t, err, fmt.Sprintf("block %d", block))
@@ -373,7 +373,7 @@ func TestSidecar(t *testing.T) {
 	write(t, path, 100, 2, Options{Label: "c1"})
 	f, err = Open(path)
 	require.NoError(t, err)
-	require.Equal(t, sum, f.Checksum(), "of the same records")
+	require.Equal(t, sum, f.Checksum(), "equal records must have equal checksums")
 	f.Close()
 }
 

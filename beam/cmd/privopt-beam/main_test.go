@@ -36,7 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-const schema = `{ "schema": 1, "records": 60000, "intercept": true, "missing": ["?", "none"], "file": {"multiline": true},
+const schema = `{ "schema": 1, "records": 60000, "intercept": true, "missing": ["?", "none"],
+  "file": {"multiline": true},
   "label": {"column": "pays", "positive": ["yes"], "negative": ["no"]},
   "columns": [
     {"name": "age", "min": 20, "max": 80},

@@ -132,7 +132,8 @@ func TestJourney(t *testing.T) {
 	require.Contains(t, out, "… and 45 more: --all prints them.")
 
 	// Flags with one dash work as well as with two.
-	code, out, errs = call(t, "", "fit", "-schema", at("people.json"), "-data="+at("people.csv"), "-epsilon", "2", "-out", at("model.json"))
+	code, out, errs = call(t, "", "fit", "-schema", at("people.json"), "-data="+at("people.csv"), "-epsilon", "2", "-out",
+		at("model.json"))
 	require.Equal(t, 0, code, errs)
 	require.Contains(t, out, "logistic model with 5 parameters")
 	require.Contains(t, out, "ε = 2, δ = 0")
@@ -206,10 +207,11 @@ func TestJSON(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(out), &v), args)
 		require.NotEmpty(t, v)
 	}
-	code, out, _ := call(t, "", "fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", "1", "--out", "-")
+	code, out, _ := call(t, "", "fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", "1",
+		"--out", "-")
 	require.Equal(t, 0, code)
 	_, err := model.Load(strings.NewReader(out))
-	require.NoError(t, err, "a model on standard output is all that is there")
+	require.NoError(t, err, "standard output must contain only the model")
 }
 
 // TestHelp checks that every command prints help with examples on standard output, within the width
@@ -266,7 +268,8 @@ func TestErrors(t *testing.T) {
 		{2, "both standard input", fit("-", "-")},
 		{2, "there is no folder", fit(ok, csv, "--out", at("none/m.json"))},
 		{2, "exists: choose another name, or --force", fit(ok, csv, "--out", at("model.json"))},
-		{2, `columns[0].min: 90 is not below max = 80`, fit(put("s1", strings.Replace(people, `"min": 20`, `"min": 90`, 1)), csv)},
+		{2, `columns[0].min: 90 is not below max = 80`, fit(put("s1", strings.Replace(people, `"min": 20`, `"min": 90`, 1)),
+			csv)},
 		{2, `unknown key "mim"`, fit(put("s2", strings.Replace(people, `"min"`, `"mim"`, 1)), csv)},
 		{2, `declare "records": N in `, fit(put("s3", strings.Replace(people, `"records": 400,`, ``, 1)), csv)},
 		{2, "line 3: 2 fields, want 3", fit(ok, put("t1", "age,job,pays\n30,nurse,yes\n40,SECRET\n"))},
@@ -279,12 +282,14 @@ func TestErrors(t *testing.T) {
 		{2, "--loss", fit(ok, csv, "--loss")},
 		{2, `the label of the schema is two classes`, fit(ok, csv, "--loss", "squares")},
 		{2, `--set "ball:x"`, fit(ok, csv, "--set", "ball:x")},
-		{2, `"x" for "--neighbors" flag: invalid relation: "x", want "replace" or "add-remove"`, fit(ok, csv, "--neighbors", "x")},
+		{2, `"x" for "--neighbors" flag: invalid relation: "x", want "replace" or "add-remove"`,
+			fit(ok, csv, "--neighbors", "x")},
 		{2, "--seed \"x\": want a whole number", fit(ok, csv, "--seed", "x")},
 		{2, "add --intervals, or leave them out", fit(ok, csv, "--bound", "3")},
 		{2, "privopt ledger create", fit(ok, csv, "--ledger", at("none.ledger"))},
 		{3, "want at most ε = 0.5", fit(ok, csv, "--delta", "0", "--ledger", at("small.ledger"))},
-		{3, "state a smaller one with --delta", fit(at("wide.json"), csv, "--epsilon", "0.1", "--ledger", at("small.ledger"))},
+		{3, "state a smaller one with --delta", fit(at("wide.json"), csv, "--epsilon", "0.1", "--ledger",
+			at("small.ledger"))},
 		{3, "--seed with --ledger", fit(ok, csv, "--seed", "1", "--ledger", at("small.ledger"))},
 		{3, "its hash is not that of its text", fit(ok, csv, "--ledger", put("broken.ledger", broken))},
 		{3, "add-remove neighbors, want replace",
@@ -295,7 +300,8 @@ func TestErrors(t *testing.T) {
 		{2, "version 9 of the form", []string{"explain", put("m9", `{"model": 9}`)}},
 		{2, "no such file", []string{"summary", at("none.json")}},
 		{2, `column 1 ("age")`,
-			[]string{"predict", "--model", at("model.json"), "--data", put("t6", "age,job\nSECRET,nurse\n"), "--out", at("out.csv")}},
+			[]string{"predict", "--model", at("model.json"), "--data", put("t6", "age,job\nSECRET,nurse\n"), "--out",
+				at("out.csv")}},
 		{2, "no records to compare with", []string{"score", "--model", at("model.json"), "--data", at("t5")}},
 		{2, `no column "pays"`, []string{"score", "--model", at("model.json"), "--data", at("new.csv")}},
 		{2, "want --public FILE", []string{"schema"}},
@@ -318,7 +324,7 @@ func TestErrors(t *testing.T) {
 	}
 	l, err := ledger.Open(at("small.ledger"))
 	require.NoError(t, err)
-	require.Empty(t, l.Entries(), "what is refused costs nothing")
+	require.Empty(t, l.Entries(), "a refused fit must cost nothing")
 	for err, want := range map[error]int{
 		dp.ErrWithheld: exitWithheld, dp.ErrCondition: exitRefused, ledger.ErrBusy: exitFailure, syscall.ENOSPC: exitFailure,
 		fmt.Errorf("%w: %w", table.ErrTable, context.Canceled): exitCancelled, context.DeadlineExceeded: exitFailure,
@@ -367,7 +373,8 @@ func TestFullDisk(t *testing.T) {
 		require.Contains(t, errs, "no space left on device")
 		require.Empty(t, out)
 	}
-	code, _, errs := call(t, "", "fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", "1", "--out", at("m.json"))
+	code, _, errs := call(t, "", "fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", "1",
+		"--out", at("m.json"))
 	require.Equal(t, 0, code, errs)
 	code, _, errs = call(t, "", "predict", "--model", at("m.json"), "--data", at("new.csv"), "--out", "/dev/full")
 	require.Equal(t, exitFailure, code)
@@ -396,7 +403,8 @@ func TestCancel(t *testing.T) {
 	in := &endless{read: make(chan struct{})}
 	go func() { <-in.read; cancel() }()
 	var out, errs bytes.Buffer
-	code := Run(ctx, []string{"fit", "--schema", at("people.json"), "--data", "-", "--epsilon", "1", "--out", at("m.json")}, in, &out, &errs)
+	code := Run(ctx, []string{"fit", "--schema", at("people.json"), "--data", "-", "--epsilon", "1", "--out",
+		at("m.json")}, in, &out, &errs)
 	require.Equal(t, exitCancelled, code)
 	require.Equal(t, "privopt fit: cancelled\n", errs.String())
 	require.Empty(t, out.String())
@@ -407,7 +415,8 @@ func TestCancel(t *testing.T) {
 // the pipe.
 func TestClosedPipe(t *testing.T) {
 	at := folder(t)
-	code, _, errs := call(t, "", "fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", "1", "--out", at("m.json"))
+	code, _, errs := call(t, "", "fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", "1",
+		"--out", at("m.json"))
 	require.Equal(t, 0, code, errs)
 	pr, pw := io.Pipe()
 	require.NoError(t, pr.Close())
@@ -423,7 +432,8 @@ func TestLock(t *testing.T) {
 	at := folder(t)
 	o, err := (&app{}).create(at("m.json"), false, 0)
 	require.NoError(t, err)
-	args := []string{"fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", "1", "--out", at("m.json")}
+	args := []string{"fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", "1", "--out",
+		at("m.json")}
 	out, err := program("", args...).CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(out), "another process is writing this file")
@@ -441,7 +451,8 @@ func TestKill(t *testing.T) {
 	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "200", "--delta", "1e-2")
 	require.Equal(t, 0, code, errs)
 	fit := func(out string) *exec.Cmd {
-		return program("", "fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", "1", "--ledger", at("l"), "--out", out)
+		return program("", "fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", "1", "--ledger",
+			at("l"), "--out", out)
 	}
 	start := time.Now()
 	require.NoError(t, fit(at("whole.json")).Run())

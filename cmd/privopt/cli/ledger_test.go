@@ -21,7 +21,8 @@ func TestVerify(t *testing.T) {
 	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "10", "--delta", "1e-4")
 	require.Equal(t, 0, code, errs)
 	fit := func(out string, more ...string) string {
-		code, _, errs := call(t, "", append([]string{"fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", "2",
+		code, _, errs := call(t, "", append([]string{"fit", "--schema", at("people.json"), "--data", at("people.csv"),
+			"--epsilon", "2",
 			"--out", at(out)}, more...)...)
 		require.Equal(t, 0, code, errs)
 		return must(os.ReadFile(at(out)))
@@ -52,8 +53,10 @@ func TestVerify(t *testing.T) {
 		return string(text)
 	}
 	for want, edited := range map[string]string{
-		"paid for (ε = 2, δ = 0), the file claims (ε = 0.01, δ = 0)": strings.ReplaceAll(a, `"epsilon": 2`, `"epsilon": 0.01`),
-		"the file claims add-remove":                                 strings.ReplaceAll(a, `"relation": "replace"`, `"relation": "add-remove"`),
+		"paid for (ε = 2, δ = 0), the file claims (ε = 0.01, δ = 0)": strings.ReplaceAll(a,
+			`"epsilon": 2`, `"epsilon": 0.01`),
+		"the file claims add-remove": strings.ReplaceAll(a,
+			`"relation": "replace"`, `"relation": "add-remove"`),
 		`the file claims "lop.other/1"`: change(func(v map[string]any) {
 			v["certificate"].(map[string]any)["theorem"] = "lop.other/1"
 			v["plan"].(map[string]any)["release"].(map[string]any)["theorem"] = "lop.other/1"
@@ -72,13 +75,16 @@ func TestVerify(t *testing.T) {
 	}
 	// A file whose parts contradict each other is not accepted as a model at all.
 	for want, edited := range map[string]string{
-		"certificate: (ε = 0.01":      strings.Replace(a, `"epsilon": 2`, `"epsilon": 0.01`, 1),
-		"coefficients[0]":             change(func(v map[string]any) { v["coefficients"].([]any)[0].(map[string]any)["value"] = 7.5 }),
+		"certificate: (ε = 0.01": strings.Replace(a, `"epsilon": 2`, `"epsilon": 0.01`, 1),
+		"coefficients[0]": change(func(v map[string]any) {
+			v["coefficients"].([]any)[0].(map[string]any)["value"] = 7.5
+		}),
 		"want 64 hexadecimal digits":  strings.Replace(a, headOf(a), "x", 1),
 		"the hash of a ledger's entr": strings.Replace(a, headOf(a), strings.ToUpper(headOf(a)), 1),
 	} {
 		require.NoError(t, os.WriteFile(at("e.json"), []byte(edited), 0o600))
-		for _, args := range [][]string{{"ledger", "verify", at("l"), at("e.json")}, {"explain", at("e.json")}, {"summary", at("e.json")}} {
+		for _, args := range [][]string{{"ledger", "verify", at("l"), at("e.json")}, {"explain", at("e.json")},
+			{"summary", at("e.json")}} {
 			code, out, errs := call(t, "", args...)
 			require.Equal(t, exitUsage, code, "%s\n%s", want, errs)
 			require.Contains(t, errs, want)
@@ -89,7 +95,8 @@ func TestVerify(t *testing.T) {
 	require.Contains(t, out, "proves nothing by itself")
 	require.Contains(t, strings.Join(strings.Fields(out), " "), "An empty line and a comment count as records")
 	// Very large numbers do not give NaN.
-	require.NoError(t, os.WriteFile(at("e.json"), []byte(strings.ReplaceAll(a, `"epsilon": 2`, `"epsilon": 99999`)), 0o600))
+	require.NoError(t, os.WriteFile(at("e.json"), []byte(strings.ReplaceAll(a, `"epsilon": 2`, `"epsilon": 99999`)),
+		0o600))
 	code, out, errs = call(t, "", "explain", at("e.json"))
 	require.Equal(t, 0, code, errs)
 	require.NotContains(t, out, "NaN")
@@ -99,17 +106,22 @@ func TestVerify(t *testing.T) {
 // before the ledger is charged, and that the message does not show the number of records.
 func TestRefusedBeforeCharged(t *testing.T) {
 	at := folder(t)
-	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "10", "--delta", "1e-4", "--neighbors", "add-remove")
+	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "10", "--delta", "1e-4", "--neighbors",
+		"add-remove")
 	require.Equal(t, 0, code, errs)
-	numbers := strings.NewReplacer(`"records": 400`, `"records": 99`, `"positive": ["yes"], "negative": ["no"]`, `"min": 0, "max": 1`)
-	require.NoError(t, os.WriteFile(at("few.json"), []byte(strings.Replace(people, `"records": 400`, `"records": 99`, 1)), 0o600))
+	numbers := strings.NewReplacer(`"records": 400`, `"records": 99`, `"positive": ["yes"], "negative": ["no"]`,
+		`"min": 0, "max": 1`)
+	require.NoError(t, os.WriteFile(at("few.json"), []byte(strings.Replace(people, `"records": 400`, `"records": 99`, 1)),
+		0o600))
 	require.NoError(t, os.WriteFile(at("numbers.json"), []byte(numbers.Replace(people)), 0o600))
 	text := strings.NewReplacer("yes", "1", "no,", "no,", ",no\n", ",0\n").Replace(rows(400, true))
 	require.NoError(t, os.WriteFile(at("numbers.csv"), []byte(text), 0o600))
 	code, _, errs = call(t, "", "pack", "--schema", at("few.json"), "--data", at("people.csv"), "--out", at("people.npy"))
 	require.Equal(t, 0, code, errs)
-	for schema, data := range map[string]string{"few.json": "people.csv", "numbers.json": "numbers.csv", "./few.json": "people.npy"} {
-		code, out, errs := call(t, "", "fit", "--schema", filepath.Join(filepath.Dir(at("x")), schema), "--data", at(data), "--epsilon", "1",
+	for schema, data := range map[string]string{"few.json": "people.csv", "numbers.json": "numbers.csv",
+		"./few.json": "people.npy"} {
+		code, out, errs := call(t, "", "fit", "--schema", filepath.Join(filepath.Dir(at("x")), schema), "--data", at(data),
+			"--epsilon", "1",
 			"--neighbors", "add-remove", "--ledger", at("l"), "--out", at("m.json"))
 		require.Equal(t, exitRefused, code, errs)
 		require.Contains(t, errs, `the table has more than 396 records`)
@@ -128,7 +140,8 @@ func TestRefusedBeforeCharged(t *testing.T) {
 func TestPackTellsNoCount(t *testing.T) {
 	at := folder(t)
 	for _, more := range [][]string{nil, {"--json"}} {
-		_, out, errs := call(t, "", append([]string{"pack", "--schema", at("people.json"), "--data", at("people.csv"), "--force",
+		_, out, errs := call(t, "", append([]string{"pack", "--schema", at("people.json"), "--data", at("people.csv"),
+			"--force",
 			"--out", at("p.npy")}, more...)...)
 		require.NotContains(t, out, "400")
 		require.NotContains(t, errs, "400")

@@ -88,7 +88,8 @@ func TestPack(t *testing.T) {
 	require.Equal(t, sortedRows, rows)
 	require.Equal(t, sortedLabels, labels)
 
-	code, _, errs = call(t, csv, "pack", "--schema", at("people.json"), "--data", "-", "--out", at("people.npy"), "--float32", "--force")
+	code, _, errs = call(t, csv, "pack", "--schema", at("people.json"), "--data", "-", "--out", at("people.npy"),
+		"--float32", "--force")
 	require.Equal(t, 0, code, errs)
 	rows, labels = unpack(t, at("people.npy"))
 	require.InDeltaSlice(t, wantRows, rows, 1e-7)
@@ -192,7 +193,8 @@ func TestPackCancel(t *testing.T) {
 		in, err := cmd.StdinPipe()
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
-		require.Eventually(t, func() bool { _, err := os.Stat(at("x.npy.lock")); return err == nil }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { _, err := os.Stat(at("x.npy.lock")); return err == nil }, time.Minute,
+			time.Millisecond)
 		require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
 		require.Error(t, cmd.Wait())
 		require.Equal(t, exitCancelled, cmd.ProcessState.ExitCode())
@@ -205,7 +207,8 @@ func TestPackCancel(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	interrupted := 0
 	for range 8 {
-		cmd := program("", "pack", "--schema", at("people.json"), "--data", at("large.csv"), "--out", at("x.npy"), "--canonical")
+		cmd := program("", "pack", "--schema", at("people.json"), "--data", at("large.csv"), "--out", at("x.npy"),
+			"--canonical")
 		require.NoError(t, cmd.Start())
 		time.Sleep(50*time.Millisecond + time.Duration(rnd.Int64N(int64(400*time.Millisecond))))
 		require.NoError(t, cmd.Process.Signal(os.Interrupt))

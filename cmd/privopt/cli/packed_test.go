@@ -13,7 +13,8 @@ import (
 // kinds has a schema for each kind of label: classes, numbers, and two values.
 var kinds = map[string]string{
 	"classes": strings.Replace(people, `"positive": ["yes"], "negative": ["no"]`, `"levels": ["no", "yes", "maybe"]`, 1),
-	"numbers": strings.NewReplacer(`"column": "pays", "positive": ["yes"], "negative": ["no"]`, `"column": "age", "min": 20, "max": 80`,
+	"numbers": strings.NewReplacer(`"column": "pays", "positive": ["yes"], "negative": ["no"]`,
+		`"column": "age", "min": 20, "max": 80`,
 		`{"name": "age", "min": 20, "max": 80}`, `{"name": "pays", "levels": ["yes", "no"]}`).Replace(people),
 	"two": people,
 }
@@ -30,12 +31,14 @@ func TestFitPacked(t *testing.T) {
 				n = 600
 			}
 			require.NoError(t, os.WriteFile(at("people.csv"), []byte(rows(n, true)), 0o600))
-			code, _, errs := call(t, "", "pack", "--schema", at("s.json"), "--data", at("people.csv"), "--out", at("p.npy"), "--canonical")
+			code, _, errs := call(t, "", "pack", "--schema", at("s.json"), "--data", at("people.csv"), "--out", at("p.npy"),
+				"--canonical")
 			require.Equal(t, 0, code, errs)
-			require.NoError(t, os.Rename(at("p.npy"), at("p")), "found by its first bytes")
+			require.NoError(t, os.Rename(at("p.npy"), at("p")), "a packed file is recognized by its first bytes, not by its name")
 			require.NoError(t, os.Rename(at("p.npy.json"), at("p.json")))
 			fit := func(data, out string) string {
-				code, _, errs := call(t, "", "fit", "--schema", at("s.json"), "--data", at(data), "--epsilon", "1", "--seed", "7", "--out", at(out))
+				code, _, errs := call(t, "", "fit", "--schema", at("s.json"), "--data", at(data), "--epsilon", "1", "--seed", "7",
+					"--out", at(out))
 				require.Equal(t, 0, code, errs)
 				require.NotContains(t, errs, "the table has 400")
 				return must(os.ReadFile(at(out)))
@@ -63,7 +66,8 @@ func TestPackedErrors(t *testing.T) {
 		code, _, errs := call(t, "", append([]string{"pack", "--data", data, "--out", at(out)}, more...)...)
 		require.Equal(t, 0, code, errs)
 	}
-	require.NoError(t, os.WriteFile(at("numbers.csv"), []byte("a,b,c,d,e,y\n"+strings.Repeat("0.1,0.2,0.3,0.4,0.5,1\n", 300)), 0o600))
+	require.NoError(t, os.WriteFile(at("numbers.csv"), []byte("a,b,c,d,e,y\n"+strings.Repeat("0.1,0.2,0.3,0.4,0.5,1\n",
+		300)), 0o600))
 	require.NoError(t, os.WriteFile(at("large.csv"), []byte(rows(20_000, true)), 0o600))
 	pack("numbers.npy", at("numbers.csv"))
 	pack("wide.npy", at("people.csv"), "--schema", at("wide.json"))
@@ -71,7 +75,8 @@ func TestPackedErrors(t *testing.T) {
 	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "9", "--delta", "1e-4")
 	require.Equal(t, 0, code, errs)
 	fit := func(data, want string, exit int) {
-		code, _, errs := call(t, "", "fit", "--schema", at("people.json"), "--data", at(data), "--epsilon", "1", "--ledger", at("l"),
+		code, _, errs := call(t, "", "fit", "--schema", at("people.json"), "--data", at(data), "--epsilon", "1", "--ledger",
+			at("l"),
 			"--out", at("m.json"), "--force")
 		require.Equal(t, exit, code, errs)
 		require.Contains(t, errs, want)
@@ -105,7 +110,8 @@ func TestPackedErrors(t *testing.T) {
 	require.NoError(t, w.Commit())
 	require.NoError(t, os.Remove(at("odd.npy.json")))
 	require.NoError(t, os.WriteFile(at("classes.json"), []byte(kinds["classes"]), 0o600))
-	code, _, errs = call(t, "", "fit", "--schema", at("classes.json"), "--data", at("odd.npy"), "--epsilon", "1", "--out", at("odd.json"))
+	code, _, errs = call(t, "", "fit", "--schema", at("classes.json"), "--data", at("odd.npy"), "--epsilon", "1", "--out",
+		at("odd.json"))
 	require.Equal(t, 0, code, errs)
 	code, out, errs := call(t, "", "score", "--model", at("odd.json"), "--data", at("odd.npy"))
 	require.Equal(t, 0, code, errs)

@@ -47,7 +47,8 @@ func TestRun(t *testing.T) {
 	out := filepath.Join(dir, "out.npy")
 
 	var stderr bytes.Buffer
-	require.Zero(t, run(t.Context(), append([]string{"-label", "income", "-o", out, "-columns", "hours,age"}, in...), &stderr))
+	require.Zero(t, run(t.Context(), append([]string{"-label", "income", "-o", out, "-columns", "hours,age"}, in...),
+		&stderr))
 	require.Empty(t, stderr.String())
 	f, err := npy.Open(out)
 	require.NoError(t, err)
@@ -92,7 +93,8 @@ func TestRunErrors(t *testing.T) {
 		{"output", t.Context(), []string{"-label", "income", "-o", in, in}, 2, "want a name that ends with .npy"},
 		{"label", t.Context(), []string{"-label", "y", "-o", out, in}, 2, `no column "y"`},
 		{"file", t.Context(), []string{"-label", "y", "-o", out, in + "x"}, 1, "no such file"},
-		{"folder", t.Context(), []string{"-label", "income", "-o", filepath.Join(dir, "x", "out.npy"), in}, 1, "no such file"},
+		{"folder", t.Context(), []string{"-label", "income", "-o", filepath.Join(dir, "x", "out.npy"), in}, 1,
+			"no such file"},
 		{"stopped", ended, []string{"-label", "income", "-o", out, in}, 1, "canceled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
