@@ -205,7 +205,8 @@ func TestOptionErrors(t *testing.T) {
 		_, err := Fit(t.Context(), data, some, &o)
 		require.ErrorIs(t, err, ErrOptions, want)
 		require.ErrorContains(t, err, want)
-		require.EqualError(t, Check(&declared, some, &o), err.Error(), "Check must find the same error before the table is read")
+		require.EqualError(t, Check(&declared, some, &o), err.Error(),
+			"Check must find the same error before the table is read")
 	}
 	require.NoError(t, Check(&declared, some, nil))
 	_, err := Fit(t.Context(), data, dp.Budget{}, nil)

@@ -179,7 +179,8 @@ func TestTotalVariationLong(t *testing.T) {
 			// Each of the 2·10⁵ coordinates has a size of up to 2·10⁵ and a relative error of 2⁻⁵³, so that
 			// the norm of the error is at most √(2·10⁵)·2·10⁵·2⁻⁵³ = 10⁻⁸.
 			require.Less(t, g.Dist(p, v), 1e-8)
-			require.InDelta(t, floats.Sum(x)/n, floats.Sum(p)/n, 1e-8*(1+math.Abs(floats.Sum(x)/n)), "total variation must not change the mean")
+			require.InDelta(t, floats.Sum(x)/n, floats.Sum(p)/n, 1e-8*(1+math.Abs(floats.Sum(x)/n)),
+				"total variation must not change the mean")
 		})
 	}
 }

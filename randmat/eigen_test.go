@@ -304,5 +304,6 @@ func TestMinEigAboveProves(t *testing.T) {
 		require.LessOrEqual(t, got, 3.)
 		require.GreaterOrEqual(t, got, 3*(1-0x1p-8), "start %v λ_min", factor)
 	}
-	require.Less(t, w.raise(0.5*3/w.scale, 100/w.scale, -1e-9, false)*w.scale, 2., "without the check the result depends on the start")
+	require.Less(t, w.raise(0.5*3/w.scale, 100/w.scale, -1e-9, false)*w.scale, 2.,
+		"without the check the result depends on the start")
 }

@@ -152,7 +152,8 @@ func sampled(m splitting.Method, p planted) error {
 	// Compare distances instead of values, because a stochastic iterate need not be feasible.
 	before, after := floats.Distance(p.Start, p.Solution, 2), floats.Distance(res.X, p.Solution, 2)
 	if !(after*after <= 0.1*before*before) {
-		return fmt.Errorf("‖X − x*‖ = %g from %g in %d steps, want at most a tenth in the squared distance", after, before, stochasticSteps)
+		return fmt.Errorf("‖X − x*‖ = %g from %g in %d steps, want at most a tenth in the squared distance", after, before,
+			stochasticSteps)
 	}
 	return nil
 }

@@ -19,8 +19,9 @@ import (
 )
 
 // Every line of the file is a JSON object. The first line has the terms. Each entry has a line, and
-// later another one if a file was committed for it. The last member of a line is "hash": the SHA-256
-// of the previous line's hash, as text, followed by the bytes of this line before that member.
+// later another one if a file was committed for it. The last member of a line is "hash": the
+// SHA-256 of the previous line's hash, as text, followed by the bytes of this line before that
+// member.
 
 // opening is the first line.
 type opening struct {

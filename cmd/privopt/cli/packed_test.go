@@ -34,7 +34,8 @@ func TestFitPacked(t *testing.T) {
 			code, _, errs := call(t, "", "pack", "--schema", at("s.json"), "--data", at("people.csv"), "--out", at("p.npy"),
 				"--canonical")
 			require.Equal(t, 0, code, errs)
-			require.NoError(t, os.Rename(at("p.npy"), at("p")), "a packed file is recognized by its first bytes, not by its name")
+			require.NoError(t, os.Rename(at("p.npy"), at("p")),
+				"a packed file is recognized by its first bytes, not by its name")
 			require.NoError(t, os.Rename(at("p.npy.json"), at("p.json")))
 			fit := func(data, out string) string {
 				code, _, errs := call(t, "", "fit", "--schema", at("s.json"), "--data", at(data), "--epsilon", "1", "--seed", "7",
