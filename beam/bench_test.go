@@ -13,8 +13,8 @@ import (
 	"github.com/privopt/privopt/table/npy"
 )
 
-// passes returns one pass over a million records of 12 features in this process and one on a
-// runner.
+// passes returns two functions that make one pass over a million records of 12 features: in this
+// process, and on a runner.
 func passes(t testing.TB, runner string, shards int) (local, remote func()) {
 	const n, d = 1_000_000, 12
 	rows, labels := table(n, d)
@@ -43,7 +43,7 @@ func passes(t testing.TB, runner string, shards int) (local, remote func()) {
 	return local, remote
 }
 
-// BenchmarkPass is one pass over a million records of 12 features.
+// BenchmarkPass times one pass over a million records of 12 features.
 func BenchmarkPass(b *testing.B) {
 	for _, c := range []struct {
 		runner string

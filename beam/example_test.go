@@ -16,9 +16,8 @@ import (
 	"github.com/privopt/privopt/table/npy"
 )
 
-// A program that uses this package begins with beam.Init of the SDK, as the TestMain of these tests
-// does. This fits a logistic model to records in two files, each pass over which is one job of the
-// runner prism.
+// Fit a logistic model to records in two files. Each pass over them is one job of the runner prism.
+// The program must first call beam.Init of the SDK, as the TestMain of these tests does.
 func Example() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -59,8 +58,8 @@ func Example() {
 	// (ε = 1, δ = 1e-09)
 }
 
-// write writes 40000 records: the label is 1 in 97 of 100 where the feature is 1, and −1 in as many
-// where it is −1.
+// write writes 40000 records with a feature of ±1. The label equals the feature in 97 of 100
+// records.
 func write(path string) error {
 	w, err := npy.Create(path, []string{"feature", "label"}, npy.Options{})
 	if err != nil {

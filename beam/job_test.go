@@ -11,8 +11,8 @@ import (
 	"github.com/privopt/privopt/erm"
 )
 
-// Every record is in one shard, shards begin at chunks, and no shard has two chunks more than
-// another.
+// TestShare checks that every record is in exactly one shard, that shards begin at chunks, and that
+// the sizes of shards differ by two chunks at most.
 func TestShare(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(4, 4))
 	for range 2000 {

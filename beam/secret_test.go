@@ -33,10 +33,11 @@ import (
 	"github.com/privopt/privopt/lop"
 )
 
-// secrets are numbers in all forms that a log or a pipeline could hold them in.
+// secrets is a set of texts that must not appear in logs or pipelines: numbers in every form in
+// which they could be printed or encoded.
 type secrets map[string]bool
 
-// number adds v, unless it is so short that it may be there by chance.
+// number adds the forms of v, unless v has so few digits that they may appear by chance.
 func (s secrets) number(v float64) {
 	bits := math.Float64bits(v)
 	if a := math.Abs(v); !(a > 1e-30 && a < 1e30) || bits<<32 == 0 {
@@ -44,17 +45,17 @@ func (s secrets) number(v float64) {
 	}
 	if digits := strconv.FormatFloat(math.Abs(v), 'e', 10, 64); digits != "" {
 		digits, _, _ = strings.Cut(digits, "e")
-		s[digits[2:]] = true // after the first digit, rounded
+		s[digits[2:]] = true // the digits after the first one, rounded
 	}
 	if digits := strconv.FormatFloat(math.Abs(v), 'e', -1, 64); len(digits) > 15 {
-		s[digits[2:12]] = true // cut
+		s[digits[2:12]] = true // the same digits, cut off
 	}
 	s.word(bits)
-	s[fmt.Sprintf("%013x", bits&(1<<52-1))] = true // as %x and %b would have it
+	s[fmt.Sprintf("%013x", bits&(1<<52-1))] = true // the digits that %x and %b print
 	s[strconv.FormatUint(bits&(1<<52-1)|1<<52, 10)] = true
 }
 
-// word adds eight bytes.
+// word adds the forms of eight bytes.
 func (s secrets) word(v uint64) {
 	for _, order := range []binary.AppendByteOrder{binary.BigEndian, binary.LittleEndian} {
 		b := order.AppendUint64(nil, v)
@@ -65,9 +66,9 @@ func (s secrets) word(v uint64) {
 	s[strconv.FormatUint(v, 10)] = true
 }
 
-// point adds the point of a query.
+// point adds the point at which a query evaluates.
 func (s secrets) point(t testing.TB, query []byte) {
-	var q struct{ X, Low []float64 } // fields of what MarshalBinary encodes
+	var q struct{ X, Low []float64 } // these are fields of the encoding of MarshalBinary
 	require.NoError(t, gob.NewDecoder(bytes.NewReader(query)).Decode(&q))
 	require.NotEmpty(t, q.X)
 	for _, v := range append(q.X, q.Low...) {
@@ -75,7 +76,7 @@ func (s secrets) point(t testing.TB, query []byte) {
 	}
 }
 
-// in returns the secrets that text shows.
+// in returns the secrets that text contains.
 func (s secrets) in(text string) (found []string) {
 	for secret := range s {
 		if strings.Contains(text, secret) {
@@ -103,15 +104,16 @@ func TestSecretsFind(t *testing.T) {
 
 var base = regexp.MustCompile(`[A-Za-z0-9+/_-]{16,}`)
 
-// decoded returns text and what is encoded with base64 in it, as parts of pipelines are.
+// decoded returns text, followed by the decoded form of everything in it that is encoded with
+// base64, as pipelines encode their parts.
 func decoded(text string) string {
 	all := text
 	for part := text; part != ""; {
 		var inner strings.Builder
 		for _, code := range base.FindAllString(part, -1) {
-			for from := range 4 { // what stands before the code may look like a part of it
+			for from := range 4 { // the letters before a code may look like a part of it
 				for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-					b, _ := e.DecodeString(code[from:]) // as far as it goes
+					b, _ := e.DecodeString(code[from:]) // decode as much as possible
 					inner.Write(b)
 					inner.WriteByte('\n')
 				}
@@ -123,7 +125,7 @@ func decoded(text string) string {
 	return all
 }
 
-// tap is a random source that remembers what it gave.
+// tap is a random source that records its output.
 type tap struct {
 	rand.Source
 	seen []uint64
@@ -135,7 +137,8 @@ func (p *tap) Uint64() uint64 {
 	return v
 }
 
-// log collects what is logged, the pipelines at the level of debugging among it.
+// log collects everything that is logged, including the pipelines that the runners log at debug
+// level.
 type log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -147,8 +150,8 @@ func (l *log) Write(b []byte) (int, error) {
 	return l.b.Write(b)
 }
 
-// Neither logs nor errors show a point of the solver, a sum, the noise or a record, whether a fit
-// succeeds or not.
+// TestSecrets checks that neither logs nor errors show a point of the solver, a sum, the noise or a
+// record, whether a fit succeeds or fails.
 func TestSecrets(t *testing.T) {
 	var logged log
 	was := slog.Default()
@@ -165,7 +168,7 @@ func TestSecrets(t *testing.T) {
 
 	rows, labels := table(20000, 3)
 	for i := range labels {
-		labels[i] *= 0.1 + 0.001*math.Sqrt(float64(i+1)) // to be recognized
+		labels[i] *= 0.1 + 0.001*math.Sqrt(float64(i+1)) // distinct labels can be recognized
 	}
 	path := pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)
 	found := secrets{}
@@ -203,13 +206,13 @@ func TestSecrets(t *testing.T) {
 	require.NoError(t, err)
 	text := decoded(logged.b.String() + string(all))
 	require.Contains(t, text, "Pipeline proto")
-	require.Contains(t, text, taskFile+`","Pass":"`, "the fields of the steps are found")
+	require.Contains(t, text, taskFile+`","Pass":"`, "the search must find the fields of the steps")
 	require.Contains(t, text, "shard 0 panicked")
 	require.Empty(t, found.in(text))
 	require.NotContains(t, text, "prediction")
 }
 
-// spy learns the secrets of the jobs of a Source.
+// spy is a Source that adds the points and sums of its jobs to the secrets.
 type spy struct {
 	*Source
 	t     testing.TB
@@ -237,8 +240,8 @@ func (s *spy) Sum(ctx context.Context, q *erm.Query) (*erm.Sums, error) {
 	return sums, err
 }
 
-// The pipeline holds the name of the pass and of a file, and nothing of the query, of the records
-// or of where they are.
+// TestPipeline checks that a pipeline contains only the names of the pass and of a file: nothing of
+// the query, of the records or of their location.
 func TestPipeline(t *testing.T) {
 	rows, labels := table(20000, 3)
 	s := cluster(t, Options{Shards: 3}, pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels))
@@ -253,7 +256,7 @@ func TestPipeline(t *testing.T) {
 	whole, err := proto.Marshal(pipe)
 	require.NoError(t, err)
 	text := decoded(string(whole) + prototext.Format(pipe))
-	require.Contains(t, text, p.ticket.Pass, "what is in a pipeline is found")
+	require.Contains(t, text, p.ticket.Pass, "the search must find the contents of a pipeline")
 	require.Contains(t, text, p.File)
 
 	found := secrets{"all.npy": true, s.files.Sums[0]: true, string(p.Key): true, hex.EncodeToString(p.Key): true}

@@ -54,7 +54,7 @@ var (
 	runners = []string{"direct", "prism"}
 )
 
-// table draws n records of d features.
+// table returns n random records of d features.
 func table(n, d int) (rows [][]float64, labels []float64) {
 	rnd := rand.New(rand.NewPCG(7, uint64(n)))
 	for range n {
@@ -68,8 +68,7 @@ func table(n, d int) (rows [][]float64, labels []float64) {
 	return rows, labels
 }
 
-// memory returns data of n records in memory, and the same records as a table in the order of the
-// data.
+// memory returns n records in memory, and the same records as a table in the order of the data.
 func memory(t testing.TB, n, d int) (data *erm.Data, rows [][]float64, labels []float64) {
 	t.Helper()
 	rows, labels = table(n, d)
@@ -81,7 +80,7 @@ func memory(t testing.TB, n, d int) (data *erm.Data, rows [][]float64, labels []
 	return data, rows, labels
 }
 
-// pack writes records to a file.
+// pack writes records to a .npy file and returns its path.
 func pack(t testing.TB, path string, rows [][]float64, labels []float64) string {
 	t.Helper()
 	var columns []string
@@ -97,7 +96,7 @@ func pack(t testing.TB, path string, rows [][]float64, labels []float64) string 
 	return path
 }
 
-// cluster opens a Source whose scratch folder has to be empty at the end.
+// cluster returns a Source, and checks at the end of the test that its scratch folder is empty.
 func cluster(t testing.TB, o Options, paths ...string) *Source {
 	t.Helper()
 	if o.Scratch == "" {
@@ -114,7 +113,7 @@ func cluster(t testing.TB, o Options, paths ...string) *Source {
 	return s
 }
 
-// fit releases a logistic model, always with the same noise.
+// fit releases a logistic model. It always draws the same noise.
 func fit(t testing.TB, data *erm.Data, l loss.Loss) (*dp.Release, error) {
 	t.Helper()
 	p := &erm.Problem{Data: data, Loss: l, Reg: prox.L1{Weight: 0.5}, Set: prox.Box{Lo: -3, Hi: 3}}
@@ -128,7 +127,8 @@ func opened(t testing.TB, src erm.Source) *erm.Data {
 	return data
 }
 
-// Memory, a file and the cluster give the same bits, for any number of shards and any files.
+// TestFitSameBits checks that records in memory, in a file and on the cluster give releases with
+// the same bits, for any number of shards and any division into files.
 func TestFitSameBits(t *testing.T) {
 	const n, d = 64*erm.Chunk + 1000, 4
 	data, rows, labels := memory(t, n, d)
@@ -147,8 +147,8 @@ func TestFitSameBits(t *testing.T) {
 
 	cut := n/3 + 1
 	parts := []string{
-		pack(t, filepath.Join(dir, "0.npy"), rows[:cut], labels[:cut]), pack(t, filepath.Join(dir, "1.npy"), rows[cut:],
-			labels[cut:]),
+		pack(t, filepath.Join(dir, "0.npy"), rows[:cut], labels[:cut]),
+		pack(t, filepath.Join(dir, "1.npy"), rows[cut:], labels[cut:]),
 	}
 	check := func(t *testing.T, s *Source) {
 		m := &meddler{Source: s}
@@ -196,7 +196,7 @@ func TestCheckSource(t *testing.T) {
 	}
 }
 
-// NaN in a file counts as 0, as package erm says.
+// TestFitNaN checks that NaN in a file counts as 0, as package erm documents.
 func TestFitNaN(t *testing.T) {
 	rows, labels := table(20000, 3)
 	rows[5][1], rows[19999][0], labels[100] = math.NaN(), math.NaN(), math.NaN()
@@ -213,8 +213,8 @@ func TestFitNaN(t *testing.T) {
 	require.Equal(t, want.Theta, got.Theta)
 }
 
-// faulty is a loss that panics, with values of a record in the text, as often as panics says, but
-// only on the workers.
+// faulty is a logistic loss that panics on the workers, with values of a record in the message. The
+// variable panics is the number of panics to come.
 type faulty struct{ loss.Logistic }
 
 var (
@@ -238,7 +238,7 @@ func (f faulty) Slopes(u, b, curve []float64) {
 	f.Logistic.Slopes(u, b, curve)
 }
 
-// meddler is a Source around whose jobs something happens.
+// meddler is a Source that calls a function before each job.
 type meddler struct {
 	*Source
 	before func(job int) error
@@ -270,7 +270,7 @@ func TestFitPanic(t *testing.T) {
 			}}
 			panics.Store(2)
 			got, err := fit(t, opened(t, m), faulty{})
-			require.NoError(t, err, "two jobs fail, the third one is right")
+			require.NoError(t, err, "the third job must succeed after two failures")
 			require.Equal(t, want.Theta, got.Theta)
 			require.Negative(t, panics.Load())
 
@@ -307,7 +307,7 @@ func marshalled(t testing.TB, q *erm.Query) []byte {
 	return b
 }
 
-// catcher keeps a query and does not answer it.
+// catcher is a Source that keeps a query and answers with an error.
 type catcher struct {
 	*Source
 	query *erm.Query
@@ -318,7 +318,8 @@ func (c *catcher) Sum(_ context.Context, q *erm.Query) (*erm.Sums, error) {
 	return nil, errors.New("caught")
 }
 
-// Shards that are summed twice, or not at all, give no result, in the first pass already.
+// TestShards checks that a pass gives an error, not a result, if a shard is summed twice or not at
+// all. It tests the first pass, in which no earlier pass can be compared.
 func TestShards(t *testing.T) {
 	rows, labels := table(30000, 3)
 	path := pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)
@@ -352,7 +353,7 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// Whatever happens to a file between the passes, there is no release.
+// TestFitChanged checks that nothing is released if a file changes between two passes.
 func TestFitChanged(t *testing.T) {
 	const n = 40000
 	rows, labels := table(n, 3)
@@ -399,7 +400,8 @@ func TestFitChanged(t *testing.T) {
 	}
 }
 
-// A value inside of a page of a Parquet file changes no checksum, but package erm notices.
+// TestFitChangedPage changes a value inside a page of a Parquet file, which changes no checksum.
+// Package erm must notice.
 func TestFitChangedPage(t *testing.T) {
 	type record struct{ X, Label float64 }
 	all := make([]record, 20000)
@@ -423,7 +425,7 @@ func TestFitChangedPage(t *testing.T) {
 	require.ErrorContains(t, err, "lost, counted twice or changed")
 }
 
-// A worker whose files are not those of the driver is noticed before there is a Source.
+// TestWorkersFiles checks that NewSource fails if the workers see other files than the driver.
 func TestWorkersFiles(t *testing.T) {
 	rows, labels := table(30000, 3)
 	path := filepath.Join(t.TempDir(), "all.npy")
@@ -436,7 +438,7 @@ func TestWorkersFiles(t *testing.T) {
 		want   string
 		change func()
 	}{
-		{"the checksum of", func() { // another order
+		{"the checksum of", func() { // the records are in another order
 			pack(t, path, slices.Concat(rows[1:], rows[:1]), slices.Concat(labels[1:], labels[:1]))
 		}},
 		{"no sidecar", func() { require.NoError(t, os.RemoveAll(path+".json")) }},
@@ -522,7 +524,7 @@ func TestNewSourceErrors(t *testing.T) {
 	}
 }
 
-// One job that holds no query runs before there is a Source.
+// TestGreeting checks that NewSource runs one job without a query, to test the cluster.
 func TestGreeting(t *testing.T) {
 	rows, labels := table(30000, 2)
 	path := pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)

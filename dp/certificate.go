@@ -21,8 +21,8 @@ const (
 	// CallerSource: the noise came from a source the caller gave.
 	CallerSource Assumption = "the caller's random source is unpredictable, secret and never reused"
 	// CalibrationArithmetic: the constants of the plan come from float64 arithmetic.
-	CalibrationArithmetic Assumption = "the constants of the plan, computed in float64 arithmetic and tested against " +
-		"60 digits, are no smaller than the theorem asks for"
+	CalibrationArithmetic Assumption = "the constants of the plan, computed in float64 arithmetic and tested " +
+		"against 60 digits, are no smaller than the theorem asks for"
 	// ChiArithmetic: noise comes from the law of χ_q.
 	ChiArithmetic Assumption = "the law of χ_q, the norm of a normal vector of q ≥ 2 dimensions, computed by " +
 		"quadrature in float64 and tested against 60 digits, asks for no more noise"
@@ -30,11 +30,11 @@ const (
 	SimplexArithmetic Assumption = "the law of the largest of K − 1 differences of normal numbers, computed by " +
 		"quadrature in float64 and tested against 60 digits, asks for no more noise"
 	// LossArithmetic: the cost is that of composed privacy loss distributions.
-	LossArithmetic Assumption = "privacy loss distributions, composed by Fourier transforms in float64 with a bound " +
-		"on their error and tested against 60 digits, cost no more"
+	LossArithmetic Assumption = "privacy loss distributions, composed by Fourier transforms in float64 with a " +
+		"bound on their error and tested against 60 digits, cost no more"
 	// WishartArithmetic: noise comes from the laws of the eigenvalues of Wishart matrices.
-	WishartArithmetic Assumption = "the laws of the eigenvalues of Wishart matrices, computed in float64 and tested " +
-		"against 60 digits, ask for no more noise"
+	WishartArithmetic Assumption = "the laws of the eigenvalues of Wishart matrices, computed in float64 and " +
+		"tested against 60 digits, ask for no more noise"
 )
 
 // model is the premise of every theorem of this module; certificates do not repeat it.
@@ -85,7 +85,7 @@ func (c Certificate) String() string {
 	return b.String()
 }
 
-// With returns a copy of c, which shares nothing with it, that also lists the assumptions a.
+// With returns a deep copy of c that also lists the assumptions a.
 func (c Certificate) With(a ...Assumption) Certificate {
 	c.Assumptions = union(slices.Clone(c.Assumptions), a...)
 	return c
@@ -125,8 +125,8 @@ func Basic(c ...Certificate) (Certificate, error) {
 	return sum, nil
 }
 
-// add checks certificates and returns one with the sum of their budgets, perhaps out
-// of range, the theorem with theirs in parentheses, and the union of their assumptions.
+// add checks the certificates c and composes them: the sum of their budgets, which may be out of
+// range, the theorem with their theorems in parentheses, and the union of their assumptions.
 func add(theorem string, c []Certificate) (sum Certificate, err error) {
 	if len(c) == 0 {
 		return sum, fmt.Errorf("%w: no certificates to compose, want at least one", ErrCondition)

@@ -85,8 +85,7 @@ func composed(delta float64, plans []Plan) float64 {
 			continue
 		}
 		if j := slices.IndexFunc(plans[:i], func(q Plan) bool {
-			return reflect.TypeOf(q).Kind() == reflect.Pointer &&
-				q == plan
+			return reflect.TypeOf(q).Kind() == reflect.Pointer && q == plan
 		}); j >= 0 {
 			parts = append(parts, pld.Part{Pair: parts[j].Pair, Times: 1}) // the same curve
 			continue
@@ -116,7 +115,8 @@ func composed(delta float64, plans []Plan) float64 {
 	return pld.WithFailure(delta, failure, epsilon)
 }
 
-// gaussians returns the curve of Gaussian plans together and the sum of their failures.
+// gaussians returns the curve of the composition if all plans have Gaussian profiles, and the sum
+// of their failure probabilities.
 func gaussians(plans []Plan) (c Curve, failure float64, ok bool) {
 	sum := 0.0
 	for _, plan := range plans {
@@ -145,11 +145,11 @@ type Plan interface {
 }
 
 // DeclaredPlan is assumed where a plan of a type of the caller is composed or charged to a ledger.
-const DeclaredPlan Assumption = "the certificate and the profile that the caller's own plan states are true of its " +
-	"releases"
+const DeclaredPlan Assumption = "the certificate and the profile that the caller's own plan states " +
+	"are true of its releases"
 
-// Declared returns the assumptions that rest on p itself: DeclaredPlan unless the type of p is of
-// this module, also where it is a struct that embeds a plan of this module.
+// Declared returns the assumptions that a statement about p rests on: DeclaredPlan if the type of p
+// is not of this module, even if it is a struct that embeds a plan of this module, else none.
 func Declared(p Plan) []Assumption {
 	t := reflect.TypeOf(p)
 	if t != nil && t.Kind() == reflect.Pointer {

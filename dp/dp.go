@@ -3,11 +3,13 @@
 // Package dp states the cost of releases: budgets, certificates, composition, the analytic Gaussian
 // mechanism and the accounting that all mechanisms share.
 //
-//	sigma, err := dp.GaussianSigma(budget, 2)                     // to hide a distance of 2
-//	z, err := dp.Sampler{Rate: 0.01}.Noise(1000, budget)          // 1000 steps of DP-SGD
-//	total, err := dp.Basic(first.Certificate, second.Certificate) // one release, then another
-//	whole, err := dp.Compose(1e-6, planA, planB)                  // plans fixed beforehand
-//	fmt.Println(total)                                            // claim, theorem, assumptions
+//	// Gaussian noise that hides a distance of 2, and the noise of 1000 steps of DP-SGD.
+//	sigma, err := dp.GaussianSigma(dp.Budget{Epsilon: 1, Delta: 1e-6}, 2)
+//	z, err := dp.Sampler{Rate: 0.01}.Noise(1000, budget)
+//	// The total of two releases, one after the other, and of two plans fixed beforehand.
+//	total, err := dp.Basic(first.Certificate, second.Certificate)
+//	whole, err := dp.Compose(1e-6, planA, planB)
+//	fmt.Println(total) // claim, theorem, assumptions
 //
 // A mechanism is (ε, δ)-differentially private if for all neighboring data sets D, D′ and all sets
 // S of releases P(S|D) ≤ e^ε P(S|D′) + δ. A [Relation] says which data sets are neighbors. A

@@ -80,7 +80,7 @@ func GaussianSigma(b Budget, sensitivity float64) (float64, error) {
 			sensitivity)
 	}
 	sigma := math.Nextafter(sensitivity/s*(1+1e-12), math.Inf(1))
-	for up := 0.0; up < 1e-6; up = max(1e-13, 4*up) { // a hair above what float64 found, if it has to be
+	for up := 0.0; up < 1e-6; up = max(1e-13, 4*up) { // raise σ slightly until the proof succeeds
 		least := sigma * (1 + up)
 		if !math.IsInf(least, 1) && enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
 			return c.GaussianDelta(c.Of(b.Epsilon), c.Quo(c.Of(sensitivity), c.Of(least))), c.Of(b.Delta)
@@ -92,7 +92,7 @@ func GaussianSigma(b Budget, sensitivity float64) (float64, error) {
 		sensitivity)
 }
 
-// checkGaussian is Check, and refuses δ = 0.
+// checkGaussian is Check that also refuses δ = 0.
 func (b Budget) checkGaussian() error {
 	if err := b.Check(); err != nil || b.Delta > 0 {
 		return err
@@ -106,7 +106,8 @@ func gaussianScale(b Budget) (float64, error) {
 	if err := b.checkGaussian(); err != nil {
 		return 0, err
 	}
-	// The margin covers the error of the logarithm, for below 1e-9 of s: d log δ/d log s ≥ 1.
+	// The margin covers the error of the logarithm. It costs less than 1e-9 of s, because
+	// d log δ/d log s ≥ 1.
 	target := num.Log(b.Delta) * (1 + 1e-12)
 	good, _ := num.Bisect(func(s float64) bool {
 		return GaussianLogDelta(b.Epsilon, s) <= target

@@ -162,8 +162,7 @@ func (s Sampler) deltaAt(z float64, steps int, b Budget, coarse float64) float64
 	return c.delta(b.Epsilon)
 }
 
-// startNoise guesses z: that of a Gaussian mechanism on the average share of a record, q√T of the
-// noise for everything at once.
+// startNoise guesses z. The guess is q√T times the noise of a Gaussian mechanism over all records.
 func (s Sampler) startNoise(steps int, b Budget) float64 {
 	unit, err := GaussianSigma(b, reach(s.Neighbors()))
 	if err != nil {

@@ -24,7 +24,7 @@ const MaxSteps = 1 << 40
 // norm L, and publishes the sum of the vectors plus N(0, z²L²I), where z is called the noise. The
 // fields that are set choose the way:
 //
-//	Sampler{Rate: q}                             every record with probability q (Poisson)
+//	Sampler{Rate: q}                             each record with probability q (Poisson)
 //	Sampler{Size: m, Records: n}                 m of n records, without replacement
 //	Sampler{Size: m, Records: n, Repeats: true}  m independent draws of one of n records
 //
@@ -100,16 +100,17 @@ const (
 	errRecords = "dp: Batches for another number of records than that of the Sampler"
 )
 
-// dense is the rate from which on one coin a record is cheaper than a gap a batch member.
+// dense is the Rate above which drawing one coin for each record is faster than drawing the gaps
+// between the members of a batch.
 const dense = 0.2
 
 // Batches returns a function that draws a fresh batch of the records 0, …, records−1, independent
 // of the earlier ones, at every call: increasing for a Rate, else in any order. The slice is valid
-// until the next call. Keep batches secret: sampling protects nobody from those who know them. It
-// panics if the Sampler fails Check or was made for another number of records.
+// until the next call. Keep batches secret: against an attacker who knows them, sampling adds no
+// privacy. Batches panics if the Sampler fails Check or was made for another number of records.
 //
-// The probability of a record is Rate or less by a relative 2⁻⁴⁸, which costs no more
-// (docs/theory/population.md#population.batches).
+// The probability of each record is at most Rate, and below it by at most a relative 2⁻⁴⁸. A lower
+// probability costs no more privacy (docs/theory/population.md#population.batches).
 func (s Sampler) Batches(records int, src rand.Source) func() []int {
 	var draw func(batch []int) []int
 	var batch []int

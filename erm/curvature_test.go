@@ -111,7 +111,7 @@ func TestSmoothnessAndConvexity(t *testing.T) {
 			require.Equal(t, o.Convexity(), o.Modulus())
 
 			ridge := (&Problem{Data: data, Loss: l, Reg: prox.ElasticNet{L1: 1, L2: 3}}).Perturb(q)
-			require.Equal(t, o.Convexity(), ridge.Convexity(), "f itself has no ridge")
+			require.Equal(t, o.Convexity(), ridge.Convexity(), "the ridge belongs to Reg, not to f")
 			require.Equal(t, o.Convexity()+3, ridge.Modulus())
 		}
 	}
@@ -213,7 +213,7 @@ func TestConvexityNeedsQuad(t *testing.T) {
 	require.Zero(t, o.Modulus())
 	q := Perturbation{Quad: mat.NewDiagDense(3, []float64{3, 2, 4}), QuadError: 0.5}
 	o = (&Problem{Data: data, Loss: square{}, Reg: prox.SquaredL2{Weight: 1}}).Perturb(q)
-	require.Equal(t, []float64{1.5, 2.5}, []float64{o.Convexity(), o.Modulus()}, "of the real Q")
+	require.Equal(t, []float64{1.5, 2.5}, []float64{o.Convexity(), o.Modulus()}, "the moduli are for Quad minus QuadError")
 	q.QuadError = 3
 	require.Zero(t, (&Problem{Data: data, Loss: square{}}).Perturb(q).Modulus())
 	o = (&Problem{Data: data, Loss: square{}}).Perturb(Perturbation{Quad: mat.NewDiagDense(3,

@@ -170,7 +170,7 @@ func TestNewData(t *testing.T) {
 	require.Equal(t, []int{3, 2}, []int{n, d})
 	require.Equal(t, b, data.Bounds())
 	require.ElementsMatch(t, [][]float64{{3, 4, 1}, {3, 4, 2}, {0, 1, 0}}, every(data))
-	require.Equal(t, []float64{30, 40}, rows[1], "the caller's rows are left alone")
+	require.Equal(t, []float64{30, 40}, rows[1], "the caller's rows must not change")
 
 	same, err := NewDataDense(mat.NewDense(3, 2, []float64{3, 4, 30, 40, math.NaN(), 1}), labels, b)
 	require.NoError(t, err)
@@ -251,7 +251,7 @@ func TestNeighborsStayNeighbors(t *testing.T) {
 				left = slices.Delete(left, i, i+1)
 			}
 		}
-		require.LessOrEqual(t, len(left), 1, "records of one data set that the other has not")
+		require.LessOrEqual(t, len(left), 1, "the data sets differ in more than one record")
 		for i := range n {
 			require.LessOrEqual(t, math.Abs(two.Label(i)), 3.0)
 		}

@@ -39,9 +39,8 @@ func TestPublic(t *testing.T) {
 	require.InDelta(t, 2*math.Sqrt(3), q.Radius, 1e-14)
 	require.True(t, q.Linear)
 	require.True(t, q.Split)
-	require.InDelta(t, math.Sqrt(3), q.Anchor, 1e-13) // p = (1,1,1)
-	// the normal cone at the corner contains the negative gradient of Reg
-	require.Zero(t, q.Slope)
+	require.InDelta(t, math.Sqrt(3), q.Anchor, 1e-13)      // p = (1,1,1)
+	require.Zero(t, q.Slope)                               // the normal cone at the corner contains −∇Reg
 	require.InDelta(t, 1, q.Gradient, 1e-11)               // Delta·Row
 	require.InDelta(t, 2+math.Sqrt(3), q.lossRange, 1e-11) // Delta·(Row·‖p‖+Label)
 	require.Empty(t, q.Assumptions)
@@ -70,7 +69,7 @@ func TestPublicRecords(t *testing.T) {
 	require.ErrorIs(t, err, dp.ErrRelation)
 
 	q, err := p.Public(dp.Replace)
-	require.NoError(t, err, "under Replace the declaration is not looked at")
+	require.NoError(t, err, "under Replace the declared number of records is ignored")
 	require.Equal(t, int64(2), q.MaxRecords)
 	q.MaxRecords = 1
 	require.ErrorIs(t, q.Admit(&p), ErrProblem)
@@ -298,7 +297,7 @@ func TestAllowanceIsAbove(t *testing.T) {
 			tight++
 		}
 	}
-	require.Greater(t, tight, cases/20, "a bound that no case comes near tests nothing")
+	require.Greater(t, tight, cases/20, "too few cases come near the bound, so that it is hardly tested")
 }
 
 // TestReach checks that the norm of the minimizer is at most Reach.

@@ -149,7 +149,7 @@ func TestResidualBoundsTheTrueError(t *testing.T) {
 			tight++
 		}
 	}
-	require.Greater(t, tight, cases/10, "the bound is not always vacuous")
+	require.Greater(t, tight, cases/10, "the bound is hardly ever close to the error")
 }
 
 // TestResidualCountsTheShift checks a point on a sphere. The rounded point is certified in place of

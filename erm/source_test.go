@@ -400,7 +400,7 @@ func TestSample(t *testing.T) {
 		require.False(t, ok)
 	}
 	_, ok := unperturbed(&Problem{Data: memory, Loss: loss.Squared{}}).Sample()
-	require.False(t, ok, "one pass is enough")
+	require.False(t, ok, "a quadratic loss needs one pass, so that a sample saves nothing")
 }
 
 // TestSourceStops checks that the end of the context stops a pass.

@@ -38,7 +38,7 @@ func TestGenerate(t *testing.T) {
 
 	again, err := Generate(Spec{N: 40, D: 7, Xi: 5, AnchorNoise: 0.1}, noise.Reproducible(1))
 	require.NoError(t, err)
-	require.Equal(t, in.Y, again.Y, "one seed, one instance")
+	require.Equal(t, in.Y, again.Y, "equal seeds must give equal instances")
 	other, err := Generate(Spec{N: 40, D: 7, Xi: 5}, noise.Reproducible(2))
 	require.NoError(t, err)
 	require.NotEqual(t, in.Y, other.Y)
@@ -70,7 +70,7 @@ func TestProblem(t *testing.T) {
 	data, err := in.Data(5)
 	require.NoError(t, err)
 	require.Equal(t, loss.Bounds{Row: 5, Label: 5}, data.Bounds())
-	// each record is its label followed by its row
+	// Each record is its label followed by its row.
 	want, got := make([][]float64, 20), make([][]float64, 20)
 	for i, y := range in.Y {
 		want[i] = append([]float64{min(max(y, -5), 5)}, in.X.RawRowView(i)...)

@@ -77,7 +77,7 @@ func TestSolveFollowsThePublishedSteps(t *testing.T) {
 			make([]float64, d), &splitting.Settings{Iterations: steps, Tolerance: -1, Src: src},
 			&splitting.StochasticTOS{StepSize: omega})
 		require.NoError(t, err)
-		require.Equal(t, got, res.X, "equal sources, equal points")
+		require.Equal(t, got, res.X, "equal sources must give equal points")
 		require.Len(t, picks, steps)
 
 		x, theta := make([]float64, d), make([]float64, d)
@@ -201,7 +201,7 @@ func TestExperimentErrors(t *testing.T) {
 	require.NoError(t, err)
 	for _, m := range []Method{LOP, LOPClip} {
 		_, err = unbounded.Solve(ctx, m, 1, noise.Reproducible(1))
-		require.ErrorIs(t, err, ErrParameter, "noise that exceeds what can be drawn")
+		require.ErrorIs(t, err, ErrParameter, "noise beyond the largest that can be drawn must fail")
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()

@@ -77,5 +77,5 @@ func TestClippedGolden(t *testing.T) {
 		}
 	}
 	require.InDelta(t, 0, floats.Norm(sum, 2), 1e-14) // the sum of a dozen terms of size 1
-	require.Positive(t, clipped, "the instance does clip")
+	require.Positive(t, clipped, "the instance clips no gradient")
 }

@@ -74,7 +74,7 @@ func bslope(l loss.Loss, u *big.Float, b, norm float64) *big.Float {
 		return bpseudo(bsub(u, bf(b)), l.Threshold/norm)
 	case loss.LogCosh:
 		r := bsub(u, bf(b))
-		// tanh x = x − x³/3 + …, where 1 − e cancels
+		// tanh x = x − x³/3 + …, where 1 − e cancels.
 		if x := bquo(r, bf(l.Delta)); bclamp(x, -0x1p-60, 0x1p-60) == x {
 			return bmul(r, bsub(bf(1), bquo(bmul(x, x), bf(3))))
 		}

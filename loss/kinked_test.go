@@ -22,7 +22,7 @@ func TestPinball(t *testing.T)            { losstest.Check(t, loss.Pinball{Tau: 
 func TestEpsilonInsensitive(t *testing.T) { losstest.Check(t, loss.EpsilonInsensitive{Epsilon: 0.3}) }
 
 func TestMultinomial(t *testing.T) {
-	// with 7 classes, the 5 coordinates of the tests leave no features
+	// With 7 classes, the 5 coordinates of the tests leave no features.
 	for _, k := range []int{2, 5, 7} {
 		losstest.Check(t, loss.Multinomial{Classes: k})
 	}

@@ -34,7 +34,7 @@ func FuzzLoss(f *testing.F) {
 		}
 		bounds := loss.Bounds{Row: math.Abs(a), Label: math.Abs(b)}
 		if loss.Check(l) != nil || bounds.Check() != nil {
-			require.Zero(t, l.Constants(bounds, 1), "constants of what is invalid")
+			require.Zero(t, l.Constants(bounds, 1), "an invalid loss must have no constants")
 			return
 		}
 		k := l.Constants(bounds, math.Abs(theta))

@@ -195,7 +195,7 @@ func TestLogisticTails(t *testing.T) {
 	require.InEpsilon(t, math.Exp(-700), phi, 1e-15)
 	_, a, _ := loss.Logistic{}.Scalar(1, 0, 1)
 	_, b, _ := loss.Logistic{}.Scalar(1, -1, 1)
-	require.Equal(t, b, a, "codings 0, 1 and −1, 1 mean the same")
+	require.Equal(t, b, a, "labels 0, 1 must mean the same as −1, 1")
 }
 
 // Clipped squared loss is the Huber loss of threshold k = Threshold/‖a‖.

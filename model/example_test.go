@@ -20,7 +20,7 @@ const schema = `{ "schema": 1, "records": 4000, "intercept": true,
     {"name": "age", "min": 20, "max": 80},
     {"name": "job", "levels": ["nurse", "pilot"], "other": true} ] }`
 
-// people is a made-up table: pilots and the old earn more.
+// people returns a made-up table in which pilots and older people earn more.
 func people() string {
 	var b strings.Builder
 	b.WriteString("age,job,income\n")
@@ -35,7 +35,7 @@ func people() string {
 	return b.String()
 }
 
-// From a table to a private model and a prediction.
+// Read a table, fit a private model and predict.
 func Example() {
 	s, err := table.ReadSchema(strings.NewReader(schema))
 	if err != nil {
@@ -64,7 +64,7 @@ func Example() {
 	// low true
 }
 
-// read is how the first example has its data.
+// read returns the data of the first example.
 func read() *table.Data {
 	s, err := table.ReadSchema(strings.NewReader(schema))
 	if err != nil {
@@ -77,7 +77,7 @@ func read() *table.Data {
 	return data
 }
 
-// A plan says what will happen before there are data.
+// A plan describes a fit before the data exist.
 func ExampleNewPlan() {
 	s, err := table.ReadSchema(strings.NewReader(schema))
 	if err != nil {
@@ -109,7 +109,7 @@ func ExampleModel_Summary() {
 	// age true false
 }
 
-// A model outlives the program that made it.
+// A saved model can be loaded by another program.
 func ExampleLoad() {
 	data := read()
 	m, err := model.Fit(context.Background(), data, dp.Budget{Epsilon: 2, Delta: 1e-8}, nil)
@@ -124,7 +124,7 @@ func ExampleLoad() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	scores, err := again.Score(data) // not private, unless the data are public
+	scores, err := again.Score(data) // scores are not private, unless the data are public
 	if err != nil {
 		log.Fatal(err)
 	}

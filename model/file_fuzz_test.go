@@ -12,7 +12,8 @@ import (
 	"github.com/privopt/privopt/internal/noise"
 )
 
-// FuzzLoad: a file is refused, or is a model that can be saved, loaded again and described.
+// FuzzLoad checks that a file is refused, or gives a model that can be saved, loaded again and
+// described.
 func FuzzLoad(f *testing.F) {
 	_, data := incomes(f, 300)
 	m, err := Fit(f.Context(), data, some, &Options{Intervals: &Intervals{}, Source: noise.Reproducible(1)})

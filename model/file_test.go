@@ -21,7 +21,8 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// Load refuses what it does not understand, and says what.
+// TestLoadRefuses checks that Load refuses files that it does not understand, with an error that
+// names the reason.
 func TestLoadRefuses(t *testing.T) {
 	_, data := incomes(t, 300)
 	m, err := Fit(t.Context(), data, some, &Options{Intervals: &Intervals{}, Source: noise.Reproducible(1)})
@@ -50,8 +51,7 @@ func TestLoadRefuses(t *testing.T) {
 			m["plan"].(map[string]any)["loss"] = map[string]any{"name": "cubes"}
 		}),
 		"a sum has 3 numbers": change(func(m map[string]any) {
-			m["moments"].(map[string]any)["scores"] = []float64{1, 2,
-				3}
+			m["moments"].(map[string]any)["scores"] = []float64{1, 2, 3}
 		}),
 		"intervals and their sums": change(func(m map[string]any) { delete(m, "moments") }),
 		"neither one release":      change(func(m map[string]any) { delete(m, "choice") }),
@@ -70,7 +70,8 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// paths lists the places of all values in v, of every list the first and the last.
+// paths calls visit with the path of every value in v. Of the elements of a list it visits only the
+// first and the last.
 func paths(v any, at []any, visit func(path []any)) {
 	visit(slices.Clone(at))
 	switch v := v.(type) {
@@ -87,7 +88,7 @@ func paths(v any, at []any, visit func(path []any)) {
 	}
 }
 
-// with returns a copy of v with another value at the path.
+// with returns a copy of v in which the value at path is replaced.
 func with(v any, path []any, value any) any {
 	if len(path) == 0 {
 		return value
@@ -105,16 +106,16 @@ func with(v any, path []any, value any) any {
 	panic("no path")
 }
 
-// Hostile values in the place of every value of a model file, one at a time: the file is refused
-// with an error that is no riddle, or gives a model of which every number is finite.
+// TestLoadHostile replaces every value of a model file by hostile values, one at a time. The file
+// must be refused with a short, readable error, or give a model whose numbers are all finite.
 func TestLoadHostile(t *testing.T) {
 	hostile := []any{nil, true, "", "x", "\x1b[31m", strings.Repeat("0", 64), -1, 0, 1, 1e-320, 0.3, 1e9, 1e18, 1e308,
 		-1e308,
 		[]any{}, []any{nil}, []any{1e308, 1e308}, map[string]any{}, json.RawMessage("1e999"), strings.Repeat("x", 1000)}
 	tried, refused, loaded := 0, 0, 0
 	for name, o := range map[string]Options{
-		"logistic": {}, "intervals": {Intervals: &Intervals{Radius: 3}}, "lasso": {Penalty: Penalty{Lasso: 0.01},
-			Set: Set{Name: Ball, Size: 5}},
+		"logistic": {}, "intervals": {Intervals: &Intervals{Radius: 3}},
+		"lasso":   {Penalty: Penalty{Lasso: 0.01}, Set: Set{Name: Ball, Size: 5}},
 		"classes": {Loss: Loss{Name: Multinomial}}, "squares": {Loss: Loss{Name: Squares}},
 		"bare": {Loss: Loss{Name: Multinomial}},
 	} {
@@ -132,7 +133,7 @@ func TestLoadHostile(t *testing.T) {
 		paths(whole, nil, func(path []any) {
 			if slices.Contains(path, any("schema")) && name != "logistic" ||
 				name == "intervals" && len(path) > 0 && !slices.Contains([]any{"theta", "plan", "choice", "moments"}, path[0]) {
-				return // as with the other models
+				return // another model tests this path
 			}
 			for _, value := range hostile {
 				if tried++; tried%5 > 0 && !testkit.Long() {
@@ -157,7 +158,7 @@ func TestLoadHostile(t *testing.T) {
 	t.Logf("%d files refused, %d loaded", refused, loaded)
 }
 
-// used calls everything that a model can say, and wants finite numbers.
+// used calls all methods of a model and requires finite numbers.
 func used(t *testing.T, m *Model, what string) {
 	finite := func(v ...float64) {
 		for _, v := range v {
@@ -190,7 +191,8 @@ func used(t *testing.T, m *Model, what string) {
 	require.NoError(t, m.Save(io.Discard), what)
 }
 
-// A model says nothing of the records but what was released: no label, no count of them.
+// TestModelHoldsTheReleaseOnly checks that a model file has no fields except the released numbers
+// and public facts: in particular no label and no number of records.
 func TestModelHoldsTheReleaseOnly(t *testing.T) {
 	_, data := incomes(t, 300)
 	m, err := Fit(t.Context(), data, some, nil)

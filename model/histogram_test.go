@@ -13,7 +13,8 @@ import (
 	"github.com/privopt/privopt/internal/noise"
 )
 
-// One record moves one bin by 1, whatever θ.
+// TestHistogramOfOneRecord checks that one record changes one bin by 1, for any θ. The sensitivity
+// of the histogram rests on it.
 func TestHistogramOfOneRecord(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 50 {
@@ -40,7 +41,8 @@ func TestBins(t *testing.T) {
 	require.Equal(t, len(edges)-1, bin(math.NaN()))
 }
 
-// Quantiles and moments of fixed histograms, from an independent program in Python.
+// TestChoices compares choices made from fixed histograms with quantiles and moments from an
+// independent Python program.
 func TestChoices(t *testing.T) {
 	labels := histogram{812.3, 301, 455.5, 610.2, 720, 905.1, 1100, 1350.4, 1500, 1200, 700.9, 300.3, 45}
 	resid := histogram{2512.3, 1301, 1455.5, 1610.2, 1720, 905.1, 300, 150.4, -20, 20, 10.9, -8.3, 4}
@@ -55,7 +57,7 @@ func TestChoices(t *testing.T) {
 		require.InEpsilon(t, clip, c.Clip, 1e-12)
 		require.InEpsilon(t, 0.06075697808795799, c.Signal, 1e-12)
 	}
-	// Counts that are all noise choose what is public.
+	// If the counts are only noise, the choices depend on public numbers only.
 	empty := make(histogram, len(edges))
 	for k, v := range labels {
 		empty[k] = -v / 10

@@ -14,7 +14,8 @@ import (
 	"github.com/privopt/privopt/internal/noise"
 )
 
-// fixed returns an inference of a random release in d dimensions with Ĥ = H + E.
+// fixed returns the inference for a random release in d dimensions whose matrix is Ĥ = H + E, where
+// H is the Hessian and E the noise.
 func fixed(rnd *rand.Rand, d int, tau, ridge float64) (q inference, truth, left []float64, e *mat.SymDense) {
 	e = mat.NewSymDense(d, nil)
 	h, j := mat.NewSymDense(d, nil), mat.NewSymDense(d, nil)
@@ -35,7 +36,7 @@ func fixed(rnd *rand.Rand, d int, tau, ridge float64) (q inference, truth, left 
 	for i := range d {
 		truth[i], left[i] = rnd.NormFloat64(), rnd.NormFloat64() // θ₀ and g + b
 	}
-	// (H+Δ)θ̃ = Hθ₀ − g − b
+	// The release θ̃ solves (H+Δ)θ̃ = Hθ₀ − g − b.
 	full := mat.NewSymDense(d, nil)
 	full.CopySym(h)
 	for i := range d {
@@ -51,19 +52,20 @@ func fixed(rnd *rand.Rand, d int, tau, ridge float64) (q inference, truth, left 
 	noisy := mat.NewSymDense(d, nil)
 	noisy.AddSym(h, e)
 	return inference{
-		theta: theta.RawVector().Data, ridge: ridge, sigma: 0.5, tauH: tau, tauJ: 0.1, level: 0.95, radius: 5,
-		hessian: noisy, scores: j,
+		theta: theta.RawVector().Data, ridge: ridge, sigma: 0.5, tauH: tau, tauJ: 0.1,
+		level: 0.95, radius: 5, hessian: noisy, scores: j,
 	}, truth, left, e
 }
 
-// The identity behind the intervals holds exactly for a quadratic loss, any u and any Δ.
+// TestIdentity checks the identity on which the intervals rest. For a quadratic loss it is exact,
+// for any u and any ridge Δ.
 func TestIdentity(t *testing.T) {
 	rnd, strong := rand.New(rand.NewPCG(5, 5)), 0
 	for _, d := range []int{1, 2, 6} {
 		for _, ridge := range []float64{0.01, 3, 100} {
 			in, truth, left, e := fixed(rnd, d, 0.4, ridge)
 			q := newInference(in)
-			if q.eig[0] > q.edge() { // v = −ΔĤ⁻¹θ̃
+			if q.eig[0] > q.edge() { // here v = −ΔĤ⁻¹θ̃
 				hv := mat.NewVecDense(d, nil)
 				hv.MulVec(in.hessian, mat.NewVecDense(d, q.v))
 				for j := range d {
@@ -78,7 +80,7 @@ func TestIdentity(t *testing.T) {
 				}
 				for _, lambda := range []float64{0, 0.3, 50} {
 					i := q.at(k, 0, lambda)
-					// u from a solve of its own: (Ĥ² + λ)u = Ĥk.
+					// Compute u independently, from (Ĥ² + λ)u = Ĥk.
 					var sq mat.Dense
 					sq.Mul(in.hessian, in.hessian)
 					for j := range d {
@@ -89,9 +91,9 @@ func TestIdentity(t *testing.T) {
 					require.NoError(t, u.SolveVec(&sq, hk))
 					hu.MulVec(in.hessian, u)
 					if lambda == 0 {
-						require.InDeltaSlice(t, k, hu.RawVector().Data, 1e-8) // u = Ĥ⁻¹k
+						require.InDeltaSlice(t, k, hu.RawVector().Data, 1e-8) // for λ = 0, u = Ĥ⁻¹k
 					}
-					off := mat.NewVecDense(d, nil) // θ̃ − θ₀
+					off := mat.NewVecDense(d, nil) // the error θ̃ − θ₀
 					floats.SubTo(off.RawVector().Data, in.theta, truth)
 					want := mat.Inner(u, e, off)
 					for j := range d {
@@ -105,7 +107,8 @@ func TestIdentity(t *testing.T) {
 	require.Positive(t, strong)
 }
 
-// The covariance of the noise term E(θ̃−θ₀) is ½τ²(‖v‖²I + vv'), as the variance formula has it.
+// TestNoiseOfCurvature checks that the variance of u'Ev for the noise E of the Hessian is
+// ½τ²(‖v‖²‖u‖² + (u'v)²), as the formula for the standard errors assumes.
 func TestNoiseOfCurvature(t *testing.T) {
 	const runs, tau = 20000, 2.0
 	src := noise.Reproducible(8)
@@ -120,13 +123,14 @@ func TestNoiseOfCurvature(t *testing.T) {
 	require.InEpsilon(t, want, square, 4.9*math.Sqrt(2./runs))
 }
 
-// Where Ĥ has no large eigenvalue an estimate is marked, and without a radius gets no interval.
+// TestWeak checks that an estimate is marked as weak where Ĥ has no large eigenvalue, and gets no
+// interval if no radius is declared.
 func TestWeak(t *testing.T) {
 	in, _, _, _ := fixed(rand.New(rand.NewPCG(6, 6)), 4, 0.1, 2)
 	strong := newInference(in).interval([]float64{1, 0, 0, 0}, 0)
 	require.False(t, strong.Weak)
 	require.Positive(t, strong.P)
-	for j := range 4 { // the noise is as large as the matrix
+	for j := range 4 { // now the noise is as large as the matrix
 		in.hessian.SetSym(j, j, in.hessian.At(j, j)-10)
 	}
 	in.tauH = 10
@@ -138,12 +142,12 @@ func TestWeak(t *testing.T) {
 	none := newInference(in).interval([]float64{1, 0, 0, 0}, 0)
 	require.True(t, none.Weak && none.Unidentified)
 	require.Zero(t, none.Upper-none.Lower)
-	in.tauJ = 1e6 // variance is all noise
+	in.tauJ = 1e6 // now the variance is only noise
 	in.radius = 5
 	require.True(t, newInference(in).interval([]float64{1, 0, 0, 0}, 0).Unidentified)
 }
 
-// Quantiles against closed forms and simulation.
+// TestQuantiles compares quantiles with closed forms and with simulations.
 func TestQuantiles(t *testing.T) {
 	require.InDelta(t, 1.959963984540054, noisyQuantile(0, 1, 0.95), 1e-9)
 	require.InDelta(t, 1.959963984540054, biasQuantile(0, 0.95), 1e-9)

@@ -23,7 +23,7 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// incomes is a table of n made-up records with two classes.
+// incomes returns a table of n made-up records whose label has two classes, and its schema.
 func incomes(t testing.TB, n int) (*table.Schema, *table.Data) {
 	t.Helper()
 	return made(t, `{"column": "income", "positive": ["high"], "negative": ["low"]}`, n, func(u float64) string {
@@ -31,7 +31,7 @@ func incomes(t testing.TB, n int) (*table.Schema, *table.Data) {
 	})
 }
 
-// made is a table whose label is a function of a number in [0, 1] that grows with age.
+// made returns a table with the labels of(u), where u is a number in [0, 1] that grows with age.
 func made(t testing.TB, label string, n int, of func(u float64) string) (*table.Schema, *table.Data) {
 	t.Helper()
 	s, err := table.ReadSchema(strings.NewReader(`{ "schema": 1, "intercept": true, "label": ` + label + `, "columns": [
@@ -54,7 +54,7 @@ func made(t testing.TB, label string, n int, of func(u float64) string) (*table.
 	return s, data
 }
 
-// labels of the three kinds, with their losses.
+// tables returns a table for each loss, with a label of the kind that the loss needs.
 func tables(t *testing.T) map[string]*table.Data {
 	_, two := incomes(t, 3000)
 	_, three := made(t, `{"column": "income", "levels": ["a", "b", "c"]}`, 3000,
@@ -65,13 +65,13 @@ func tables(t *testing.T) map[string]*table.Data {
 		Quantile: number}
 }
 
-// Every loss learns, under both relations; what is saved and loaded predicts the same bits.
+// TestFitEveryLoss checks that a fit with every loss, under both relations, predicts well, and that
+// a saved model predicts the same bits after it is loaded.
 func TestFitEveryLoss(t *testing.T) {
 	for name, data := range tables(t) {
 		for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
-			m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 3, Delta: 1e-7}, &Options{Loss: Loss{Name: name}, Relation: rel,
-				Records: 3000,
-				Source:  noise.Reproducible(1)})
+			m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 3, Delta: 1e-7},
+				&Options{Loss: Loss{Name: name}, Relation: rel, Records: 3000, Source: noise.Reproducible(1)})
 			require.NoError(t, err, name)
 			s, err := m.Score(data)
 			require.NoError(t, err)
@@ -106,25 +106,28 @@ func roundTrip(t *testing.T, m *Model, data *table.Data) {
 	require.Equal(t, m.Describe(), loaded.Describe())
 }
 
-// Coefficients are in the units of the file: a year is a year.
+// TestSummaryUnits checks that coefficients are in the units of the file, such as income per year
+// of age.
 func TestSummaryUnits(t *testing.T) {
 	_, data := made(t, `{"column": "income", "min": -10, "max": 30}`, 5000,
 		func(u float64) string { return fmt.Sprint(40*u - 10) })
 	m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 5, Delta: 1e-7},
 		&Options{Intervals: &Intervals{Radius: 4}, Source: noise.Reproducible(3)})
 	require.NoError(t, err)
-	require.InEpsilon(t, 1/math.Expm1(m.Params().Sequence.C), m.Choice().Ridge, 1e-9) // the least one
+	// The ridge is the least one that the privacy theorem allows.
+	require.InEpsilon(t, 1/math.Expm1(m.Params().Sequence.C), m.Choice().Ridge, 1e-9)
 	s := m.Summary()
 	require.Len(t, s.Rows, 5)
 	age := s.Rows[1]
 	require.Equal(t, "age", age.Name)
-	slope := 0.8 * 40 / 60 // of the label for a year
+	slope := 0.8 * 40 / 60 // the change of the label in a year
 	require.InDelta(t, slope, age.Estimate, 0.1)
 	require.InDelta(t, slope, age.Interval.Debiased, 0.03)
 	require.Less(t, age.Interval.Lower, slope)
 	require.Greater(t, age.Interval.Upper, slope)
 	require.Less(t, age.Interval.P, 1e-6)
-	// The intercept and the levels share a direction, which no record identifies: what is left is.
+	// The intercept and the levels of job share a direction that no record identifies. Every other
+	// direction is identified, so that no coefficient is weak.
 	for _, r := range s.Rows {
 		require.False(t, r.Interval.Weak, r.Name)
 	}
@@ -132,7 +135,7 @@ func TestSummaryUnits(t *testing.T) {
 	require.InDelta(t, 4, pilot.Debiased-nurse.Debiased, 0.3)
 	require.NotContains(t, s.String(), "weak\n")
 	roundTrip(t, m, data)
-	// A prediction is a contrast, and identified.
+	// A prediction is a contrast of coefficients that the records identify.
 	row := data.Records.Row(0)
 	r, err := m.Contrast(row)
 	require.NoError(t, err)
@@ -141,7 +144,8 @@ func TestSummaryUnits(t *testing.T) {
 	require.ErrorIs(t, err, ErrOptions)
 }
 
-// Doubling the labels and their range doubles the coefficients and changes no choice.
+// TestUnitsOfTheLabel checks that doubling the labels and their range doubles the coefficients and
+// changes no choice.
 func TestUnitsOfTheLabel(t *testing.T) {
 	fit := func(scale float64) *Model {
 		_, data := made(t, fmt.Sprintf(`{"column": "income", "min": 0, "max": %v}`, scale), 4000,
@@ -157,7 +161,7 @@ func TestUnitsOfTheLabel(t *testing.T) {
 	}
 }
 
-// Twice the same records choose about the same clip and more of the signal.
+// TestTwiceTheRecords checks that with every record doubled, about the same clip is chosen.
 func TestTwiceTheRecords(t *testing.T) {
 	clip := func(times int) float64 {
 		rnd := rand.New(rand.NewPCG(3, 3))
@@ -180,7 +184,8 @@ func TestTwiceTheRecords(t *testing.T) {
 	require.InDelta(t, one, two, 1)
 }
 
-// Penalties and sets do what they say.
+// TestPenaltiesAndSets checks that penalties shrink coefficients or set them to 0, and that
+// coefficients stay in their set.
 func TestPenaltiesAndSets(t *testing.T) {
 	all := tables(t)
 	fit := func(o Options) *Model {
@@ -199,7 +204,8 @@ func TestPenaltiesAndSets(t *testing.T) {
 			}
 		}
 		require.Positive(t, zeros, "exact zeros")
-		for _, v := range fit(Options{Loss: l, Penalty: Penalty{Group: 10}}).Theta()[1:] { // the intercept is free
+		// The intercept is not penalized.
+		for _, v := range fit(Options{Loss: l, Penalty: Penalty{Group: 10}}).Theta()[1:] {
 			require.Zero(t, v)
 		}
 		for _, p := range []Penalty{{Ridge: 10}, {Ridge: 5, Lasso: 0.01}} {
@@ -260,8 +266,8 @@ func TestPredictions(t *testing.T) {
 	require.NotNil(t, s)
 }
 
-// Adult through the schema of this module, all defaults. It needs PRIVOPT_DATA, the
-// folder that holds adult/adult.data.
+// TestAdult fits the Adult data with the schema of this module and all defaults. It needs
+// PRIVOPT_DATA, the folder that contains adult/adult.data.
 func TestAdult(t *testing.T) {
 	folder := os.Getenv("PRIVOPT_DATA")
 	if folder == "" {
@@ -301,7 +307,8 @@ func TestAdult(t *testing.T) {
 	}
 }
 
-// Whatever is refused, is refused before the ledger is charged.
+// TestRefusedBeforeCharged checks that a fit that is refused is refused before the ledger is
+// charged.
 func TestRefusedBeforeCharged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "l")
 	ledgers := map[dp.Relation]*ledger.Ledger{}
@@ -325,8 +332,8 @@ func TestRefusedBeforeCharged(t *testing.T) {
 	for name := range all {
 		for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
 			for i, o := range []Options{
-				{}, {Records: 300}, {Records: 70}, {Records: -1}, {Records: 1}, {Records: math.MaxInt}, {Radius: 1e-300,
-					Records: 300},
+				{}, {Records: 300}, {Records: 70}, {Records: -1}, {Records: 1}, {Records: math.MaxInt},
+				{Radius: 1e-300, Records: 300},
 				{Radius: 1e300, Records: 300},
 				{Clip: 1e-9, Records: 300}, {Clip: 1e300, Records: 300}, {Penalty: Penalty{Lasso: 1e300}, Records: 300},
 				{Penalty: Penalty{Ridge: 1e-300}, Records: 300}, {Penalty: Penalty{Group: 1}, Records: 300},
@@ -362,7 +369,7 @@ func TestRefusedBeforeCharged(t *testing.T) {
 	t.Logf("%d refused, %d fitted", refused, fitted)
 	require.Positive(t, fitted)
 	require.Positive(t, refused)
-	// A context that is done costs nothing, nor does a ledger that has too little left.
+	// A cancelled context costs no budget.
 	l := ledgers[dp.Replace]
 	before := len(l.Entries())
 	done, cancel := context.WithCancel(t.Context())

@@ -23,7 +23,8 @@ func records(t *testing.T, rows [][]float64, labels []float64) *erm.Data {
 	return data
 }
 
-// term returns the vector of what one record adds, in units of the matrix.
+// term returns the contribution of one record to each of the two sums, in the units of the
+// matrices.
 func term(t *testing.T, row []float64, label float64, theta []float64, l loss.Linear, most [2]float64) [2][]float64 {
 	t.Helper()
 	var exponent [2]int
@@ -41,7 +42,8 @@ func term(t *testing.T, row []float64, label float64, theta []float64, l loss.Li
 	return out
 }
 
-// What a record adds, and what replacing one changes, reaches the sensitivity and never exceeds it.
+// TestSumSensitivity checks the sensitivities of the sums: the contribution of one record, and the
+// change when one is replaced, never exceed them and can attain them.
 func TestSumSensitivity(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for _, l := range []loss.Linear{loss.Clipped{Loss: loss.Squared{}, Threshold: 0.5}, loss.Logistic{},
@@ -73,7 +75,8 @@ func TestSumSensitivity(t *testing.T) {
 			}
 		}
 	}
-	// Orthogonal rows of full norm, with φ″ = 1 and |φ′| = the threshold, attain both.
+	// Orthogonal rows of full norm, with φ″ = 1 and |φ′| equal to the threshold, attain both
+	// sensitivities.
 	squared := loss.Clipped{Loss: loss.Squared{}, Threshold: 0.5}
 	one := term(t, []float64{1, 0}, 0.5, []float64{0, 0}, squared, [2]float64{1, 0.25})
 	two := term(t, []float64{0, 1}, 0.5, []float64{0, 0}, squared, [2]float64{1, 0.25})
@@ -83,14 +86,14 @@ func TestSumSensitivity(t *testing.T) {
 		s, e := sumSensitivity(bound, math.Sqrt2, 2)
 		require.InDelta(t, math.Sqrt2*bound, s, math.Ldexp(2, e))
 	}
-	// A loss that lies about its slopes is held to its bounds.
+	// If a loss has larger slopes than it declares, contributions are cut to the declared bounds.
 	lie := term(t, []float64{1, 0}, 1, []float64{0, 0}, loss.Squared{}, [2]float64{0.1, 0.25})
 	require.InEpsilon(t, 0.1, floats.Norm(lie[0], 2), 1e-5)
 	require.InEpsilon(t, 0.25, floats.Norm(lie[1], 2), 1e-5)
 }
 
-// The matrix that is released has noise of deviation τ on its diagonal and τ/√2 off it,
-// and the sum that was given.
+// TestReleaseSum checks that a released matrix is the given sum plus noise with standard deviation
+// τ on the diagonal and τ/√2 off the diagonal.
 func TestReleaseSum(t *testing.T) {
 	const runs, d, tau = 4000, 3, 2.5
 	src := noise.Reproducible(5)
@@ -102,15 +105,16 @@ func TestReleaseSum(t *testing.T) {
 		off += math.Pow(m.At(0, 1)-16./1024/math.Sqrt2, 2) / runs
 		trace += math.Pow(mat.Trace(m)-32./1024, 2) / runs
 	}
-	// A mean of 4000 squares has a relative deviation of √(2/4000); 4.9 of them are exceeded with
-	// probability 1e-6.
+	// The mean of 4000 squares has a relative standard deviation of √(2/4000). It exceeds 4.9 of them
+	// with probability 1e-6.
 	slack := 4.9 * math.Sqrt(2./runs)
 	require.InEpsilon(t, tau*tau, diag, slack)
 	require.InEpsilon(t, tau*tau/2, off, slack)
 	require.InEpsilon(t, d*tau*tau, trace, slack)
 }
 
-// Without noise the matrices are the sums Σφ″aa′ and Σφ′²aa′ of the records.
+// TestSumsAreTheMoments checks that without noise the released matrices are the sums Σφ″aa′ and
+// Σφ′²aa′ over the records.
 func TestSumsAreTheMoments(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 7))
 	const d = 4

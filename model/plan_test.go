@@ -21,7 +21,7 @@ import (
 
 var some = dp.Budget{Epsilon: 1, Delta: 1e-8}
 
-// unlabeled are n records of d features that are all alike, of a task with options.
+// planFor returns the plan for a task with n made-up records of d features.
 func planFor(t *testing.T, n, d int, b dp.Budget, o Options) *Plan {
 	t.Helper()
 	rows, labels := make([][]float64, n), make([]float64, n)
@@ -36,7 +36,8 @@ func planFor(t *testing.T, n, d int, b dp.Budget, o Options) *Plan {
 	return pl
 }
 
-// The releases of a sequence use up δ and no more, and its shares are the whole.
+// TestSequence checks that the releases of a sequence use the whole δ and no more, and that their
+// shares of the budget sum to 1.
 func TestSequence(t *testing.T) {
 	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
 		for _, intervals := range []*Intervals{nil, {}} {
@@ -64,7 +65,8 @@ func TestSequence(t *testing.T) {
 	}
 }
 
-// What the sequence of a plan claims of its minimizers is what they are run with.
+// TestStepsAreThoseOfTheSequence checks that the minimizations run with the constants that the
+// plan's privacy proof assumes.
 func TestStepsAreThoseOfTheSequence(t *testing.T) {
 	pl := planFor(t, 5000, 2, some, Options{Loss: Loss{Name: Squares}, Relation: dp.AddRemove, Records: 5000})
 	s := pl.params.Sequence
@@ -91,7 +93,7 @@ func TestStepsAreThoseOfTheSequence(t *testing.T) {
 	}
 }
 
-// Decisions for public quantities.
+// TestDecisions checks the choices that a plan makes from public quantities.
 func TestDecisions(t *testing.T) {
 	squares := func(n, d int, eps float64) Sequence {
 		pl := planFor(t, n, d, dp.Budget{Epsilon: eps, Delta: 1 / float64(n*n)},
@@ -103,13 +105,13 @@ func TestDecisions(t *testing.T) {
 	require.Equal(t, 0.3, small.Clip)
 	require.True(t, large.TwoStep)
 	require.Equal(t, 0.05, large.FirstC)
-	// One coordinate: pure noise at a small δ; many: Gaussian.
+	// For one coordinate and a small δ, pure noise is chosen; for many coordinates, Gaussian noise.
 	one := planFor(t, 500, 1, dp.Budget{Epsilon: 1, Delta: 1e-12}, Options{Loss: Loss{Name: Logistic}})
 	require.Positive(t, one.Params().Release.Rate)
 	require.Zero(t, one.Certificate().Delta)
 	many := planFor(t, 500, 50, dp.Budget{Epsilon: 1, Delta: 1e-6}, Options{Loss: Loss{Name: Logistic}})
 	require.Positive(t, many.Params().Release.Sigma)
-	// A plan sees public quantities only.
+	// A plan depends on public quantities only, not on the records.
 	a := planFor(t, 700, 3, some, Options{Loss: Loss{Name: Squares}})
 	rows, labels := make([][]float64, 700), make([]float64, 700)
 	for i := range rows {
@@ -123,7 +125,8 @@ func TestDecisions(t *testing.T) {
 	require.Equal(t, a.String(), b.String())
 }
 
-// The plan of a schema is that of a table with as many records.
+// TestNewPlan checks that the plan for a schema equals the one for a table with the declared number
+// of records.
 func TestNewPlan(t *testing.T) {
 	s, data := incomes(t, 400)
 	s.Records = 400
@@ -138,7 +141,7 @@ func TestNewPlan(t *testing.T) {
 		require.Len(t, before.Coefficients(), len(m.Coefficients()))
 		require.Greater(t, before.Forecast().Records, 1.)
 	}
-	stated, err := NewPlan(s, some, &Options{Records: 3}) // which is for add-remove
+	stated, err := NewPlan(s, some, &Options{Records: 3}) // Options.Records applies to add-remove only
 	require.NoError(t, err)
 	require.Equal(t, 400, stated.Params().Records)
 }
@@ -153,7 +156,7 @@ func TestEmptyPlan(t *testing.T) {
 	}
 }
 
-// A changed copy changes nothing.
+// TestParamsAreACopy checks that changes of the returned parameters do not change the plan.
 func TestParamsAreACopy(t *testing.T) {
 	pl := planFor(t, 500, 2, some, Options{Loss: Loss{Name: Squares}, Intervals: &Intervals{}})
 	p := pl.Params()
@@ -164,7 +167,8 @@ func TestParamsAreACopy(t *testing.T) {
 	require.Equal(t, []dp.Assumption{"something"}, pl.Certificate().Assumptions)
 }
 
-// The ledger has the entry before noise is drawn, and without budget nothing is fitted.
+// TestLedgerFirst checks that a fit is entered in the ledger, and that nothing is fitted if the
+// ledger has too little left or the noise has a seed.
 func TestLedgerFirst(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.ledger")
 	l, err := ledger.Create(path, ledger.Terms{Total: dp.Budget{Epsilon: 1.5, Delta: 1e-6}})
@@ -182,7 +186,8 @@ func TestLedgerFirst(t *testing.T) {
 	require.Len(t, l.Entries(), 1)
 }
 
-// Errors name the option, its value and the fix.
+// TestOptionErrors checks that errors name the option, its value and the fix, and that Check finds
+// them before the table is read.
 func TestOptionErrors(t *testing.T) {
 	s, data := incomes(t, 300)
 	declared := *s
@@ -202,7 +207,8 @@ func TestOptionErrors(t *testing.T) {
 		_, err := Fit(t.Context(), data, some, &o)
 		require.ErrorIs(t, err, ErrOptions, want)
 		require.ErrorContains(t, err, want)
-		require.EqualError(t, Check(&declared, some, &o), err.Error(), "found before the table is read")
+		require.EqualError(t, Check(&declared, some, &o), err.Error(),
+			"Check must find the same error before the table is read")
 	}
 	require.NoError(t, Check(&declared, some, nil))
 	_, err := Fit(t.Context(), data, dp.Budget{}, nil)

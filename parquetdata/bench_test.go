@@ -15,8 +15,8 @@ import (
 	"github.com/privopt/privopt/erm"
 )
 
-// BenchmarkPass reads a million records of 12 features once, in chunks, by two goroutines a
-// processor.
+// BenchmarkPass reads a million records of 12 features once, in chunks. Two goroutines for each
+// processor read.
 func BenchmarkPass(b *testing.B) {
 	type wide struct {
 		A, B, C, D, E, F, G, H, I, J, K, L, Y float64

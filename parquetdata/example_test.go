@@ -14,8 +14,9 @@ import (
 	"github.com/privopt/privopt/parquetdata"
 )
 
-// Records stay in their file: each pass over the data reads them again, inside the declared
-// bounds. The gradient is not private, it is printed to show that the records arrive.
+// The records stay in their file: each pass over the data reads them again, and brings them into
+// the declared bounds. The gradient is not private; it is printed only to show that the records are
+// read.
 func Example() {
 	dir, err := os.MkdirTemp("", "parquetdata")
 	if err != nil {
@@ -48,7 +49,7 @@ func Example() {
 	fmt.Println(src.Features(), data)
 	g := make([]float64, 2)
 	(&erm.Problem{Data: data, Loss: loss.Squared{}}).Perturb(erm.Perturbation{}).Grad(g, make([]float64, 2))
-	fmt.Println(g) // −Σᵢ bᵢaᵢ
+	fmt.Println(g) // the gradient is −Σᵢ bᵢaᵢ
 	// Output:
 	// [age hours] erm.Data(2×2)
 	// [-0.25 0.5]

@@ -33,8 +33,8 @@ func TestCheckSource(t *testing.T) {
 	}
 }
 
-// A fit over files has the bits of one over the same records in memory, where these are in their
-// canonical order; nulls count as 0.
+// TestFit checks that a fit over files gives the same bits as a fit over the same records in
+// memory, if the files have the canonical order of erm.Data. Nulls count as 0.
 func TestFit(t *testing.T) {
 	type record struct {
 		A, B, C float64

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// record has a column of every type that can be read, and of some that cannot.
+// record has a column of every type that can be read, and some columns that cannot.
 type record struct {
 	Label    float64  `parquet:"label,snappy"`
 	Double   float64  `parquet:"double"`
@@ -45,7 +45,7 @@ var features = []string{
 	"double", "float", "int32", "int64", "uint32", "uint64", "bool", "optional", "maybe", "small", "inner.optional",
 }
 
-// row returns what record r is to be read as.
+// row returns the numbers that a Source must read from r.
 func (r *record) row() []float64 {
 	number := func(b bool) float64 {
 		if b {
@@ -76,9 +76,9 @@ func records(n int, rnd *rand.Rand) []record {
 		*r = record{
 			Label: rnd.NormFloat64(), Double: rnd.NormFloat64(), Float: float32(rnd.NormFloat64()),
 			Int32: int32(rnd.IntN(9) - 4),
-			Int64: rnd.Int64() - 1<<62, Uint32: rnd.Uint32(), Uint64: rnd.Uint64(), Bool: rnd.IntN(2) == 0,
-			Small: int8(rnd.IntN(256) - 128),
-			Many:  make([]float64, rnd.IntN(3)), Text: "x",
+			Int64: rnd.Int64() - 1<<62, Uint32: rnd.Uint32(), Uint64: rnd.Uint64(),
+			Bool: rnd.IntN(2) == 0, Small: int8(rnd.IntN(256) - 128),
+			Many: make([]float64, rnd.IntN(3)), Text: "x",
 		}
 		if rnd.IntN(3) > 0 {
 			v := float64(rnd.IntN(20))
@@ -97,7 +97,7 @@ func records(n int, rnd *rand.Rand) []record {
 	return all
 }
 
-// write writes a file with row groups of the given size.
+// write writes a file with row groups of the given size and returns its path.
 func write[T any](t testing.TB, all []T, group int, o ...parquet.WriterOption) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "records.parquet")
@@ -116,7 +116,7 @@ func write[T any](t testing.TB, all []T, group int, o ...parquet.WriterOption) s
 	return path
 }
 
-// unindexed writes the file again without its page index, as other programs leave it out.
+// unindexed rewrites the file without its page index, which some programs leave out.
 func unindexed(t testing.TB, path string) {
 	t.Helper()
 	all, err := os.ReadFile(path)
@@ -144,7 +144,7 @@ func unindexed(t testing.TB, path string) {
 	require.NoError(t, os.WriteFile(path, append(out, "PAR1"...), 0o600))
 }
 
-// same fails unless records [first, first+count) of s are those of all.
+// same requires that the records [first, first+count) of s equal those of all.
 func same(t testing.TB, s *Source, all []record, first, count int) {
 	t.Helper()
 	_, d := s.Dims()
@@ -175,11 +175,11 @@ func TestRead(t *testing.T) {
 		{"one row group", n, true, nil},
 		{"small pages", n, true, []parquet.WriterOption{parquet.PageBufferSize(3000)}},
 		{"row groups", 1700, true, []parquet.WriterOption{parquet.PageBufferSize(3000)}},
-		{"first version of pages", 9000, true, []parquet.WriterOption{parquet.PageBufferSize(3000),
-			parquet.DataPageVersion(1)}},
+		{"first version of pages", 9000, true,
+			[]parquet.WriterOption{parquet.PageBufferSize(3000), parquet.DataPageVersion(1)}},
 		{"no page index", 9000, false, []parquet.WriterOption{parquet.PageBufferSize(3000)}},
-		{"no page index, first version", 9000, false, []parquet.WriterOption{parquet.PageBufferSize(3000),
-			parquet.DataPageVersion(1)}},
+		{"no page index, first version", 9000, false,
+			[]parquet.WriterOption{parquet.PageBufferSize(3000), parquet.DataPageVersion(1)}},
 		{"row groups of one record", 1, true, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -203,12 +203,12 @@ func TestRead(t *testing.T) {
 			records, d := s.Dims()
 			require.Equal(t, []int{n, len(features)}, []int{records, d})
 
-			for first := 0; first < n; first += 811 { // a pass
+			for first := 0; first < n; first += 811 { // read a whole pass in order
 				same(t, s, all, first, min(811, n-first))
 			}
 			var wait sync.WaitGroup
 			for worker := range 4 {
-				wait.Go(func() { // at any places, at once
+				wait.Go(func() { // read at random places, concurrently
 					rnd := rand.New(rand.NewPCG(3, uint64(worker)))
 					for range 30 {
 						first := rnd.IntN(n + 1)
@@ -279,13 +279,14 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// ours are the texts of this package; those of the library may hold bytes of the file.
+// ours matches the error texts of this package. Texts of the Parquet library may contain bytes of
+// the file, so that no error may contain them.
 var ours = regexp.MustCompile(`it is no Parquet file|: a page |: the pages hold |: a value outside|` +
 	`has no column|there is no column|` +
 	`is of the type|is repeated|with no record`)
 
-// Any change of a file gives an error or, where the format has no checksum, some number: never a
-// panic, nor an error with something of the records in it.
+// TestReadDamaged flips bits of a file. Reading must give an error or, where the format has no
+// checksum, some number. It must not panic, and no error may contain values of records.
 func TestReadDamaged(t *testing.T) {
 	all := records(600, rand.New(rand.NewPCG(1, 2)))
 	path := write(t, all, 250, parquet.PageBufferSize(800))
@@ -358,8 +359,8 @@ func TestDefaultFeatures(t *testing.T) {
 
 var _ io.Closer = (*Source)(nil)
 
-// Files whose records are in another order have another checksum if their page indexes tell them
-// apart.
+// TestChecksum checks that files with the same records in another order have different checksums,
+// if their page indexes show the difference.
 func TestChecksum(t *testing.T) {
 	type record struct{ X, Y float64 }
 	all := make([]record, 20000)

@@ -29,7 +29,7 @@ func rotation() *mat.Dense {
 // tight frames, blocks and conjugates. It also checks which optional interfaces the results
 // implement.
 func TestCalculus(t *testing.T) {
-	// by is small, because the suite allows only for the rounding of x
+	// by is small, because the suite allows only for the rounding of x.
 	by := []float64{0.25, -0.125, 0, 0.3}
 	for name, g := range operators(t) {
 		conj, hasConj := prox.Conjugate(g)
@@ -192,11 +192,11 @@ func TestScaleForms(t *testing.T) {
 	l1, l2, _, _ = prox.Scale(prox.ElasticNet{L1: 1, L2: 1}, -2, 3).(prox.Coordinatewise).Coordinate(0)
 	require.Equal(t, [2]float64{6, 12}, [2]float64{l1, l2})
 	_, dist := prox.Scale(prox.TotalVariation{Weight: 1}, 0.7, 1).(prox.Subdifferential)
-	require.True(t, dist, "a seminorm has no need of rounding")
+	require.True(t, dist, "a scaled seminorm must keep Dist")
 	_, dist = prox.Scale(prox.Simplex{Total: 1}, 0.7, 1).(prox.Subdifferential)
 	require.False(t, dist)
 	tiny := prox.Scale(prox.SecondOrderCone{}, 0x1p-400, 1).(prox.Subdifferential)
-	// the argument a·x underflows to the apex of the cone
+	// The argument a·x underflows to the apex of the cone.
 	s := prox.Shift(tiny, []float64{0x1p-700, 0})
 	require.GreaterOrEqual(t, s, 0x1p-700)
 	require.LessOrEqual(t, s, 0x1p-699)

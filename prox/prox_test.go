@@ -185,7 +185,7 @@ func TestAffine(t *testing.T) {
 	require.NoError(t, err)
 	require.InDeltaSlice(t, []float64{2, 1, 0}, apply(g, []float64{2, 1, 0}, 1), 1e-15)
 	require.InDeltaSlice(t, []float64{1, 1, 1}, apply(g, []float64{1e8, 1e8, 1e8}, 1), 1e-14,
-		"feasible whatever the size of x")
+		"the projection must be feasible for x of any size")
 	require.True(t, math.IsInf(g.Radius(3), 1))
 	require.True(t, math.IsInf(g.Func([]float64{1, 1, 1.001}), 1))
 	require.NoError(t, prox.Check(g, 3))
@@ -471,7 +471,7 @@ func TestRounded(t *testing.T) {
 			require.True(t, math.IsInf(ball.Dist(x, v), 1))
 		}
 	}
-	require.Zero(t, prox.Shift(prox.L1{}, v), "an operator without faces of that kind")
+	require.Zero(t, prox.Shift(prox.L1{}, v), "the faces of L1 need no shift")
 }
 
 // TestConcurrent checks that operators keep no state between calls, by calling them from several
@@ -550,6 +550,6 @@ func TestOwnMethodsWin(t *testing.T) {
 	require.Equal(t, 7.0, prox.Shift(op, []float64{0}))
 	require.EqualError(t, prox.Check(op, 1), "mine")
 	type embeds struct{ prox.L2Ball }
-	require.Error(t, prox.Check(embeds{prox.L2Ball{R: -1}}, 1), "the method of the ball")
+	require.Error(t, prox.Check(embeds{prox.L2Ball{R: -1}}, 1), "an embedded operator's own Check must be used")
 	require.True(t, math.IsInf(prox.Shift(embeds{prox.L2Ball{R: 1}}, []float64{2}), 1))
 }

@@ -82,7 +82,7 @@ func TestSortedL1Naive(t *testing.T) {
 		g := prox.SortedL1{Weights: weights}
 		require.NoError(t, prox.Check(g, len(x)))
 		p := apply(g, x, gamma)
-		// the sums have 10 terms of at most 9
+		// The sums have 10 terms of at most 9.
 		require.InDeltaSlice(t, sortedNaive(x, weights, gamma), p, 1e-13)
 	})
 }
@@ -166,7 +166,7 @@ func TestTotalVariationLong(t *testing.T) {
 				x[i] = f(i)
 			}
 			g := prox.TotalVariation{Weight: 3}
-			// a thousand times the expected time
+			// The limit is a thousand times the expected time.
 			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 			defer cancel()
 			done := make(chan []float64, 1)
@@ -181,7 +181,8 @@ func TestTotalVariationLong(t *testing.T) {
 			// Each of the 2·10⁵ coordinates has a size of up to 2·10⁵ and a relative error of 2⁻⁵³, so that
 			// the norm of the error is at most √(2·10⁵)·2·10⁵·2⁻⁵³ = 10⁻⁸.
 			require.Less(t, g.Dist(p, v), 1e-8)
-			require.InDelta(t, floats.Sum(x)/n, floats.Sum(p)/n, 1e-8*(1+math.Abs(floats.Sum(x)/n)), "g does not see the mean")
+			require.InDelta(t, floats.Sum(x)/n, floats.Sum(p)/n, 1e-8*(1+math.Abs(floats.Sum(x)/n)),
+				"total variation must not change the mean")
 		})
 	}
 }
@@ -227,7 +228,7 @@ func TestPointwiseExactly(t *testing.T) {
 	p := apply(prox.LogBarrier{Weight: 1}, []float64{-1e8, 0, 1e8, -1e308, 1e308}, 1)
 	require.InEpsilonSlice(t, []float64{1e-8, 1, 1e8, 1e-308, 1e308}, p, 1e-14)
 	require.Equal(t, []float64{0x1p-1074}, apply(prox.LogBarrier{Weight: 1e-300}, []float64{-1e300}, 1),
-		"in the domain whatever underflows")
+		"the result must stay positive even on underflow")
 	barrier := prox.LogBarrier{Weight: 2}
 	require.True(t, math.IsInf(barrier.Func([]float64{0}), 1))
 	require.True(t, math.IsInf(barrier.Dist([]float64{0}, []float64{0}), 1))

@@ -142,7 +142,8 @@ func TestSecondOrderConeBySearch(t *testing.T) {
 		p := apply(prox.SecondOrderCone{}, x, 1)
 		require.InDelta(t, max(x[0], a), p[0], 1e-6) // a search that compares values
 		require.InDelta(t, a, floats.Norm(p[1:], 2), 1e-6)
-		require.LessOrEqual(t, exactNorm(p[1:], false).Cmp(exactNorm(p[:1], false)), 0, "in the cone in real arithmetic")
+		require.LessOrEqual(t, exactNorm(p[1:], false).Cmp(exactNorm(p[:1], false)), 0,
+			"the projection must lie in the cone exactly")
 	})
 }
 

@@ -57,7 +57,7 @@ func TestFusedNaive(t *testing.T) {
 		// A search that compares values finds the least value to rounding, but the minimizer only to the
 		// square root of the rounding.
 		require.LessOrEqual(t, phi(p), phi(u)+1e-9)
-		require.InDelta(t, phi(p), phi(u), 1e-3*(1+phi(p)), "the search can stop at a corner, but not far away")
+		require.InDelta(t, phi(p), phi(u), 1e-3*(1+phi(p)), "the search may stop at a corner, but near the minimum")
 	})
 }
 

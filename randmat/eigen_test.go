@@ -44,7 +44,7 @@ func TestMarginIsNeeded(t *testing.T) {
 	ended := 0
 	for range 10_000 {
 		x, y := 0.5+rnd.Float64(), 0.5+rnd.Float64()
-		// entries are rounded, so that det ≈ ±u
+		// Entries are rounded, so that det ≈ ±u.
 		a := mat.NewSymDense(2, []float64{x * x, x * y, x * y, y * y})
 		exact := func(i, j int) *big.Float { return big.NewFloat(a.At(i, j)).SetPrec(300) }
 		det := exact(0, 0)
@@ -239,7 +239,7 @@ func TestMinEigAbove(t *testing.T) {
 			require.LessOrEqual(t, got, share*least)
 			require.GreaterOrEqual(t, got, share*least-1e-12*w.Trace())
 		}
-		require.InEpsilon(t, 0.5*least, MinEigAbove(w, 0.5*least), 1e-2, "the floor, not MinEig")
+		require.InEpsilon(t, 0.5*least, MinEigAbove(w, 0.5*least), 1e-2, "the bound must be the floor, not MinEig")
 		for _, floor := range []float64{1.01 * least, 1e3 * least, 0, -1, math.NaN(), math.Inf(1)} {
 			require.Equal(t, least, MinEigAbove(w, floor))
 		}
@@ -280,7 +280,7 @@ func TestMinEigAboveProves(t *testing.T) {
 				return v
 			}), least+1e-16)
 		}
-		// the matrix is diagonal, so that λ_min is exact
+		// The matrix is diagonal, so that λ_min is exact.
 		for _, least := range []float64{0.5, 1e-6, 0x1p-32} {
 			check(symmetric(d, func(i, j int) float64 {
 				if i != j {
@@ -306,5 +306,6 @@ func TestMinEigAboveProves(t *testing.T) {
 		require.LessOrEqual(t, got, 3.)
 		require.GreaterOrEqual(t, got, 3*(1-0x1p-8), "start %v λ_min", factor)
 	}
-	require.Less(t, w.raise(0.5*3/w.scale, 100/w.scale, -1e-9, false)*w.scale, 2., "without the check the start decides")
+	require.Less(t, w.raise(0.5*3/w.scale, 100/w.scale, -1e-9, false)*w.scale, 2.,
+		"without the check the result depends on the start")
 }

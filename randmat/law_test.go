@@ -166,7 +166,7 @@ func TestLambdaMinPfaffian(t *testing.T) {
 		{2, 3}, {2, 5}, {2, 15}, {3, 4}, {3, 6}, {3, 10}, {4, 9}, {4, 25}, {5, 8}, {6, 13}, {7, 16}, {8, 15}, {9, 30},
 	}[:testkit.Of(10, 13)] {
 		d, m := c[0], c[1]
-		// the lower edge of the bulk of the spectrum
+		// edge is the lower edge of the bulk of the spectrum.
 		edge := math.Pow(math.Sqrt(float64(m))-math.Sqrt(float64(d)), 2)
 		for _, s := range []float64{1e-6, 0.01, 0.1, 0.4, 1, 2} {
 			x := new(big.Rat).SetFloat64(s * edge)
@@ -222,7 +222,7 @@ func gridChain(d int, m, x float64, up bool) (killed float64) {
 	const n, low, high = 250, -10., 7.
 	grid := func(k int) float64 { return x * math.Exp(low+(high-low)*float64(k)/n) }
 	state := map[float64]float64{x: 1}
-	// side returns the grid point that represents the cell (grid(k-1), grid(k)]
+	// side returns the grid point that represents the cell (grid(k-1), grid(k)].
 	side := func(k int) float64 {
 		if up {
 			return grid(k)
@@ -384,7 +384,7 @@ func TestLawDegenerate(t *testing.T) {
 	require.Equal(t, inf, law.LogQuantile(0))
 	require.Zero(t, law.LogQuantile(-inf))
 	require.Zero(t, law.LogQuantile(nan))
-	require.Equal(t, 0., davidsonSzarekLogCDF(3, 2.5, 0.1), "⌊m⌋ < d tells nothing")
+	require.Equal(t, 0., davidsonSzarekLogCDF(3, 2.5, 0.1), "for ⌊m⌋ < d there is no bound")
 }
 
 // TestLambdaMinLarge compares with values that a finer quadrature reproduces to 1e-11, one with

@@ -10,7 +10,7 @@ import (
 
 // gapper is a Method that bounds J(X) − J* by duality.
 type gapper interface {
-	dualityGap() float64 // for the X of the last Step, +Inf if no bound is known
+	dualityGap() float64 // a bound at the X of the last Step, +Inf if none is known
 }
 
 // bounds computes bounds on the gap and the distance of a location.
@@ -60,7 +60,8 @@ func (b *bounds) gap(loc *Location) float64 {
 	switch {
 	case math.IsInf(loc.Residual, 1):
 	case mu > 0:
-		least = math.Min(least, loc.Residual/mu*loc.Residual/2) // in an order that overflows late
+		// The order of the operations avoids overflow where the result is finite.
+		least = math.Min(least, loc.Residual/mu*loc.Residual/2)
 	case math.IsInf(least, 1):
 		if b.reach == nil {
 			r := newReach(b.problem, len(loc.X))

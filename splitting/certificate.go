@@ -134,8 +134,8 @@ func (c *certificate) dual(loc *Location, x, y, p []float64, delta, hidden, gamm
 	c.leastGap(loc, x)
 }
 
-// due reports whether a gap is worth computing: ‖δ‖ has halved, or rounding prevents that it
-// halves.
+// due reports whether a gap is worth computing: ‖δ‖ has halved since the last one, or rounding
+// prevents it from halving.
 func (c *certificate) due(delta float64) bool {
 	if !c.bounded() || !(delta <= 0.5*c.delta) && c.rounded == 0 {
 		return false
@@ -148,8 +148,8 @@ func (c *certificate) due(delta float64) bool {
 // in float64.
 const patience = 100
 
-// atRounding counts the steps at rounding. The solve ends after patience of them, or at the first
-// finite gap, see better.
+// atRounding counts the steps at which ‖x−y‖ is at rounding. The solve ends after patience of them,
+// or at the first finite gap: see better.
 func (c *certificate) atRounding(now bool) {
 	if !now {
 		return

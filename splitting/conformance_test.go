@@ -154,7 +154,8 @@ func sampled(m splitting.Method, p planted) error {
 	// Compare distances instead of values, because a stochastic iterate need not be feasible.
 	before, after := floats.Distance(p.Start, p.Solution, 2), floats.Distance(res.X, p.Solution, 2)
 	if !(after*after <= 0.1*before*before) {
-		return fmt.Errorf("‖X − x*‖ = %g from %g in %d steps, want a tenth of its square", after, before, stochasticSteps)
+		return fmt.Errorf("‖X − x*‖ = %g from %g in %d steps, want at most a tenth in the squared distance", after, before,
+			stochasticSteps)
 	}
 	return nil
 }
@@ -406,8 +407,8 @@ func TestCheckBites(t *testing.T) {
 		}
 		return n
 	}
-	require.Zero(t, bad(""), "the sound method passes")
-	require.Zero(t, bad("random"), "and so does one that uses the seed")
+	require.Zero(t, bad(""), "a correct method must pass")
+	require.Zero(t, bad("random"), "a correct method that uses the seed must pass")
 	for _, fault := range []string{"wrong sign", "unseeded", "hides NaN", "slow", "no prox", "optimistic", "allocates",
 		"keeps x0",
 		"infeasible"} {

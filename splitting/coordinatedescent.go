@@ -155,8 +155,8 @@ type newtonSteps struct {
 	free     []int     // A
 	delta    []float64
 	factored bool // chol belongs to the present piece
-	singular bool // a factorization broke down: the diagonal is raised since
-	blocked  int  // Newton steps since one was full
+	singular bool // a factorization failed, and the diagonal is raised since then
+	blocked  int  // Newton steps since the last full one
 	waited   int  // sweeps or coordinate steps since the last factorization
 }
 
@@ -173,7 +173,7 @@ type quadraticPiece interface {
 const newtonWork = 1e8
 
 // patientSteps is the number of Newton steps in a row that may end at the end of a piece before the
-// sweeps between them are left out.
+// method stops sweeping between them.
 const patientSteps = 3
 
 func (m *newtonSteps) init(n, numbers int) {

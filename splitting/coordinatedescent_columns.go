@@ -30,7 +30,7 @@ type columns struct {
 
 	dual    float64 // the duality gap at the last look
 	bestGap float64
-	age     int // looks since the residual has halved
+	age     int // looks since the residual last halved
 
 	newtonSteps // waited counts coordinate steps
 }
@@ -43,8 +43,8 @@ const (
 	lookRatio = 0.1
 )
 
-// leastChol is the number of entries that a factor of free coordinates may have however small A is:
-// 64 KiB, 127 coordinates.
+// leastChol is the number of entries that a factor of free coordinates may always have, even if A
+// is small: 64 KiB, 127 coordinates.
 const leastChol = 1 << 13
 
 // patientLooks is the number of looks that may fail to halve a residual that is small beside the

@@ -178,7 +178,7 @@ func TestGapIsABound(t *testing.T) {
 		best := value(res.X)
 		size := 1 + f.Func(make([]float64, d))
 		if l1, ok := g.(prox.L1); !ok || l1.Weight > 0 || h == (prox.Box{Lo: -0.5, Hi: 0.7}) {
-			// the residual, which is of the size of rounding, times ‖x‖
+			// The gap is at most the residual, which is at rounding, times ‖x‖.
 			require.LessOrEqual(t, f.Gap(res.X, g, h), 1e-9*size)
 		}
 		x := make([]float64, d)
@@ -215,7 +215,7 @@ func TestSolveToAGap(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, splitting.Converged, res.Status)
 			require.LessOrEqual(t, res.Gap, gap)
-			// the gap is computed in two ways
+			// The gap is computed in two ways.
 			require.InDelta(t, f.Gap(res.X, p.G, p.H), res.Gap, 1e-10*best)
 			require.LessOrEqual(t, f.Func(res.X)+p.G.Func(res.X)-best, res.Gap+1e-12*best)
 		}

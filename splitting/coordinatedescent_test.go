@@ -127,7 +127,7 @@ func TestLeastSquaresGapRounding(t *testing.T) {
 		for _, e := range []float64{1e-9, -1e-9, 1e-12, -1e-12, 1e-15, -1e-15} {
 			gap := f.Gap([]float64{star * (1 + e)}, prox.L1{Weight: 1}, nil)
 			require.GreaterOrEqual(t, gap, 0.9*a*a*star*star*e*e/2, "a = %v, e = %v", a, e)
-			require.LessOrEqual(t, gap, 1e-8, "it is small: |e|·|x*| at most, and rounding")
+			require.LessOrEqual(t, gap, 1e-8, "the gap must be at most |e|·|x*| plus rounding")
 		}
 	}
 }

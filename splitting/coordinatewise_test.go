@@ -30,7 +30,7 @@ func TestPenaltyDist(t *testing.T) {
 		points := []float64{c.lo, c.hi, 0, 0.7, -0.3, 0.5}
 		for range 500 {
 			x, v := make([]float64, n), make([]float64, n)
-			// from 1e-150 to 1e150, so that squares overflow or underflow
+			// The scale runs from 1e-150 to 1e150, so that squares overflow or underflow.
 			scale := math.Pow(10, float64(rnd.IntN(5))*75-150)
 			for i := range x {
 				x[i] = points[rnd.IntN(len(points))]
@@ -63,5 +63,5 @@ func TestPenaltyDist(t *testing.T) {
 	var p penalty
 	require.NoError(t, p.init(zero{}, 1))
 	got, _ := p.dist([]float64{0}, []float64{math.NaN()}, make([]int8, 1))
-	require.True(t, math.IsNaN(got), "NaN is not optimal")
+	require.True(t, math.IsNaN(got), "a NaN gradient must not look optimal")
 }

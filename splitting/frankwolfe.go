@@ -205,7 +205,8 @@ func newAtoms(set prox.LinearMinimizer, x []float64) *atoms {
 		}
 		left -= math.Abs(v) / a.r
 	}
-	if left > 0 && a.signs == 2 { // inside: halves of ±e_0 that cancel
+	// x is inside the ball: the rest of the weight goes to e_0 and −e_0 in equal parts, which cancel.
+	if left > 0 && a.signs == 2 {
 		a.w[0] += left / 2
 		a.w[len(x)] += left / 2
 	}
@@ -264,7 +265,7 @@ func (a *atoms) move(from int, tau float64) {
 	if a.w[from] -= tau; a.w[from] < 0 {
 		a.w[from] = 0
 	}
-	if a.moves++; a.moves%32 == 0 { // rounding
+	if a.moves++; a.moves%32 == 0 { // scale the sum back to 1, because rounding errors add up
 		floats.Scale(1/floats.Sum(a.w), a.w)
 	}
 }

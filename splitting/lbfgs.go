@@ -106,7 +106,7 @@ func (m *LBFGS) funcGrad(dst, x []float64) (value float64) {
 func (m *LBFGS) Step(loc *Location, stats *Stats) {
 	m.direction()
 	found := m.search(stats)
-	if !found && m.pairs > 0 { // the pairs do not describe J here
+	if !found && m.pairs > 0 { // the pairs are a poor model of J here
 		m.pairs = 0
 		m.direction()
 		found = m.search(stats)
@@ -154,7 +154,7 @@ func (m *LBFGS) search(stats *Stats) bool {
 		return false
 	}
 	alpha := 1.0
-	if m.pairs == 0 { // of the curvature at most a bound is known
+	if m.pairs == 0 { // without pairs, at most a bound on the curvature is known
 		if l := m.f.Smoothness() + m.weight; l > 0 && !math.IsInf(l, 1) {
 			alpha = 1 / l
 		} else {

@@ -39,7 +39,7 @@ type abilities interface {
 // TestLinearModel compares values, gradients and Hessians with glm, which sums scalar losses term
 // by term.
 func TestLinearModel(t *testing.T) {
-	// the last shape has more rows than a block
+	// The last shape has more rows than a block.
 	for _, shape := range [][2]int{{40, 7}, {5, 9}, {9000, 4}} {
 		n, d := shape[0], shape[1]
 		a, y := randomRows(n, d)
@@ -106,7 +106,7 @@ func TestLinearModelIsSolvedByNewton(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, splitting.Converged, res.Status)
 	require.LessOrEqual(t, res.Iterations, 10)
-	require.LessOrEqual(t, res.Distance, 1e-9, "the ridge is a modulus of J")
+	require.LessOrEqual(t, res.Distance, 1e-9, "the ridge must count in the modulus of J")
 	saga, err := splitting.Solve(background, p, make([]float64, 12), &splitting.Settings{Tolerance: 1e-7},
 		&splitting.StochasticTOS{Estimator: splitting.SAGA})
 	require.NoError(t, err)

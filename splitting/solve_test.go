@@ -336,13 +336,13 @@ func TestMomentumTakesNoLongSteps(t *testing.T) {
 	for _, m := range []splitting.Method{
 		&splitting.ForwardBackward{StepSize: 1},
 		&splitting.ForwardBackward{StepSize: 1.9, Plain: true},
-		// the line search shortens this step
+		// The line search shortens this step.
 		&splitting.ForwardBackward{StepSize: 1.9, Rule: splitting.LineSearch},
 	} {
 		res, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{5, 5}, nil, m)
 		require.NoError(t, err)
 		require.Equal(t, splitting.Converged, res.Status)
-		// a residual of 1e-9 divided by the curvature 1e-3
+		// The tolerance is the residual 1e-9 divided by the curvature 1e-3.
 		require.InDeltaSlice(t, []float64{1, 1}, res.X, 1.1e-6)
 	}
 }
@@ -521,7 +521,7 @@ func (f *counted) Grad(dst, x []float64) {
 // residual is only a few roundings of its terms.
 func TestColumnsSlowIsNotStalled(t *testing.T) {
 	const n, d = 7, 8
-	// an earlier version ended at residuals of 5e-8 for these seeds
+	// An earlier version ended at residuals of 5e-8 for these seeds.
 	for _, seed := range []uint64{9, 24, 29, 46, 126} {
 		r := rand.New(rand.NewPCG(seed, 0))
 		a, y := mat.NewDense(n, d, nil), make([]float64, n)

@@ -410,7 +410,7 @@ func TestEstimators(t *testing.T) {
 		e := &estimate{}
 		e.init(f, kind, make([]float64, d), rand.New(rand.NewPCG(1, 2)))
 		r := rand.New(rand.NewPCG(3, 4))
-		// enough steps for a history, but fewer than SAGA takes until it recomputes the sum
+		// These are enough steps for a history, but fewer than SAGA takes until it recomputes the sum.
 		for range 30 {
 			for j := range y {
 				y[j] = r.NormFloat64()
@@ -460,7 +460,7 @@ func TestBiasOfStochasticTOS(t *testing.T) {
 	}
 	few, many := solve(&StochasticTOS{}, 20_000), solve(&StochasticTOS{}, 400_000)
 	require.Greater(t, many, 0.01, "biased")
-	require.Greater(t, many, 0.5*few, "and more steps do not help")
+	require.Greater(t, many, 0.5*few, "more steps must not reduce the bias")
 	for _, kind := range []Estimator{SVRG, SAGA} {
 		require.Less(t, solve(&StochasticTOS{Estimator: kind}, 20_000), 1e-9, kind)
 	}

@@ -103,9 +103,9 @@ func TestStochasticStrongRate(t *testing.T) {
 	for k, mean := range checks {
 		bound := omegas[k] * omegas[k] * (start + 2*float64(k)*sigma2)
 		require.LessOrEqual(t, mean, bound, k)
-		require.GreaterOrEqual(t, mean, bound/1e4, "the bound is no empty one: %d", k)
+		require.GreaterOrEqual(t, mean, bound/1e4, "the bound is far from the mean at step %d", k)
 	}
-	require.Less(t, checks[10_000], 0.2*checks[100], "it falls")
+	require.Less(t, checks[10_000], 0.2*checks[100], "the distance must fall")
 }
 
 // TestMemory checks that every first-order method needs at most 1.2 times the memory of the data.

@@ -29,7 +29,8 @@ func TestDraft(t *testing.T) {
 	}, s.Columns)
 	require.Equal(t, Label{Column: "income", Positive: []string{"low"}, Negative: []string{"high"}}, s.Label)
 	require.Zero(t, s.Records)
-	data, err := ReadCSV(strings.NewReader(text), s) // it reads what it was drafted from
+	// The schema must read the table from which it was drafted.
+	data, err := ReadCSV(strings.NewReader(text), s)
 	require.NoError(t, err)
 	n, _ := data.Records.Dims()
 	require.Equal(t, 100, n)
@@ -39,10 +40,10 @@ func TestDraft(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, []float64{-20000, 100000}, []float64{*s.Label.Min, *s.Label.Max})
-	require.Equal(t, []string{"b", "a"}, s.Columns[0].Levels) // by frequency
+	require.Equal(t, []string{"b", "a"}, s.Columns[0].Levels) // the more frequent level comes first
 	s, err = Draft(strings.NewReader("x,y\n1,1\n2,0\n"), Schema{})
 	require.NoError(t, err)
-	require.Equal(t, []string{"1"}, s.Label.Positive) // 1 is positive, 0 is not
+	require.Equal(t, []string{"1"}, s.Label.Positive) // of the spellings 0 and 1, the 1 is positive
 	s, err = Draft(strings.NewReader("x,y\n1,a\n2,b\n3,c\n"), Schema{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b", "c"}, s.Label.Levels)
@@ -71,7 +72,7 @@ func TestDraftErrors(t *testing.T) {
 	require.ErrorIs(t, err, ErrTable)
 }
 
-// FuzzDraft: what is drafted from rows is a schema that reads these rows.
+// FuzzDraft checks that a schema drafted from rows reads those rows.
 func FuzzDraft(f *testing.F) {
 	f.Add("a,b,y\n1,x,0\n2,z,1\n")
 	f.Add("a,b,y\n1e300,?,-1e300\n-1e-300,NaN,1e300\n0,0,5e-324\n")
@@ -82,7 +83,7 @@ func FuzzDraft(f *testing.F) {
 			return
 		}
 		_, err = Options{Public: true}.ReadCSV(strings.NewReader(text), s)
-		if err != nil { // a label that is missing somewhere
+		if err != nil { // the label of some row is missing
 			require.ErrorContains(t, err, "the label")
 		}
 	})

@@ -32,7 +32,8 @@ func encoder(t testing.TB, schema string) *Encoder {
 	return e
 }
 
-// exactNorm compares Σ c_g² with 1 in exact arithmetic: −1, 0 or +1.
+// exactNorm compares Σ c_g² with 1 in exact arithmetic and returns −1, 0 or +1. The sum is the
+// largest squared norm of an encoded row.
 func exactNorm(e *Encoder) int {
 	sum := new(big.Rat)
 	add := func(v float64) {
@@ -53,7 +54,7 @@ func names(e *Encoder) (out []string) {
 	return out
 }
 
-// dense reads a table and returns its encoded rows and labels, in order.
+// dense reads a table and returns its encoded rows and labels in the order of the file.
 func dense(t testing.TB, e *Encoder, text string) (rows [][]float64, labels []float64) {
 	r, err := e.Rows(strings.NewReader(text), Options{})
 	require.NoError(t, err)
@@ -80,8 +81,8 @@ func TestEncode(t *testing.T) {
 	require.Equal(t, loss.Bounds{Row: 1, Label: 1}, e.Bounds())
 	require.Equal(t, 10, e.Dim())
 	rows, labels := dense(t, e, "age,hours,education,id,income\n"+
-		"24.9,99,Bachelors,1,>50K\n25,50,HS-grad,2,<=50K\n"+
-		"1e400,-5,PhD,3,>50K.\n?,,?,4,<=50K\n 34 , NaN , \"HS-grad\" ,5, <=50K \n")
+		"24.9,99,Bachelors,1,>50K\n25,50,HS-grad,2,<=50K\n1e400,-5,PhD,3,>50K.\n"+
+		"?,,?,4,<=50K\n 34 , NaN , \"HS-grad\" ,5, <=50K \n")
 	require.Equal(t, []float64{1, -1, 1, -1, -1}, labels)
 	for i, want := range [][]float64{
 		{1, 1, 0, 0, 0, 1, 1, 0, 0, 0},
@@ -90,7 +91,7 @@ func TestEncode(t *testing.T) {
 		{1, 0, 0, 0, 0, 0, 0, 0, 0, 1},
 		{1, 0, 0, 1, 0, 0, 0, 1, 0, 0},
 	} {
-		floats.Scale(0.5, want) // four groups
+		floats.Scale(0.5, want) // there are four groups of coordinates
 		require.Equal(t, want, rows[i])
 	}
 }
@@ -99,9 +100,10 @@ func TestEncodeRange(t *testing.T) {
 	e := encoder(t, regression)
 	require.Equal(t, Range, e.Kind())
 	require.Zero(t, e.NumClasses())
-	c := 1 / math.Sqrt(7) // weights 1, 2, 1, 1
+	c := 1 / math.Sqrt(7) // the weights are 1, 2, 1, 1
 	rows, labels := dense(t, e, "rooms,area,city,price\n8,15,A,300\n4,x,B,9999\nNA,NA,B,NA\n2,30,A,cheap\n")
-	require.Equal(t, []float64{0, 1, 0, 0}, labels) // clamped; unknown is the middle
+	// Labels are clamped, and an unknown one becomes the middle.
+	require.Equal(t, []float64{0, 1, 0, 0}, labels)
 	for i, want := range [][]float64{{1, -1, 1, 0, 1, 0}, {1, 0, 0, 0, 0, 1}, {1, 0, 0, 1, 0, 1}, {1, 2, -0.5, 0, 1, 0}} {
 		floats.Scale(c, want)
 		require.InDeltaSlice(t, want, rows[i], 1e-15)
@@ -126,18 +128,20 @@ func TestEncodeClasses(t *testing.T) {
 	n, d := data.Records.Dims()
 	require.Equal(t, []int{1, 6}, []int{n, d})
 	row := data.Records.Row(0)
-	require.Equal(t, []float64{row[0], -row[0], 0, 0, 0, 0}, row) // Multinomial wants the features first
+	// Multinomial expects the features in the first block
+	require.Equal(t, []float64{row[0], -row[0], 0, 0, 0, 0}, row)
 
 	coef := e.Coefficients([]float64{1, 2, 3, 4, 5, 6})
 	require.Len(t, coef, 9)
 	require.Equal(t, "dog", coef[3].Class)
 	c := e.columns[0].c
-	require.InDelta(t, -4*c, coef[3].Value, 1e-15) // y = ½ + ½v
+	require.InDelta(t, -4*c, coef[3].Value, 1e-15) // because y = ½ + ½v
 	require.InDelta(t, 3*c, coef[4].Value, 1e-15)
 	require.InDelta(t, 8*c, coef[5].Value, 1e-15)
 }
 
-// Predictions from coefficients in the units of the file are those of θ.
+// TestCoefficients checks that coefficients in the units of the file predict the same as θ does
+// from encoded rows.
 func TestCoefficients(t *testing.T) {
 	e := encoder(t, regression)
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -159,8 +163,8 @@ func TestCoefficients(t *testing.T) {
 	require.PanicsWithValue(t, badLen, func() { e.Coefficients(theta[1:]) })
 }
 
-// The exact norm of a row never exceeds 1, whatever the weights, so that
-// erm.Data has nothing to scale: what it keeps is what was encoded.
+// TestRowBoundIsExact checks that the exact norm of an encoded row is at most 1 for any weights, so
+// that erm.Data keeps every row unchanged.
 func TestRowBoundIsExact(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
@@ -181,11 +185,11 @@ func TestRowBoundIsExact(t *testing.T) {
 		data, err := ReadCSV(strings.NewReader(text), &s)
 		require.NoError(t, err)
 		require.Equal(t, rows[0], data.Records.Row(0))
-		require.Greater(t, floats.Norm(rows[0], 2), 1-1e-12) // and nothing is given away
+		require.Greater(t, floats.Norm(rows[0], 2), 1-1e-12) // the bound of 1 is nearly attained
 	}
 }
 
-// An encoder does not share memory with the schema it was made of.
+// TestEncoderIsImmutable checks that an encoder does not share memory with its schema.
 func TestEncoderIsImmutable(t *testing.T) {
 	s, err := ReadSchema(strings.NewReader(people))
 	require.NoError(t, err)

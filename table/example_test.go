@@ -18,8 +18,8 @@ const schema = `{ "schema": 1, "records": 3, "intercept": true, "missing": ["?"]
     {"name": "age", "min": 20, "max": 80},
     {"name": "job", "levels": ["nurse", "pilot"], "other": true} ] }`
 
-// A schema and a file make records whose rows have norm at most 1 by
-// construction. Data prints as its dimensions.
+// A schema and a file make records. Their rows have norm at most 1 by construction. Data prints as
+// its dimensions only.
 func Example() {
 	s, err := table.ReadSchema(strings.NewReader(schema))
 	if err != nil {
@@ -42,7 +42,7 @@ func Example() {
 	// job other     1.155
 }
 
-// Errors name the place and the fix, never the value of a private field.
+// An error names the place and the fix, but never the value of a private field.
 func ExampleReadSchema() {
 	_, err := table.ReadSchema(strings.NewReader(strings.Replace(schema, `"max": 80`, `"max": 10`, 1)))
 	fmt.Println(err)
@@ -57,7 +57,7 @@ func ExampleReadSchema() {
 	// table: invalid table: line 2, column 1 ("age"): text, want a number, or a spelling listed in "missing"
 }
 
-// Rows to predict for are read one at a time and need no label.
+// Rows reads the rows one at a time, here without a label, as for predictions.
 func ExampleEncoder_Rows() {
 	s, err := table.ReadSchema(strings.NewReader(schema))
 	if err != nil {
@@ -88,7 +88,7 @@ func ExampleEncoder_Rows() {
 	// -0.289 low
 }
 
-// A table of numbers needs bounds and no schema.
+// A table of numbers needs bounds, but no schema.
 func ExampleNumeric_ReadCSV() {
 	n := table.Numeric{Bounds: loss.Bounds{Row: 1, Label: 1}, Header: true}
 	data, err := n.ReadCSV(strings.NewReader("age,dose,outcome\n0.6,0.7,1\n3,4,-7\nNaN,0.5,0\n"))
@@ -100,14 +100,14 @@ func ExampleNumeric_ReadCSV() {
 	// table: invalid table: line 2, column 2 ("dose"): text, want a number, NaN for a missing one
 }
 
-// Public rows make a first schema.
+// Draft a first schema from public rows.
 func ExampleDraft() {
 	s, err := table.Draft(strings.NewReader("price,sold\n120,yes\n?,no\n350,yes\n"),
 		table.Schema{Label: table.Label{Column: "sold"}})
 	if err != nil {
 		log.Fatal(err)
 	}
-	s.Records = 1000 // declared by a person who knows
+	s.Records = 1000 // a person who knows the number declares it
 	if _, err := s.WriteTo(os.Stdout); err != nil {
 		log.Fatal(err)
 	}

@@ -103,7 +103,8 @@ func (n Numeric) scan(r io.Reader, show bool, begin func(names []string) error,
 		return wrong("line %d: 1 column, want at least one feature and the label separated by %q", t.line, comma)
 	}
 	t.every = true
-	names, empty := make([]string, len(fields)), t.line-1 // empty lines are records, but for those above a header
+	// empty counts the empty lines above the first one, which are records unless it is a header.
+	names, empty := make([]string, len(fields)), t.line-1
 	if n.Header {
 		empty = 0
 		if err := headerNames(names, fields, t.line); err != nil {

@@ -21,7 +21,7 @@ import (
 
 var unit = loss.Bounds{Row: 1, Label: 1}
 
-// every returns the records as rows with the label at the end.
+// every returns the records, each as its row followed by its label.
 func every(data *erm.Data) (all [][]float64) {
 	n, _ := data.Dims()
 	for i := range n {
@@ -47,7 +47,7 @@ func TestNumericReadCSV(t *testing.T) {
 		require.NoError(t, err, name)
 		require.ElementsMatch(t, [][]float64{{0.6, 0.8, 1}, {0, -1, -0.5}}, every(data), name)
 	}
-	// Empty lines behind the header are records, so that n is the number of lines.
+	// Empty lines after the header count as records, so that n is the number of lines.
 	data, err := n.ReadCSV(strings.NewReader("x1,x2,y\n\n0.6,0.8,1\n\r\n0,-1,-0.5\n\n"))
 	require.NoError(t, err)
 	require.ElementsMatch(t, [][]float64{{0.6, 0.8, 1}, {0, -1, -0.5}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}}, every(data))
@@ -57,7 +57,8 @@ func TestNumericReadCSV(t *testing.T) {
 	require.ElementsMatch(t, [][]float64{{0, 0, 0}, {0.6, 0.8, 1}}, every(data))
 	data, err = n.ReadCSV(strings.NewReader("0.6,0.8,1\n0,-1,-0.5\n"))
 	require.NoError(t, err)
-	require.ElementsMatch(t, [][]float64{{0.6, 0.8, 1}, {0, -1, -0.5}}, every(data)) // the first line is a record
+	// Without a header the first line is a record.
+	require.ElementsMatch(t, [][]float64{{0.6, 0.8, 1}, {0, -1, -0.5}}, every(data))
 	data, err = Numeric{Bounds: unit, Header: true, Label: "x1",
 		Delimiter: ';'}.ReadCSV(strings.NewReader("x1;\"x;2\";y\n1;0.6;0.8\n"))
 	require.NoError(t, err)
@@ -68,7 +69,8 @@ func TestNumericReadCSV(t *testing.T) {
 	require.Equal(t, []int{0, 1}, []int{rows, d})
 }
 
-// Values never make an error; each record is mapped by itself.
+// TestNumericMapsValues checks that no number in a field gives an error, and that each record is
+// brought into the bounds on its own.
 func TestNumericMapsValues(t *testing.T) {
 	text := "1e400,3,1e400\nNaN,0.5,nan\n-Inf,inf,-Infinity\n3,4,-7\n1e-400,0,0\n"
 	data, err := Numeric{Bounds: unit}.ReadCSV(strings.NewReader(text))
@@ -167,8 +169,8 @@ func TestReadLIBSVM(t *testing.T) {
 	require.Equal(t, []int{0, 3}, []int{n, d})
 }
 
-// FuzzNumeric: any text is refused with ErrTable, or its records lie within the
-// bounds; errors and records depend on nothing else.
+// FuzzNumeric checks that any text is refused with ErrTable, or gives records that lie within the
+// bounds.
 func FuzzNumeric(f *testing.F) {
 	for _, s := range []string{"", "x,y\n1,2\n", "1,2\n", "1 1:2 3:-1e400\n", "x,y\n1e308,NaN\n", "1 2:x\n", "\"1\",2\n"} {
 		f.Add(s, true, 1.0)

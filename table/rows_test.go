@@ -28,7 +28,8 @@ func TestReadCSV(t *testing.T) {
 		"plain":       strings.NewReader(header + record),
 		"BOM, CRLF":   strings.NewReader(bom + strings.ReplaceAll(header+record, "\n", "\r\n")),
 		"BOM in gzip": bytes.NewReader(zipped(t, bom+header+record)),
-		"other order": strings.NewReader("income,education,hours,age\n>50K,HS-grad,40,30\n"), // ignored columns may be absent
+		// Ignored columns may be absent.
+		"other order": strings.NewReader("income,education,hours,age\n>50K,HS-grad,40,30\n"),
 		"quotes, blanks": strings.NewReader("\"age\", hours ,education,id,income\n \"30\" ,40, " +
 			"\"HS-grad\",\"a,\"\"b\",>50K"),
 		"one byte a time": iotest.OneByteReader(strings.NewReader(header + record)),
@@ -47,11 +48,11 @@ func TestReadCSV(t *testing.T) {
 	data, err := ReadCSV(strings.NewReader(header), s)
 	require.NoError(t, err)
 	n, d := data.Records.Dims()
-	require.Equal(t, []int{0, 10}, []int{n, d}) // an empty table is a table
+	require.Equal(t, []int{0, 10}, []int{n, d}) // a table may have no records
 }
 
-// Every error names the place and what to do, and none shows a field unless the
-// table is public.
+// TestReadCSVErrors checks that every error names the place and the fix, and that no error shows
+// the contents of a field unless the table is public.
 func TestReadCSVErrors(t *testing.T) {
 	s, err := ReadSchema(strings.NewReader(people))
 	require.NoError(t, err)
@@ -104,7 +105,7 @@ func TestReadCSVErrors(t *testing.T) {
 	require.ErrorIs(t, err, ErrSchema)
 }
 
-// A file without a header line: its columns are those of the schema.
+// TestReadCSVFields reads a file without a header line. The schema names its columns.
 func TestReadCSVFields(t *testing.T) {
 	s, err := ReadSchema(strings.NewReader(strings.Replace(people, `"intercept": true`,
 		`"file": {"fields": ["id", "age", "hours", "income", "education"], "delimiter": ";", "comment": "#"}`, 1)))
@@ -112,14 +113,14 @@ func TestReadCSVFields(t *testing.T) {
 	data, err := ReadCSV(strings.NewReader("# made up\nx;30;40;>50K;HS-grad\n"), s)
 	require.NoError(t, err)
 	n, d := data.Records.Dims()
-	require.Equal(t, []int{2, 9}, []int{n, d}, "a comment behind the header, here none, takes the place of a record")
+	require.Equal(t, []int{2, 9}, []int{n, d}, "the comment line must count as a record")
 	s.File.Fields = s.File.Fields[:4]
 	_, err = ReadCSV(strings.NewReader("x;30;40;>50K\n"), s)
 	require.ErrorContains(t, err, `no column "education"`)
 }
 
-// However one line of a table is edited: the table is refused, or has as many records as before,
-// all but one of them the same.
+// TestOneLineIsOneRecord edits one line of a table in many ways. The table must then be refused, or
+// have as many records as before, of which at most one differs.
 func TestOneLineIsOneRecord(t *testing.T) {
 	type reader func(text string) (*erm.Data, error)
 	schema := func(change ...string) reader {
@@ -138,8 +139,8 @@ func TestOneLineIsOneRecord(t *testing.T) {
 	edits := []string{"", "#", "# 30,40,HS-grad,1,>50K", "\r", "   ", ",,,,", `"`, `"30,40,HS-grad,1,>50K`,
 		`30,40,HS-grad,",>50K`,
 		`30,40,HS-grad,"`,
-		`30,40,HS-grad,1,>50K"`, "30,40,HS-grad,1,>50K", "NaN,-1e999,x,x,<=50K", `30,40,"HS-grad",",",>50K`, "\x00", "\xff",
-		bom, "\x1f\x8b",
+		`30,40,HS-grad,1,>50K"`, "30,40,HS-grad,1,>50K", "NaN,-1e999,x,x,<=50K", `30,40,"HS-grad",",",>50K`,
+		"\x00", "\xff", bom, "\x1f\x8b",
 		`"1","2`, "7,8", "7 1:1", "7 1:\"", "#7 1:1", strings.Repeat("x", 100), "age,hours,education,id,income"}
 	for name, c := range map[string]struct {
 		read   reader
@@ -165,7 +166,7 @@ func TestOneLineIsOneRecord(t *testing.T) {
 	} {
 		const n = 6
 		kept := 0
-		for ends := range 2 { // without and with an empty last line
+		for ends := range 2 { // first without, then with an empty last line
 			lines := []string{}
 			for i := range n {
 				lines = append(lines, c.line(i+1))
@@ -203,7 +204,8 @@ func TestOneLineIsOneRecord(t *testing.T) {
 	}
 }
 
-// Fields with line ends are read where the schema allows them, and Draft declares them.
+// TestMultiline checks that fields with line breaks are read where the schema allows them, and that
+// Draft declares them.
 func TestMultiline(t *testing.T) {
 	text := header + "30,40,\"HS-\ngrad\",x,>50K\n"
 	s, err := ReadSchema(strings.NewReader(people))
@@ -224,7 +226,7 @@ func TestMultiline(t *testing.T) {
 	}
 }
 
-// Rows to look at one by one have no empty lines among them.
+// TestRowsSkip checks that Options.Skip omits empty lines, for rows that are looked at one by one.
 func TestRowsSkip(t *testing.T) {
 	e := encoder(t, people)
 	for skip, want := range map[bool]int{true: 1, false: 3} {
@@ -241,7 +243,7 @@ func TestRowsSkip(t *testing.T) {
 	require.ErrorIs(t, err, ErrTable)
 }
 
-// Rows to predict need no label.
+// TestRowsUnlabeled checks that rows for predictions need no label.
 func TestRowsUnlabeled(t *testing.T) {
 	e := encoder(t, people)
 	for text, labeled := range map[string]bool{"age,hours,education\n30,?,HS-grad\n": false,
@@ -263,8 +265,8 @@ func TestRowsUnlabeled(t *testing.T) {
 	}
 }
 
-// Where most coordinates are indicators the rows are sparse, and equal to the
-// dense ones.
+// TestReadCSVSparse checks that a table is stored as sparse rows if most coordinates are indicators
+// of levels, and that these rows equal the dense ones.
 func TestReadCSVSparse(t *testing.T) {
 	levels := make([]string, 40)
 	for k := range levels {
@@ -292,7 +294,7 @@ func TestReadCSVSparse(t *testing.T) {
 	require.ElementsMatch(t, want, got)
 }
 
-// repeated is a file of n copies of a line behind a header, never held in memory.
+// repeated is a reader of a header and n copies of a line, which never holds them all in memory.
 type repeated struct {
 	head, line string
 	left       int
@@ -314,8 +316,8 @@ func (r *repeated) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Rows takes the memory of a line, whatever the file: a gigabyte with
-// PRIVOPT_DEEP, else 16 MB.
+// TestRowsMemory checks that Rows needs little memory for a file of 16 MB, or a gigabyte if
+// PRIVOPT_DEEP is set.
 func TestRowsMemory(t *testing.T) {
 	line := "30,40,\"HS-grad\",123456789,>50K\n"
 	n := 1 << 19
@@ -337,7 +339,7 @@ func TestRowsMemory(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
 }
 
-// ReadCSV holds the records and little else.
+// TestReadCSVMemory checks that ReadCSV needs little memory besides the records.
 func TestReadCSVMemory(t *testing.T) {
 	const n = 200_000
 	s := encoder(t, regression).Schema()
@@ -347,12 +349,12 @@ func TestReadCSVMemory(t *testing.T) {
 	data, err := ReadCSV(&repeated{"area,rooms,city,price\n", "20.5,3,A,250.75\n", n}, s)
 	require.NoError(t, err)
 	runtime.ReadMemStats(&after)
-	records := uint64(8 * n * (data.Encoder.Dim() + 2)) // the label and the norm
+	records := uint64(8 * n * (data.Encoder.Dim() + 2)) // each record also has a label and a norm
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, 2*records+8<<20)
 }
 
-// FuzzReadCSV: any text is refused with ErrTable, or every record of it lies
-// within the bounds.
+// FuzzReadCSV checks that any text is refused with ErrTable, or gives records that lie within the
+// bounds.
 func FuzzReadCSV(f *testing.F) {
 	for _, s := range []string{"", header, header + "30,40,HS-grad,1,>50K\n", bom + header + "NaN,Inf,?,,<=50K\r\n",
 		"area,rooms,city,price\n1e400,-1,A,x\n", header + "1,2\n", "age,age\n"} {

@@ -40,7 +40,7 @@ func TestReadSchema(t *testing.T) {
 	require.Equal(t, s, again)
 }
 
-// Every mistake is reported with its place, the value and what to write instead.
+// TestReadSchemaErrors checks that every error names the place, the value and a valid replacement.
 func TestReadSchemaErrors(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{`"schema": 1`, `"schema": 2`, "schema: version 2, want 1"},
@@ -108,8 +108,8 @@ func TestReadSchemaErrors(t *testing.T) {
 	require.ErrorIs(t, err, ErrSchema)
 }
 
-// FuzzReadSchema: any text is refused with ErrSchema, or makes an encoder whose
-// schema reads back as the same.
+// FuzzReadSchema checks that any text is refused with ErrSchema, or makes an encoder whose schema
+// is written and read back unchanged.
 func FuzzReadSchema(f *testing.F) {
 	f.Add(people)
 	f.Add(regression)

@@ -25,7 +25,7 @@ type text struct {
 	comma, comment byte
 	every          bool // empty lines and comments are records, without fields
 	single         bool // quotes end in their line
-	spanned        bool // some did not
+	spanned        bool // some quoted field was longer than its line
 	line           int  // of the record read last
 	ahead          int  // lines read
 	long           []byte
@@ -34,7 +34,8 @@ type text struct {
 	end            []int  // of each field in plain
 }
 
-// newText looks at the beginning of r.
+// newText returns a text that reads r. It looks at the first bytes for gzip, a byte order mark and
+// UTF-16.
 func newText(r io.Reader, comma, comment byte) (*text, error) {
 	if r == nil {
 		return nil, wrong("the reader is nil")
@@ -55,7 +56,7 @@ func newText(r io.Reader, comma, comment byte) (*text, error) {
 	return &text{in: in, comma: comma, comment: comment}, nil
 }
 
-// header is next for the first record, which has to be there.
+// header returns the first record. It returns an error if there is none.
 func (t *text) header(want string) ([][]byte, error) {
 	fields, err := t.next()
 	if errors.Is(err, io.EOF) {

@@ -112,7 +112,8 @@ func TestTextComment(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-// FuzzText: what encoding/csv reads is read alike, up to blanks around fields.
+// FuzzText checks that text that encoding/csv accepts is read with the same result, except for
+// blanks around fields.
 func FuzzText(f *testing.F) {
 	for _, s := range []string{"", "a,b\n1,2\n", "\"a\"\"\n\",b\r\n", " \"a\",b\r", "a\rb\n", "\"a\" ,b", "\"\n", "a\"b",
 		",\"", "\xff\xfe",

@@ -20,9 +20,10 @@ import (
 	"github.com/privopt/privopt/internal/prefix"
 )
 
-// The file has a line of JSON for the terms, one for each entry and, some lines behind it, one for
-// the file that the entry paid for. The last member of a line is "hash", the SHA-256 of the hash of
-// the line before, as text, and of the line up to that member, both as bytes.
+// Every line of the file is a JSON object. The first line has the terms. Each entry has a line, and
+// later another one if a file was committed for it. The last member of a line is "hash": the
+// SHA-256 of the previous line's hash, as text, followed by the bytes of this line before that
+// member.
 
 // opening is the first line.
 type opening struct {
@@ -39,7 +40,7 @@ type commitment struct {
 	SHA256 string    `json:"sha256"` // of the file, 64 hexadecimal digits
 }
 
-// beginnings of the lines behind the first.
+// These are the beginnings of all lines after the first.
 const (
 	entryBegins      = `{"entry":`
 	commitmentBegins = `{"committed":`
@@ -197,8 +198,8 @@ func (s *state) add(line []byte) error {
 	return nil
 }
 
-// nonce checks the random bits of the next entry. Those of version 0.1.0 have none, and stand
-// before all others.
+// nonce checks the random bits of the next entry. Entries of version 0.1.0 have none, and must
+// precede all others.
 func (s *state) nonce(e Entry) error {
 	old := s.version == 1 && (len(s.entries) == 0 || s.entries[len(s.entries)-1].Nonce == "")
 	if e.Nonce == "" && old {
@@ -236,7 +237,7 @@ func (s *state) commit(line []byte) error {
 	return nil
 }
 
-// append writes a line behind the whole ones and syncs it.
+// append writes a line after the last whole line and syncs it to the disk.
 func (s *state) append(f *os.File, line []byte) error {
 	if err := f.Truncate(s.whole); err != nil { // remove a partial line that a crash left
 		return err
@@ -245,13 +246,13 @@ func (s *state) append(f *os.File, line []byte) error {
 		line = append([]byte{'\n'}, line...)
 	}
 	if _, err := f.WriteAt(line, s.whole); err != nil {
-		return errors.Join(err, f.Truncate(s.whole)) // a full disk leaves no half line
+		return errors.Join(err, f.Truncate(s.whole)) // if the disk is full, remove the partial line
 	}
 	return f.Sync()
 }
 
-// writeNew writes a new file with its first line. It makes no other file and renames none: the file
-// that is locked later is this one.
+// writeNew writes a new file with its first line. It writes the file under its final name, because
+// renaming would put another file in the place of one that is locked.
 func writeNew(path string, line []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

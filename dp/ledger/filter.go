@@ -13,9 +13,9 @@ import (
 
 // spent is the sum over all entries.
 type spent struct {
-	eps, delta *big.Rat  // of the decimals; nil is 0
+	eps, delta *big.Rat  // exact sums of the decimal numbers; nil is 0
 	rdp        []float64 // of each order, rounded up
-	failure    float64   // the probability that a release is not one with these curves, rounded up
+	failure    float64   // the probability that some release does not satisfy its curve, rounded up
 }
 
 // decimal returns the number that v is written as.

@@ -13,8 +13,8 @@ import (
 	"github.com/privopt/privopt/internal/prefix"
 )
 
-// lock waits for the lock of the file that path leads to, until ctx is done, and opens that file.
-// If path has become the name of another file meanwhile, it locks that one.
+// lock waits for the lock of the file at path, until ctx is done, and opens the file. If path names
+// another file by then, it locks that one.
 func lock(ctx context.Context, path string) (f *os.File, unlock func() error, err error) {
 	for {
 		if ctx.Err() != nil {
@@ -38,11 +38,11 @@ func lock(ctx context.Context, path string) (f *os.File, unlock func() error, er
 	}
 }
 
-// reopen opens the file that path leads to now, nil unless it is the one that was locked.
+// reopen opens the file that path names now. It returns nil unless that is the locked file.
 func reopen(path string, locked fs.FileInfo) *os.File {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
-		return nil // removed: to lock it again says so
+		return nil // the file was removed; the next attempt to lock it returns the error
 	}
 	if info, err := f.Stat(); err != nil || !os.SameFile(info, locked) {
 		f.Close()

@@ -11,7 +11,7 @@ import (
 	"github.com/privopt/privopt/table/npy"
 )
 
-// A file is written record by record, and read in any order. Values are not private here.
+// A file is written record by record and read in any order. The values here are not private.
 func Example() {
 	dir, err := os.MkdirTemp("", "npy")
 	if err != nil {
@@ -25,7 +25,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer w.Close() // removes the file unless it was committed
+	defer w.Close() // this removes the file unless it was committed
 	for i := range 1000 {
 		if err := w.Append([]float64{float64(20 + i%60), 40}, float64(i)); err != nil {
 			fmt.Println(err)
@@ -37,7 +37,7 @@ func Example() {
 		return
 	}
 
-	f, err := npy.Open(path) // numpy.load reads it too
+	f, err := npy.Open(path) // numpy.load can read the file too
 	if err != nil {
 		fmt.Println(err)
 		return

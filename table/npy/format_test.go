@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Headers of the versions 1 to 3, as other programs write them.
+// TestHeaders reads headers of the format versions 1 to 3, as other programs write them.
 func TestHeaders(t *testing.T) {
 	for _, c := range []struct {
 		version byte
@@ -42,7 +42,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// Headers that lie, or are of arrays that are no table of records, are errors that say so.
+// TestBadHeaders checks that wrong headers, and those of arrays that are not tables of records,
+// give an error that names the reason.
 func TestBadHeaders(t *testing.T) {
 	const good = "{'descr': '<f8', 'fortran_order': False, 'shape': (10, 3), }"
 	change := func(old, new string) []byte { return npyFile(1, strings.Replace(good, old, new, 1), 240) }
@@ -96,7 +97,8 @@ func TestBadHeaders(t *testing.T) {
 	}
 }
 
-// Any bytes are an error or a header that agrees with itself.
+// FuzzHeader checks that any bytes give an error or a valid shape that survives writing and
+// reading.
 func FuzzHeader(f *testing.F) {
 	f.Add(npyFile(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (10, 3), }", 0))
 	f.Add(npyFile(2, `{"shape":(7,3,),"descr":"<f4","fortran_order":False}`, 0))
@@ -116,7 +118,7 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// NumPy reads what Create writes, and writes what Open reads.
+// TestNumPy checks that NumPy reads the files of Create, and that Open reads the files of NumPy.
 func TestNumPy(t *testing.T) {
 	if err := exec.Command("python3", "-c", "import numpy").Run(); err != nil {
 		t.Skip("this system has no NumPy")

@@ -26,7 +26,7 @@ import (
 
 var _ erm.Source = (*File)(nil)
 
-// names returns names of n columns.
+// names returns the names of n columns.
 func names(n int) []string {
 	out := make([]string, n)
 	for j := range out {
@@ -35,7 +35,7 @@ func names(n int) []string {
 	return out
 }
 
-// write writes n records of d features, and returns them.
+// write writes a file of n random records with d features, and returns them.
 func write(t testing.TB, path string, n, d int, o Options) (rows, labels []float64) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(uint64(n), uint64(d)))
@@ -55,7 +55,7 @@ func write(t testing.TB, path string, n, d int, o Options) (rows, labels []float
 	return rows, labels
 }
 
-// all reads all records by Reads of step records.
+// all returns all records, from calls of Read for step records each.
 func all(f *File, step int) (rows, labels []float64, err error) {
 	n, d := f.Dims()
 	rows, labels = make([]float64, n*d), make([]float64, n)
@@ -68,8 +68,9 @@ func all(f *File, step int) (rows, labels []float64, err error) {
 	return rows, labels, nil
 }
 
-// What is written is read: any shape, any place of the label, any cut into Reads, with
-// and without a sidecar, in any order and from several goroutines.
+// TestRoundTrip checks that files are read as they were written: for any shape, any position of the
+// label, any division into calls of Read, with and without a sidecar (the .npy.json file with
+// checksums), in any order, and from several goroutines.
 func TestRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.npy")
 	rapid.Check(t, func(r *rapid.T) {
@@ -103,7 +104,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// A File is an erm.Source, before and after its blocks were verified.
+// TestSource checks that a File is a valid erm.Source, before and after its blocks are verified.
 func TestSource(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.npy")
 	write(t, path, 70_001, 3, Options{Label: "c1"})
@@ -114,7 +115,7 @@ func TestSource(t *testing.T) {
 	ermtest.CheckSource(t, f)
 }
 
-// equal compares bits.
+// equal reports whether a and b have the same bits.
 func equal(a, b []float64) bool {
 	if len(a) != len(b) {
 		return false
@@ -127,7 +128,8 @@ func equal(a, b []float64) bool {
 	return true
 }
 
-// Values that are no ordinary numbers come back as they are: package erm brings them into bounds.
+// TestOddValues checks that NaN, infinities, −0 and extreme numbers are read unchanged, because
+// package erm is the one that brings values into bounds.
 func TestOddValues(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.npy")
 	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), math.SmallestNonzeroFloat64,
@@ -144,11 +146,11 @@ func TestOddValues(t *testing.T) {
 	require.True(t, equal(odd, rows) && math.IsNaN(labels[0]))
 }
 
-// Every bit of the data that is flipped, and every block that is exchanged with another, is
-// found before a record of the block is returned; other blocks can be read.
+// TestChecksums flips bits and exchanges blocks. A Read from a damaged block fails before it
+// returns a record, and other blocks can still be read.
 func TestChecksums(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.npy")
-	const n, d = 100_000, 2 // 2.4 MB
+	const n, d = 100_000, 2 // the file has 2.4 MB, which is several blocks
 	write(t, path, n, d, Options{})
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -167,7 +169,7 @@ func TestChecksums(t *testing.T) {
 		inside := min(block*blockSize/24+1+rnd.IntN(blockSize/24-12), n-10)
 		for range 2 {
 			require.ErrorIs(t, f.Read(t.Context(), rows, labels, inside), ErrFile,
-				"even if the flipped bit is in another record")
+				"a Read must fail even if the flipped bit is in another record")
 		}
 		_, _, err = all(f, 7000)
 		require.ErrorContains(t, err, fmt.Sprintf("block %d", block))
@@ -185,7 +187,7 @@ func TestChecksums(t *testing.T) {
 	require.ErrorIs(t, err, ErrFile)
 }
 
-// Each block is verified once, by whoever reads it first.
+// TestVerifiedOnce checks that each block is verified once, by the first Read from it.
 func TestVerifiedOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.npy")
 	write(t, path, 100_000, 2, Options{})
@@ -205,13 +207,15 @@ func TestVerifiedOnce(t *testing.T) {
 	require.Equal(t, 1, verified())
 	require.NoError(t, f.Verify(t.Context()))
 	require.Equal(t, len(f.blocks), verified())
-	// The checksum of a verified block is not asked for again: Print of package erm compares passes.
+	// The checksum of a verified block is not computed again; package erm detects later changes by
+	// comparing passes.
 	f.side.CRC[0]++
 	_, _, err = all(f, 8192)
 	require.NoError(t, err)
 }
 
-// Files that are too short or too long are refused at Open, and found if they change later.
+// TestChanges checks that a file that is too short or too long is refused by Open, and that a Read
+// notices if the file changes later.
 func TestChanges(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.npy")
@@ -233,7 +237,7 @@ func TestChanges(t *testing.T) {
 		require.ErrorIs(t, err, ErrFile)
 		require.ErrorContains(t, err, name)
 	}
-	// Cut off in the middle of a pass.
+	// The file is cut off in the middle of a pass.
 	write(t, path, 100_000, 2, Options{})
 	f, err := Open(path)
 	require.NoError(t, err)
@@ -241,7 +245,7 @@ func TestChanges(t *testing.T) {
 	require.NoError(t, os.Truncate(path, headerSize+blockSize))
 	require.ErrorContains(t, f.Read(t.Context(), make([]float64, 2), make([]float64, 1), 99_999), "cut off")
 	f.Close()
-	// Rewritten in place, the size stays.
+	// The file is rewritten in place with the same size.
 	write(t, path, 100_000, 2, Options{})
 	f, err = Open(path)
 	require.NoError(t, err)
@@ -261,7 +265,7 @@ func TestChanges(t *testing.T) {
 	require.ErrorContains(t, err, "changed since it was opened")
 	f.Close()
 	require.Error(t, f.Read(t.Context(), make([]float64, 2), make([]float64, 1), 0), "closed")
-	// Replaced by another file: the open one is read to its end.
+	// The file is replaced by another one: the open file can still be read to its end.
 	write(t, path, 100_000, 2, Options{})
 	f, err = Open(path)
 	require.NoError(t, err)
@@ -271,7 +275,8 @@ func TestChanges(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Bad calls and cancelled contexts are errors that show no number of records.
+// TestBadReads checks that bad calls and cancelled contexts give errors, and that no error shows
+// the number of records.
 func TestBadReads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.npy")
 	write(t, path, 1234, 2, Options{})
@@ -300,7 +305,7 @@ func TestBadReads(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// A Read in the steady state allocates nothing.
+// TestReadAllocates checks that a Read allocates nothing after the first one.
 func TestReadAllocates(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.npy")
 	write(t, path, 20_000, 12, Options{})
@@ -316,7 +321,7 @@ func TestReadAllocates(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(160, read))
 }
 
-// raceEnabled reports whether pools drop what they get, as they do under the race detector.
+// raceEnabled reports whether sync.Pool drops what it is given, as it does under the race detector.
 func raceEnabled() bool {
 	p := sync.Pool{}
 	for range 100 {
@@ -328,7 +333,7 @@ func raceEnabled() bool {
 	return false
 }
 
-// A sidecar that is of another file, or lies, is refused.
+// TestSidecar checks that a sidecar that belongs to another file or has wrong contents is refused.
 func TestSidecar(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.npy")
 	write(t, path, 100, 2, Options{Label: "c1", Schema: "sha256:abc"})
@@ -370,12 +375,12 @@ func TestSidecar(t *testing.T) {
 	write(t, path, 100, 2, Options{Label: "c1"})
 	f, err = Open(path)
 	require.NoError(t, err)
-	require.Equal(t, sum, f.Checksum(), "of the same records")
+	require.Equal(t, sum, f.Checksum(), "equal records must have equal checksums")
 	f.Close()
 }
 
-// BenchmarkPass reads a file of 1e6 records as package erm does: chunks of 8192, by
-// goroutines that take the next one each. The first pass verifies all blocks.
+// BenchmarkPass reads a file of 13 million numbers as package erm does: several goroutines each
+// take the next chunk of 8192 records. The first pass verifies all blocks.
 func BenchmarkPass(b *testing.B) {
 	for _, d := range []int{2, 12, 100} {
 		path := filepath.Join(b.TempDir(), "x.npy")
@@ -423,7 +428,7 @@ func readAll(b *testing.B, f *File) {
 	wait.Wait()
 }
 
-// npyFile returns a file with a header of the given text.
+// npyFile returns the contents of a file with a header of the given text, and data bytes of zeros.
 func npyFile(version byte, text string, data int) []byte {
 	b := append([]byte(magic), version, 0)
 	if version == 1 {

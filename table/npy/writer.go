@@ -16,7 +16,7 @@ import (
 
 // Options of [Create].
 type Options struct {
-	Float32 bool   // half the bytes; rounding a record by itself is free for privacy
+	Float32 bool   // numbers take 4 bytes; rounding each record on its own costs no privacy
 	Label   string // column of the label, "" for the last one
 	Schema  string // identifies the encoding of the columns, such as the hash of a description
 }

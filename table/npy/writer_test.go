@@ -24,7 +24,8 @@ func list(t *testing.T, dir string) (out []string) {
 	return out
 }
 
-// A file appears with Commit, for its owner only; without it nothing is left.
+// TestWriter checks that a file appears with Commit, readable only by its owner, and that without
+// Commit nothing is left.
 func TestWriter(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.npy")
@@ -51,7 +52,8 @@ func TestWriter(t *testing.T) {
 		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	}
 
-	// A Commit that fails leaves nothing, and the sidecar of nothing is harmless.
+	// A Commit that fails leaves no file of records. It leaves a sidecar, which is harmless without
+	// the file.
 	folder := filepath.Join(dir, "folder.npy")
 	require.NoError(t, os.MkdirAll(filepath.Join(folder, "full"), 0o700))
 	w, err = Create(folder, names(3), Options{})
@@ -75,7 +77,7 @@ func TestWriter(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// TestMain lets the test binary be the program that TestKill kills.
+// TestMain makes the test binary the program that TestKill starts and kills.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("NPY_TEST_WRITE"); path != "" {
 		w, err := Create(path, names(11), Options{})
@@ -94,8 +96,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestKill kills writers at arbitrary moments: a file is there whole, with its sidecar, or not
-// at all.
+// TestKill kills writers at arbitrary moments. The file must then exist completely, with its
+// sidecar, or not at all.
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.npy")
@@ -132,7 +134,7 @@ func TestKill(t *testing.T) {
 		require.Len(t, labels, 100_000)
 		f.Close()
 	}
-	for _, name := range list(t, dir) { // what is left does not have the name
+	for _, name := range list(t, dir) { // temporary files that are left have other names
 		require.True(t, strings.HasPrefix(name, ".x.npy.") || name == "x.npy" || name == "x.npy.json", name)
 	}
 	t.Logf("%d of %d killed, %d files", killed, kills, complete)

@@ -26,7 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	temp, err := os.MkdirTemp("", "beam") // prism leaves an empty file there for every job
+	temp, err := os.MkdirTemp("", "beam") // the runner prism leaves an empty file in it for every job
 	if err != nil {
 		panic(err)
 	}
@@ -38,14 +38,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-const schema = `{ "schema": 1, "records": 60000, "intercept": true,
-	"missing": ["?", "none"], "file": {"multiline": true},
+const schema = `{ "schema": 1, "records": 60000, "intercept": true, "missing": ["?", "none"],
+  "file": {"multiline": true},
   "label": {"column": "pays", "positive": ["yes"], "negative": ["no"]},
   "columns": [
     {"name": "age", "min": 20, "max": 80},
     {"name": "job", "levels": ["nurse", "pilot \"1\""], "other": true} ] }`
 
-// person is a record of the table, as a Parquet file holds it.
+// person is a record of the table in a Parquet file.
 type person struct {
 	Age  *float64 `parquet:"age,optional"`
 	Job  string   `parquet:"job"`
@@ -92,7 +92,7 @@ func put[T any](t *testing.T, path string, rows []T) {
 	require.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
 }
 
-// encodedRow has the columns that the schema encodes, in another order.
+// encodedRow has the columns that result from encoding with the schema, in another order.
 type encodedRow struct {
 	Pays      float64 `parquet:"pays"`
 	Intercept float64 `parquet:"(intercept)"`
@@ -102,7 +102,7 @@ type encodedRow struct {
 	Other     float64 `parquet:"job other"`
 }
 
-// program runs privopt-beam, or with "fit" and "pack" privopt, in this process.
+// program runs privopt-beam in this process, or privopt if the first argument is "fit" or "pack".
 func program(ctx context.Context, args ...string) (code int, stderr string) {
 	var out, errs bytes.Buffer
 	f := run
@@ -126,7 +126,8 @@ func text(t *testing.T, path string) string {
 	return string(b)
 }
 
-// requireSame compares a model of privopt with one of privopt-beam.
+// requireSame requires that a model of privopt-beam equals one of privopt, except that it assumes a
+// trusted cluster.
 func requireSame(t *testing.T, want, got string) {
 	t.Helper()
 	trust := fmt.Sprintf("      %q,\n", erm.TrustedCluster)
@@ -135,8 +136,8 @@ func requireSame(t *testing.T, want, got string) {
 	require.Equal(t, want, strings.Replace(got, trust, "", 1))
 }
 
-// A model is that of privopt fit on one machine, to the byte, but for the assumption that the
-// cluster can be trusted.
+// TestSameModel checks that privopt-beam gives the same model file as privopt fit on one machine,
+// except for the assumption that the cluster can be trusted.
 func TestSameModel(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -176,7 +177,8 @@ func TestSameModel(t *testing.T) {
 	}
 }
 
-// A label with classes has a block of features for each, which the files do not have.
+// TestClasses checks a label with several classes. The model then has a block of features for each
+// class, while the files have only one block.
 func TestClasses(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -190,8 +192,8 @@ func TestClasses(t *testing.T) {
 	requireSame(t, text(t, at("want.json")), text(t, at("got.json")))
 }
 
-// A schema of many levels: memory keeps entries that are not 0, so the file is what to compare
-// with.
+// TestManyLevels checks a schema with many levels. In memory such rows are sparse, and sums over
+// sparse rows round differently, so that the reference is a fit of a packed file.
 func TestManyLevels(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -225,7 +227,8 @@ func encoded(t *testing.T, from, to string) {
 	put(t, to, out)
 }
 
-// spy is a runner whose jobs fail, after it looked at the scratch folder.
+// spy is called by a runner of the same name, whose jobs always fail. It looks at the scratch
+// folder.
 var spy func()
 
 func init() {
@@ -235,7 +238,8 @@ func init() {
 	})
 }
 
-// The packed table is for this user only, and is removed after a failure too.
+// TestScratch checks that the temporary packed table can be read only by its owner, and is removed
+// even after a failure.
 func TestScratch(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -254,7 +258,7 @@ func TestScratch(t *testing.T) {
 			require.NoError(t, err)
 			require.Zero(t, info.Mode().Perm()&0o077, path)
 		}
-		if seen++; seen > 3 { // the second fit
+		if seen++; seen > 3 { // this is a job of the second fit
 			cancel()
 		}
 	}
@@ -342,7 +346,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// An engine starts the program as a worker by a flag.
+// TestIsWorker checks the flag with which a Beam engine starts the program as a worker.
 func TestIsWorker(t *testing.T) {
 	for arg, want := range map[string]bool{
 		"--worker": true, "-worker=true": true, "--worker=true": true, "--worker=false": false, "worker": false,

@@ -29,7 +29,7 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// TestMain lets the test binary stand in for the program.
+// TestMain makes the test binary the program itself, if a test starts it as a process.
 func TestMain(m *testing.M) {
 	if os.Getenv("PRIVOPT_TEST_MAIN") != "" {
 		Main(Run)
@@ -44,7 +44,7 @@ func program(dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// call runs the program in this process.
+// call runs the program in this process, and checks the width of its output.
 func call(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -69,7 +69,7 @@ const people = `{ "schema": 1, "records": 400, "intercept": true, "missing": ["?
     {"name": "age", "min": 20, "max": 80},
     {"name": "job", "levels": ["nurse", "pilot"], "other": true} ] }`
 
-// rows are records in which pilots and the old pay.
+// rows returns n made-up records of people. Pilots and older people pay more often.
 func rows(n int, labels bool) string {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var b strings.Builder
@@ -90,7 +90,7 @@ func rows(n int, labels bool) string {
 	return b.String()
 }
 
-// wide is the schema with so many levels that Gaussian noise is smaller than pure noise.
+// wide returns a schema with so many levels that Gaussian noise is smaller than pure noise.
 func wide() string {
 	levels := `"nurse"`
 	for i := range 60 {
@@ -99,7 +99,7 @@ func wide() string {
 	return strings.Replace(people, `"nurse"`, levels, 1)
 }
 
-// folder returns a new folder with a schema and tables.
+// folder returns a function that gives paths in a new folder with schemas and tables.
 func folder(t *testing.T) (path func(name string) string) {
 	dir := t.TempDir()
 	path = func(name string) string { return filepath.Join(dir, name) }
@@ -133,7 +133,7 @@ func TestJourney(t *testing.T) {
 	require.Contains(t, out, "δ = 6.25e-06 (1/n₀² for the 400 records that the schema declares)")
 	require.Contains(t, out, "… and 45 more: --all prints them.")
 
-	// One dash works as well as two.
+	// Flags with one dash work as well as with two.
 	code, out, errs = call(t, "", "fit", "-schema", at("people.json"), "-data="+at("people.csv"), "-epsilon", "2", "-out",
 		at("model.json"))
 	require.Equal(t, 0, code, errs)
@@ -189,7 +189,7 @@ func TestJourney(t *testing.T) {
 	}
 }
 
-// Every command answers -json with JSON.
+// TestJSON checks that every command prints JSON with the flag -json.
 func TestJSON(t *testing.T) {
 	at := folder(t)
 	task := []string{"--schema", at("people.json"), "--epsilon", "2", "-json"}
@@ -213,10 +213,11 @@ func TestJSON(t *testing.T) {
 		"--out", "-")
 	require.Equal(t, 0, code)
 	_, err := model.Load(strings.NewReader(out))
-	require.NoError(t, err, "a model on standard output is all that is there")
+	require.NoError(t, err, "standard output must contain only the model")
 }
 
-// Every command has help with examples on standard output, within the width.
+// TestHelp checks that every command prints help with examples on standard output, within the width
+// of a terminal.
 func TestHelp(t *testing.T) {
 	for _, c := range []string{
 		"", "schema", "plan", "pack", "fit", "predict", "score", "summary", "explain",
@@ -235,8 +236,8 @@ func TestHelp(t *testing.T) {
 	require.Contains(t, out, "multinomial\n")
 }
 
-// Exit codes and messages: what is wrong, where, and what to do. The values of fields
-// stay out of them, unless the table is public.
+// TestErrors checks exit codes and messages. A message says what is wrong, where, and how to fix
+// it. It does not show the values of fields unless the table is public.
 func TestErrors(t *testing.T) {
 	at := folder(t)
 	put := func(name, text string) string {
@@ -283,8 +284,8 @@ func TestErrors(t *testing.T) {
 		{2, "--loss", fit(ok, csv, "--loss")},
 		{2, `the label of the schema is two classes`, fit(ok, csv, "--loss", "squares")},
 		{2, `--set "ball:x"`, fit(ok, csv, "--set", "ball:x")},
-		{2, `"x" for "--neighbors" flag: invalid relation: "x", want "replace" or "add-remove"`, fit(ok, csv, "--neighbors",
-			"x")},
+		{2, `"x" for "--neighbors" flag: invalid relation: "x", want "replace" or "add-remove"`,
+			fit(ok, csv, "--neighbors", "x")},
 		{2, "--seed \"x\": want a whole number", fit(ok, csv, "--seed", "x")},
 		{2, "add --intervals, or leave them out", fit(ok, csv, "--bound", "3")},
 		{2, "privopt ledger create", fit(ok, csv, "--ledger", at("none.ledger"))},
@@ -325,7 +326,7 @@ func TestErrors(t *testing.T) {
 	}
 	l, err := ledger.Open(at("small.ledger"))
 	require.NoError(t, err)
-	require.Empty(t, l.Entries(), "what is refused costs nothing")
+	require.Empty(t, l.Entries(), "a refused fit must cost nothing")
 	for err, want := range map[error]int{
 		dp.ErrWithheld: exitWithheld, dp.ErrCondition: exitRefused, ledger.ErrBusy: exitFailure, syscall.ENOSPC: exitFailure,
 		fmt.Errorf("%w: %w", table.ErrTable, context.Canceled): exitCancelled, context.DeadlineExceeded: exitFailure,
@@ -341,7 +342,8 @@ func must(text []byte, err error) string {
 	return string(text)
 }
 
-// A seed repeats the model to the byte, and the model says that it is not private.
+// TestSeed checks that fits with one seed give identical model files, which say that they are not
+// private.
 func TestSeed(t *testing.T) {
 	at := folder(t)
 	for _, out := range []string{"a.json", "b.json"} {
@@ -357,7 +359,8 @@ func TestSeed(t *testing.T) {
 	require.Contains(t, out, `"private": false`)
 }
 
-// The model appears whole or not at all, and a full disk is found before data are read.
+// TestFullDisk checks that a command fails with a clear error if its output does not fit on the
+// disk.
 func TestFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("this system has no /dev/full")
@@ -380,7 +383,8 @@ func TestFullDisk(t *testing.T) {
 	require.Contains(t, errs, "no space left on device")
 }
 
-// endless is a table that never ends and tells when it is read.
+// endless is an input that closes the channel read when it is read for the first time, and never
+// returns data.
 type endless struct {
 	read chan struct{}
 	once sync.Once
@@ -388,10 +392,12 @@ type endless struct {
 
 func (e *endless) Read(p []byte) (int, error) {
 	e.once.Do(func() { close(e.read) })
-	select {} // a terminal at which nobody types
+	// This blocks like a terminal at which nobody types.
+	select {}
 }
 
-// Ctrl-C ends a fit that waits for input, with its own exit code and nothing left.
+// TestCancel checks that Ctrl-C ends a fit that waits for input, with an exit code of its own, and
+// that no file is left.
 func TestCancel(t *testing.T) {
 	at := folder(t)
 	before := names(t, at(""))
@@ -407,7 +413,8 @@ func TestCancel(t *testing.T) {
 	require.Equal(t, before, names(t, at("")))
 }
 
-// A reader that leaves hears nothing more.
+// TestClosedPipe checks that the program prints no error message if the reader of its output closes
+// the pipe.
 func TestClosedPipe(t *testing.T) {
 	at := folder(t)
 	code, _, errs := call(t, "", "fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", "1",
@@ -421,7 +428,8 @@ func TestClosedPipe(t *testing.T) {
 	require.Empty(t, stderr.String())
 }
 
-// Two programs with one --out: one of them writes, the others refuse.
+// TestLock checks that of two programs with the same --out one writes the file and the other
+// refuses.
 func TestLock(t *testing.T) {
 	at := folder(t)
 	o, err := (&app{}).create(at("m.json"), false, 0)
@@ -437,8 +445,8 @@ func TestLock(t *testing.T) {
 	require.Equal(t, []string{"m.json", "new.csv", "people.csv", "people.json", "wide.json"}, names(t, at("")))
 }
 
-// TestKill kills fits with a ledger at arbitrary moments: every model has its entry in the
-// ledger, no entry is lost, and no model is half written.
+// TestKill kills fits with a ledger at arbitrary moments. Every model must have its entry in the
+// ledger, no entry may be lost, and no model may be half written.
 func TestKill(t *testing.T) {
 	at := folder(t)
 	kills := testkit.Of(15, 100)
@@ -459,7 +467,7 @@ func TestKill(t *testing.T) {
 		require.NoError(t, cmd.Start())
 		if i%2 == 0 {
 			time.Sleep(time.Duration(rnd.Float64() * 1.5 * float64(whole)))
-		} else { // between the entry and the model
+		} else { // kill between the entry and the model
 			for deadline := time.Now().Add(10 * time.Second); size(t, at("l")) == length && time.Now().Before(deadline); {
 				time.Sleep(100 * time.Microsecond)
 			}

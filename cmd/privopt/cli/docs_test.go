@@ -19,7 +19,7 @@ import (
 	"github.com/privopt/privopt/cmd/internal/adult"
 )
 
-// fenced returns the blocks of a language in a file of the documentation.
+// fenced returns the code blocks in the given language of a file of the documentation.
 func fenced(t *testing.T, file, language string) []string {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", file))
 	require.NoError(t, err)
@@ -31,7 +31,7 @@ func fenced(t *testing.T, file, language string) []string {
 	return blocks
 }
 
-// shell runs commands in a folder, where privopt is this program.
+// shell runs commands in a folder. The command privopt is this test binary.
 func shell(t *testing.T, dir, script string) string {
 	if _, err := exec.LookPath("awk"); err != nil {
 		t.Skip("this system has no awk")
@@ -48,7 +48,7 @@ func shell(t *testing.T, dir, script string) string {
 	return string(out)
 }
 
-// madeUp returns n rows in the form of Adult.
+// madeUp returns n made-up rows in the format of the Adult data.
 func madeUp(n int) string {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	var b strings.Builder
@@ -65,8 +65,8 @@ func madeUp(n int) string {
 	return b.String()
 }
 
-// The commands of the walkthroughs run as they stand there, and what they print fits the
-// width of a terminal.
+// TestWalkthroughs runs the commands of the walkthroughs exactly as the documentation shows them,
+// and checks that their output fits the width of a terminal.
 func TestWalkthroughs(t *testing.T) {
 	for _, file := range []string{"walkthrough-adult.md", "walkthrough-regression.md", "scale.md"} {
 		dir := t.TempDir()
@@ -79,7 +79,7 @@ func TestWalkthroughs(t *testing.T) {
 		}
 		out := shell(t, dir, strings.Join(fenced(t, file, "sh"), ""))
 		for _, line := range strings.Split(out, "\n") {
-			if !strings.HasPrefix(line, "privopt ") { // messages are one line
+			if !strings.HasPrefix(line, "privopt ") { // an error or warning is one line of any length
 				require.LessOrEqual(t, len([]rune(line)), columns, line)
 			}
 		}
@@ -87,7 +87,8 @@ func TestWalkthroughs(t *testing.T) {
 	}
 }
 
-// The Python program of the documentation predicts what the command predicts.
+// TestModelJSON checks that the Python program in the documentation of the model file makes the
+// same predictions as the command.
 func TestModelJSON(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -119,7 +120,7 @@ func TestModelJSON(t *testing.T) {
 	}
 }
 
-// Tables of the documentation fit the width too.
+// TestDocsWidth checks that the tables in the documentation fit the width of a terminal.
 func TestDocsWidth(t *testing.T) {
 	for _, file := range []string{"choosing.md", "model-json.md"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", file))

@@ -16,7 +16,8 @@ import (
 	"github.com/privopt/privopt/model"
 )
 
-// A ledger vouches for the models that it paid for, and for no other file.
+// TestVerify checks that the command "ledger verify" accepts the models that the ledger paid for,
+// and no other or edited file.
 func TestVerify(t *testing.T) {
 	at := folder(t)
 	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "10", "--delta", "1e-4")
@@ -54,10 +55,10 @@ func TestVerify(t *testing.T) {
 		return string(text)
 	}
 	for want, edited := range map[string]string{
-		"paid for (ε = 2, δ = 0), the file claims (ε = 0.01, δ = 0)": strings.ReplaceAll(a, `"epsilon": 2`,
-			`"epsilon": 0.01`),
-		"the file claims add-remove": strings.ReplaceAll(a, `"relation": "replace"`,
-			`"relation": "add-remove"`),
+		"paid for (ε = 2, δ = 0), the file claims (ε = 0.01, δ = 0)": strings.ReplaceAll(a,
+			`"epsilon": 2`, `"epsilon": 0.01`),
+		"the file claims add-remove": strings.ReplaceAll(a,
+			`"relation": "replace"`, `"relation": "add-remove"`),
 		`the file claims "lop.other/1"`: change(func(v map[string]any) {
 			v["certificate"].(map[string]any)["theorem"] = "lop.other/1"
 			v["plan"].(map[string]any)["release"].(map[string]any)["theorem"] = "lop.other/1"
@@ -74,7 +75,7 @@ func TestVerify(t *testing.T) {
 		require.Contains(t, errs, want)
 		require.Empty(t, out)
 	}
-	// What does not agree with itself is no model at all.
+	// A file whose parts contradict each other is not accepted as a model at all.
 	for want, edited := range map[string]string{
 		"certificate: (ε = 0.01": strings.Replace(a, `"epsilon": 2`, `"epsilon": 0.01`, 1),
 		"coefficients[0]": change(func(v map[string]any) {
@@ -95,7 +96,7 @@ func TestVerify(t *testing.T) {
 	_, out, _ = call(t, "", "explain", at("a.json"))
 	require.Contains(t, out, "proves nothing by itself")
 	require.Contains(t, strings.Join(strings.Fields(out), " "), "An empty line and a comment count as records")
-	// Numbers at the end of their range are no NaN.
+	// Very large numbers do not give NaN.
 	require.NoError(t, os.WriteFile(at("e.json"), []byte(strings.ReplaceAll(a, `"epsilon": 2`, `"epsilon": 99999`)),
 		0o600))
 	code, out, errs = call(t, "", "explain", at("e.json"))
@@ -103,8 +104,8 @@ func TestVerify(t *testing.T) {
 	require.NotContains(t, out, "NaN")
 }
 
-// What is public is refused before the ledger is charged: more records than the plan accounts for,
-// whose number the message does not tell.
+// TestRefusedBeforeCharged checks that a table with more records than the plan allows is refused
+// before the ledger is charged, and that the message does not show the number of records.
 func TestRefusedBeforeCharged(t *testing.T) {
 	at := folder(t)
 	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "10", "--delta", "1e-4", "--neighbors",
@@ -136,7 +137,8 @@ func TestRefusedBeforeCharged(t *testing.T) {
 	}
 }
 
-// pack does not tell how many records there are: under add-remove that is private.
+// TestPackTellsNoCount checks that pack does not print the number of records, which is private
+// under the add-remove relation.
 func TestPackTellsNoCount(t *testing.T) {
 	at := folder(t)
 	for _, more := range [][]string{nil, {"--json"}} {

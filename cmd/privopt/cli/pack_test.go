@@ -35,8 +35,8 @@ func unpack(t *testing.T, path string) (rows, labels []float64) {
 	return rows, labels
 }
 
-// encoded returns the records of a table as package table encodes them, in the order of the
-// file and in the order of erm.Data.
+// encoded returns the records of a table as package table encodes them, first in the order of the
+// file, then in the order of erm.Data.
 func encoded(t *testing.T, schema, csv string) (rows, labels, sorted, sortedLabels []float64) {
 	s, err := table.ReadSchema(strings.NewReader(schema))
 	require.NoError(t, err)
@@ -63,7 +63,7 @@ func encoded(t *testing.T, schema, csv string) (rows, labels, sorted, sortedLabe
 	return rows, labels, sorted, sortedLabels
 }
 
-// A table is packed with the schema, in its order or in the canonical one.
+// TestPack packs a table with a schema, in its own order and in the canonical order of erm.Data.
 func TestPack(t *testing.T) {
 	at := folder(t)
 	before := names(t, at(""))
@@ -99,7 +99,7 @@ func TestPack(t *testing.T) {
 	require.ElementsMatch(t, append(before, "people.npy", "people.npy.json"), names(t, at("")))
 }
 
-// A table of numbers is packed as it is.
+// TestPackNumbers packs a table of numbers without a schema.
 func TestPackNumbers(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "x.npy")
@@ -160,7 +160,8 @@ func TestPackErrors(t *testing.T) {
 	require.Contains(t, errs, "standard output is not a file")
 }
 
-// The description of a file stands beside it, and replaces nothing else.
+// TestPackKeepsOthers checks that pack refuses an output name if its description file would
+// overwrite another file.
 func TestPackKeepsOthers(t *testing.T) {
 	at := folder(t)
 	schema := must(os.ReadFile(at("people.json")))
@@ -176,7 +177,7 @@ func TestPackKeepsOthers(t *testing.T) {
 	require.Equal(t, "mine", must(os.ReadFile(at("people.npy.json"))))
 }
 
-// Ctrl-C leaves nothing, whether records are read or sorted.
+// TestPackCancel checks that no file is left if pack is cancelled while it reads or sorts records.
 func TestPackCancel(t *testing.T) {
 	at := folder(t)
 	before := names(t, at(""))
@@ -189,7 +190,7 @@ func TestPackCancel(t *testing.T) {
 	require.Equal(t, "privopt pack: cancelled\n", errs.String())
 	require.Equal(t, before, names(t, at("")))
 
-	if !signal.Ignored(syscall.SIGHUP) { // a terminal that is closed
+	if !signal.Ignored(syscall.SIGHUP) { // closing the terminal sends this signal
 		cmd := program("", "pack", "--data", "-", "--out", at("x.npy"))
 		in, err := cmd.StdinPipe()
 		require.NoError(t, err)

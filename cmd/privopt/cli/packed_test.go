@@ -12,7 +12,7 @@ import (
 	"github.com/privopt/privopt/table/npy"
 )
 
-// labels of people in three kinds, with the losses that fit them.
+// kinds has a schema for each kind of label: classes, numbers, and two values.
 var kinds = map[string]string{
 	"classes": strings.Replace(people, `"positive": ["yes"], "negative": ["no"]`, `"levels": ["no", "yes", "maybe"]`, 1),
 	"numbers": strings.NewReplacer(`"column": "pays", "positive": ["yes"], "negative": ["no"]`,
@@ -21,21 +21,23 @@ var kinds = map[string]string{
 	"two": people,
 }
 
-// A model from a packed table is that from the CSV: to the byte for one in canonical order.
+// TestFitPacked checks that a fit of a packed table in canonical order gives the same model file as
+// a fit of the CSV.
 func TestFitPacked(t *testing.T) {
 	for kind, schema := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			at := folder(t)
 			require.NoError(t, os.WriteFile(at("s.json"), []byte(schema), 0o600))
 			n := 9000
-			if kind == "classes" { // its loss is slow
+			if kind == "classes" { // the loss for classes is slow
 				n = 600
 			}
 			require.NoError(t, os.WriteFile(at("people.csv"), []byte(rows(n, true)), 0o600))
 			code, _, errs := call(t, "", "pack", "--schema", at("s.json"), "--data", at("people.csv"), "--out", at("p.npy"),
 				"--canonical")
 			require.Equal(t, 0, code, errs)
-			require.NoError(t, os.Rename(at("p.npy"), at("p")), "found by its first bytes")
+			require.NoError(t, os.Rename(at("p.npy"), at("p")),
+				"a packed file is recognized by its first bytes, not by its name")
 			require.NoError(t, os.Rename(at("p.npy.json"), at("p.json")))
 			fit := func(data, out string) string {
 				code, _, errs := call(t, "", "fit", "--schema", at("s.json"), "--data", at(data), "--epsilon", "1", "--seed", "7",
@@ -51,7 +53,7 @@ func TestFitPacked(t *testing.T) {
 				return out
 			}
 			require.Equal(t, score("people.csv"), score("p"))
-			// The schema may change in what does not touch the encoding.
+			// The schema may change in parts that do not affect the encoding.
 			other := strings.Replace(schema, `"records": 400`, `"records": 9000, "neighbors": "add-remove"`, 1)
 			require.NoError(t, os.WriteFile(at("s.json"), []byte(other), 0o600))
 			fit("p", "c.json")
@@ -59,8 +61,8 @@ func TestFitPacked(t *testing.T) {
 	}
 }
 
-// Files that were packed otherwise, or damaged, are refused; the records of a file without
-// sidecar are those of the schema if their number of features is.
+// TestPackedErrors checks that packed files that are damaged, or were packed with another encoding,
+// are refused. A file without a sidecar is accepted if it has the number of features of the schema.
 func TestPackedErrors(t *testing.T) {
 	at := folder(t)
 	pack := func(out, data string, more ...string) {
@@ -102,7 +104,7 @@ func TestPackedErrors(t *testing.T) {
 	require.NoError(t, os.Truncate(at("good.npy"), 1000))
 	fit("good.npy", "shorter than its header says", exitUsage)
 
-	// A label that is no class is brought to the nearest one.
+	// A label that is not a class is replaced by the nearest class.
 	w, err := npy.Create(at("odd.npy"), []string{"a", "b", "c", "d", "e", "y"}, npy.Options{})
 	require.NoError(t, err)
 	for _, y := range []float64{-1, 0.4, 7, 1e300} {

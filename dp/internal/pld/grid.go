@@ -57,8 +57,8 @@ func slopes(f func(eps float64) float64, h float64, points int) (s []float64, la
 	return s, prev
 }
 
-// extent returns the least number of grid points J, up to a limit, with f(e^{Jh}) ≤ cut in both
-// orders, or with what f keeps at every ε.
+// extent returns the least number of grid points J, at most limit, with f(e^{Jh}) ≤ cut in both
+// orders. If f stays above cut at every ε, that remaining value takes the place of cut.
 func extent(f Pair, h, cut float64, limit int) int {
 	const far = 700 // e^ε overflows soon after
 	cut = max(cut, f.Up(far)*(1+1e-9), f.Down(far)*(1+1e-9))
@@ -77,7 +77,8 @@ func extent(f Pair, h, cut float64, limit int) int {
 // cumulant returns log Σ p e^{λx} and the mean and variance of x under the
 // tilted measure p e^{λx}.
 func (g *gridLaw) cumulant(lambda, h float64) (k, mean, variance float64) {
-	// e^{λx} by multiplication, computed anew every run points and while it is tiny.
+	// Powers e^{λx} are products, computed anew after every run points, and at each point while they
+	// are tiny.
 	const run = 64
 	// The largest summand is no less than tiny: with zeros at the ends all of them could
 	// underflow. Masses below tiny beyond its ends can only make the sum +Inf.

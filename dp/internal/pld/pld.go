@@ -73,12 +73,12 @@ type Composition struct {
 
 	parts []Part
 	total int
-	whole bool // the grid holds every part to its end, however coarse it gets
+	whole bool // the grid reaches to the largest loss of every part, however coarse it becomes
 
 	chosen sync.Once
-	start  float64      // step of the automatic grid, before it is made to fit
-	end    float64      // a loss beyond it, if parts go on well beyond it, else 0
-	wide   *Composition // on a whole grid, where end > 0
+	start  float64      // first step of the automatic grid, before it is made coarser to fit
+	end    float64      // a loss beyond the grid if losses of some part extend well beyond it, else 0
+	wide   *Composition // a composition on a whole grid, if end > 0
 	built  sync.Once
 	laws   []law // one per order
 }
@@ -155,7 +155,8 @@ func (l *law) delta(eps float64) float64 {
 // where it finds none. epsilon is the inverse of δ(ε).
 func WithFailure(delta, failure float64, epsilon func(delta float64) float64) float64 {
 	eps := epsilon(delta)
-	for range 40 { // ε at what failures leave of δ, at a little more than the last ε
+	// Each round computes ε at the δ that failures leave for an ε slightly larger than the last.
+	for range 40 {
 		if failure == 0 || math.IsInf(eps, 1) {
 			return eps
 		}
@@ -294,13 +295,13 @@ func (c *Composition) choose() {
 		most := points(h)
 		c.start = h * min(max(1, float64(most)/fewPoints), float64(finest)/coarsest) * max(1, c.Coarse)
 		if most == maxPoints {
-			for range 40 { // as discretize will
+			for range 40 { // make the grid coarser, as discretize will
 				if _, coarser := c.points(c.start); coarser == 1 {
 					break
 				}
 				c.start *= 2
 			}
-			c.end = 4 * maxPoints * c.start // that it fits an FFT may take some more
+			c.end = 4 * maxPoints * c.start // the factor 4 allows for steps that fitting an FFT may add
 			c.wide = &Composition{Coarse: c.Coarse, parts: c.parts, total: c.total, whole: true}
 		}
 	})
@@ -314,7 +315,8 @@ func (c *Composition) wider() *Composition {
 	return c.wide
 }
 
-// beyond returns about the mass that the automatic grid moves to +∞: its bound is no less.
+// beyond approximates the mass that the automatic grid moves to +∞. The bound from that grid is at
+// least this mass.
 func (c *Composition) beyond() float64 {
 	c.choose()
 	if c.end == 0 {

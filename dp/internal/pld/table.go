@@ -33,7 +33,7 @@ func Tabulate(p Pair, tol float64) Pair {
 type table struct{ eps, f []float64 }
 
 const (
-	chordError = 2e-3 // relative, between nodes of which the one in the middle is kept
+	chordError = 2e-3 // relative error of a chord, tested at the node in its middle
 	farthest   = 700  // e^ε overflows soon after
 )
 

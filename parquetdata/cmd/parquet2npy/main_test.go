@@ -110,7 +110,7 @@ func TestRunErrors(t *testing.T) {
 	}
 }
 
-// A signal ends the program, and nothing but the input is left.
+// TestSignals checks that a signal ends the program, and that no file but the input is left.
 func TestSignals(t *testing.T) {
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in.parquet")
