@@ -247,9 +247,9 @@ func (m *Model) checkNumbers() error {
 // checkClaim compares the certificate with the plan. It cannot detect an edit of both; a ledger
 // can.
 func (m *Model) checkClaim() error {
-	p, theorem, b := m.params, TheoremAuto, m.params.Budget
+	p, theorem, b := m.params, theoremAuto, m.params.Budget
 	if p.Intervals != nil {
-		theorem = TheoremIntervals
+		theorem = theoremIntervals
 	}
 	dim, relation := p.Dim, p.Relation
 	if r := p.Release; r != nil {

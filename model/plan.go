@@ -21,8 +21,8 @@ import (
 // Theorems of plans with several releases, see docs/theory/composition.md#model.auto/1. A plan of
 // one release has a theorem of package lop.
 const (
-	TheoremAuto      = "model.auto/1"      // minimizers and noisy histograms, composed as one sequence
-	TheoremIntervals = "model.intervals/1" // the same with the sums for standard errors
+	theoremAuto      = "model.auto/1"      // minimizers and noisy histograms, composed as one sequence
+	theoremIntervals = "model.intervals/1" // the same with the sums for standard errors
 )
 
 // Params are the numbers of a [Plan]. All are public.

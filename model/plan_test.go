@@ -55,9 +55,9 @@ func TestSequence(t *testing.T) {
 				require.LessOrEqual(t, delta, b.Delta)
 				require.Greater(t, delta, b.Delta*(1-1e-6))
 				require.Equal(t, b, pl.Certificate().Budget)
-				theorem := TheoremAuto
+				theorem := theoremAuto
 				if intervals != nil {
-					theorem = TheoremIntervals
+					theorem = theoremIntervals
 				}
 				require.Equal(t, theorem, pl.Certificate().Theorem)
 			}

@@ -138,9 +138,9 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 	pl.seq = pl.composed(*s, s.Mu)
 	_, failure := release.MostNormal(q.Dim, b, 1)
 	pl.failure = float64(len(pl.seq.S)) * failure
-	theorem := TheoremAuto
+	theorem := theoremAuto
 	if o.Intervals != nil {
-		theorem = TheoremIntervals
+		theorem = theoremIntervals
 	}
 	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Theorem: theorem}
 	if !proved {
