@@ -90,9 +90,8 @@ func ExampleNewPlan() {
 	fmt.Println(plan.Params().Decision)
 	fmt.Println(plan.Forecast().Deviation < 0.5)
 	// Output:
-	// Linear objective perturbation with pure noise, whose expected norm in 5 dimensions is at most
-	// that of Gaussian noise. The ridge minimizes the bound on the excess risk for solutions of norm
-	// at most 20. true
+	// Linear objective perturbation with pure noise, whose expected norm in 5 dimensions is at most that of Gaussian noise. The ridge minimizes the bound on the excess risk for solutions of norm at most 20.
+	// true
 }
 
 // Standard errors cost a share of the budget.
