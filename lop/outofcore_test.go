@@ -2,7 +2,7 @@
 
 //go:build linux
 
-package experiment_test
+package lop_test
 
 import (
 	"context"
@@ -48,7 +48,7 @@ const childFile = "PRIVOPT_OUT_OF_CORE_FILE"
 // certificate: without one, a fit goes on for thousands. It prints how fast the passes are beside
 // reading alone, from the disk:
 //
-//	PRIVOPT_ROWS=100000000 go test ./cmd/internal/experiment -run TestOutOfCore -v -timeout 1h
+//	PRIVOPT_ROWS=100000000 go test ./lop -run TestOutOfCore -v -timeout 1h
 func TestOutOfCore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a file of 1 GB")
