@@ -319,7 +319,8 @@ func (o *Objective) Sample() (sample *Objective, ok bool) {
 	m := min(r.n/8, manyRecords/2) / sampleRows
 	w := windows.Get().(*window)
 	defer windows.Put(w)
-	var part slab
+	n := m * sampleRows
+	part := slab{x: make([]float64, 0, n*r.d), y: make([]float64, 0, n), norm: make([]float64, 0, n)}
 	for k := range m {
 		first := k * (r.n / m)
 		from, at := r, first
@@ -335,7 +336,6 @@ func (o *Objective) Sample() (sample *Objective, ok bool) {
 			part.x, part.y, part.norm = append(part.x, row...), append(part.y, from.label(i)), append(part.norm, from.norm(i))
 		}
 	}
-	n := m * sampleRows
 	data := &records{n: n, d: r.d, shift: oneSlab, slabs: []slab{part}, bounds: r.bounds, floatsOnce: n * r.d}
 	c := &objective{
 		costs: s.costs, ctx: s.ctx, data: data, consts: s.consts, reg: s.reg, set: s.set,

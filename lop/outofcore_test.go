@@ -82,14 +82,8 @@ func TestOutOfCore(t *testing.T) {
 	for k, s := range r.Passes {
 		rate := float64(r.Bytes) / s
 		ratios = append(ratios, rate/r.Reads[k])
-		t.Logf(
-			"pass %d: %6.2f s, %.2f GB/s, %.0f %% of %.2f GB/s of reading alone",
-			k+1,
-			s,
-			rate/1e9,
-			100*ratios[k],
-			r.Reads[k]/1e9,
-		)
+		t.Logf("pass %d: %6.2f s, %.2f GB/s, %.0f %% of %.2f GB/s of reading alone",
+			k+1, s, rate/1e9, 100*ratios[k], r.Reads[k]/1e9)
 	}
 	slices.Sort(ratios)
 	t.Logf("median %.0f %%", 100*ratios[len(ratios)/2])
