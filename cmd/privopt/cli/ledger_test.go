@@ -143,10 +143,10 @@ func TestPackTellsNoCount(t *testing.T) {
 	at := folder(t)
 	for _, more := range [][]string{nil, {"--json"}} {
 		_, out, errs := call(t, "", append([]string{"pack", "--schema", at("people.json"), "--data", at("people.csv"),
-			"--force",
-			"--out", at("p.npy")}, more...)...)
-		require.NotContains(t, out, "400")
-		require.NotContains(t, errs, "400")
+			"--force", "--out", at("p.npy")}, more...)...)
+		// The name of the temporary folder has digits of its own.
+		require.NotContains(t, strings.ReplaceAll(out, at(""), ""), "400")
+		require.NotContains(t, strings.ReplaceAll(errs, at(""), ""), "400")
 		require.False(t, bytes.Contains([]byte(out), []byte("bytes")))
 	}
 }
