@@ -11,6 +11,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/privopt/privopt/loss"
 )
@@ -38,14 +39,15 @@ type Feature struct {
 // column is a group of coordinates.
 type column struct {
 	name           string
-	at             int     // first coordinate
+	at, size       int     // first coordinate, number of coordinates
 	c              float64 // norm of the group
 	mid, half      float64 // of a number
 	number         bool
 	bins           []float64
 	level          map[string]int
-	other, missing int  // coordinates, -1 for none
-	lenient        bool // fields without a meaning count as missing
+	other, missing int   // coordinates, -1 for none
+	lenient        bool  // fields without a meaning count as missing
+	cross          []int // indices of the columns of an interaction
 }
 
 // Encoder checks the schema and returns its Encoder, which later changes of the schema do not
@@ -67,15 +69,17 @@ func (s *Schema) Encoder() (*Encoder, error) {
 		weights = append(weights, 1)
 	}
 	var groups []Column
+	var paths []string
 	for i, c := range s.Columns {
-		if err := c.check(fmt.Sprintf("columns[%d]", i), s.Missing); err != nil {
+		path := fmt.Sprintf("columns[%d]", i)
+		if err := c.check(path, s.Missing); err != nil {
 			return nil, err
 		}
 		if c.Ignore {
 			continue
 		}
 		c.Weight = cmp.Or(c.Weight, 1)
-		groups, weights = append(groups, c), append(weights, c.Weight)
+		groups, paths, weights = append(groups, c), append(paths, path), append(weights, c.Weight)
 	}
 	if len(groups) == 0 {
 		return nil, bad("columns", "all are ignored, want at least one that is not")
@@ -88,6 +92,12 @@ func (s *Schema) Encoder() (*Encoder, error) {
 		norms = norms[1:]
 	}
 	for i, c := range groups {
+		if c.Cross != nil {
+			if err := e.addCross(paths[i], c, norms[i], toLabel); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		e.addColumn(c, norms[i], toLabel)
 	}
 	if len(e.features) > maxFeatures || e.Dim() > math.MaxInt32 {
@@ -137,7 +147,48 @@ func (e *Encoder) addColumn(c Column, norm, toLabel float64) {
 		col.missing = len(e.features)
 		indicator(" missing")
 	}
+	col.size = len(e.features) - col.at
 	e.columns = append(e.columns, col)
+}
+
+// addCross adds an indicator for each combination of the levels of columns that stand before c.
+func (e *Encoder) addCross(path string, c Column, norm, toLabel float64) error {
+	col := column{name: c.Name, at: len(e.features), c: norm, size: 1}
+	names := []string{""}
+	for k, name := range c.Cross {
+		path := fmt.Sprintf("%s.cross[%d]", path, k)
+		i := slices.IndexFunc(e.columns, func(f column) bool { return f.name == name })
+		switch {
+		case i < 0:
+			return bad(path, "%s is no column that stands before this one and is not ignored", quote(name))
+		case slices.Contains(col.cross, i):
+			return bad(path, "%s stands twice, want different columns", quote(name))
+		case e.columns[i].cross != nil:
+			return bad(path, "%s is an interaction itself: list its columns", quote(name))
+		case e.columns[i].level == nil && e.columns[i].bins == nil:
+			return bad(path, "%s has neither levels nor bins: give it bins", quote(name))
+		}
+		f := &e.columns[i]
+		col.cross, col.size = append(col.cross, i), col.size*f.size
+		if col.size > maxFeatures {
+			return bad(path, "more than %d combinations of levels, want fewer levels", maxFeatures)
+		}
+		var longer []string
+		for _, first := range names {
+			for _, more := range e.features[f.at : f.at+f.size] {
+				longer = append(longer, strings.TrimPrefix(first+" × "+more.Name, " × "))
+			}
+		}
+		names = longer
+	}
+	if len(col.cross) < 2 {
+		return bad(path+".cross", "%s, want at least 2", count(len(col.cross), "column"))
+	}
+	for _, name := range names {
+		e.add(Feature{Name: name, Column: c.Name, Scale: norm}, toLabel)
+	}
+	e.columns = append(e.columns, col)
+	return nil
 }
 
 // middle returns the middle and half the width of an interval.
@@ -224,6 +275,7 @@ func (s *Schema) clone() Schema {
 	for i := range c.Columns {
 		k := &c.Columns[i]
 		k.Min, k.Max, k.Bins, k.Levels = cloneFloat(k.Min), cloneFloat(k.Max), slices.Clone(k.Bins), slices.Clone(k.Levels)
+		k.Cross = slices.Clone(k.Cross)
 	}
 	return c
 }
@@ -338,7 +390,14 @@ func (e *Encoder) row(
 		col, val = append(col, 0), append(val, e.intercept)
 	}
 	for k := range e.columns {
-		j, v, ok := e.columns[k].encode(fields[at[k]], missing)
+		c := &e.columns[k]
+		if c.cross != nil {
+			if j := e.combination(c, fields, at, missing); j >= 0 {
+				col, val = append(col, int32(j)), append(val, c.c)
+			}
+			continue
+		}
+		j, v, ok := c.encode(fields[at[k]], missing)
 		if !ok {
 			return col, val, k
 		}
@@ -347,6 +406,20 @@ func (e *Encoder) row(
 		}
 	}
 	return col, val, -1
+}
+
+// combination returns the coordinate of an interaction, -1 if a column of it has no level.
+func (e *Encoder) combination(c *column, fields [][]byte, at []int, missing map[string]bool) int {
+	k := 0
+	for _, i := range c.cross {
+		f := &e.columns[i]
+		j, _, _ := f.encode(fields[at[i]], missing)
+		if j < 0 {
+			return -1
+		}
+		k = k*f.size + j - f.at
+	}
+	return c.at + k
 }
 
 // encode returns the coordinate of a field, -1 for none, its entry, and whether the field has a

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -202,4 +203,47 @@ func TestEncoderIsImmutable(t *testing.T) {
 	*e.Schema().Columns[1].Max = 7
 	e.Features()[0].Name = "z"
 	require.Equal(t, encoder(t, people), e)
+}
+
+// TestCross checks the indicators of an interaction: one for each combination of the levels of its
+// columns, none for a row in which one of them has no level.
+func TestCross(t *testing.T) {
+	e := encoder(t, `{ "schema": 1, "label": {"column": "y", "min": 0, "max": 1}, "missing": ["?"],
+	  "columns": [
+	    {"name": "age", "min": 0, "max": 90, "bins": [30, 60]},
+	    {"name": "job", "levels": ["a", "b"], "missing": true},
+	    {"name": "age and job", "cross": ["age", "job"], "weight": 0.5} ] }`)
+	require.Equal(t, []string{
+		"age<30", "age[30,60)", "age>=60", "job=a", "job=b", "job missing",
+		"age<30 × job=a", "age<30 × job=b", "age<30 × job missing",
+		"age[30,60) × job=a", "age[30,60) × job=b", "age[30,60) × job missing",
+		"age>=60 × job=a", "age>=60 × job=b", "age>=60 × job missing",
+	}, names(e))
+	require.LessOrEqual(t, exactNorm(e), 0)
+	rows, _ := dense(t, e, "y,job,age\n0,b,30\n1,?,99\n1,a,?\n\n")
+	for i, want := range [][]int{{1, 4, 10}, {2, 5, 14}, {3}, {}} {
+		for j, v := range rows[i] {
+			c := e.columns[min(j/3, 2)].c
+			if slices.Contains(want, j) {
+				require.Equal(t, c, v, "row %d, feature %d", i, j)
+			} else {
+				require.Zero(t, v, "row %d, feature %d", i, j)
+			}
+		}
+	}
+	require.InEpsilon(t, 0.5, e.columns[2].c/e.columns[0].c, 1e-12)
+	_, err := e.Rows(strings.NewReader("y,job,age,age and job\n"), Options{})
+	require.ErrorContains(t, err, "column 4 is not in the schema")
+
+	// The same coefficients, in units of the file: those of indicators.
+	theta := make([]float64, e.Dim())
+	theta[10] = 1
+	for _, c := range e.Coefficients(theta)[1:] {
+		if c.Name == "age[30,60) × job=b" {
+			require.Equal(t, "age and job", c.Column)
+			require.InEpsilon(t, 0.5*e.columns[2].c, c.Value, 1e-12) // half the range of y
+		} else {
+			require.Zero(t, c.Value)
+		}
+	}
 }

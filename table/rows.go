@@ -128,7 +128,7 @@ func (r *Rows) header() error {
 	}
 	declared := map[string]bool{r.e.schema.Label.Column: true}
 	for _, c := range r.e.schema.Columns {
-		declared[c.Name] = true
+		declared[c.Name] = c.Cross == nil
 	}
 	seen := map[string]int{}
 	known, strange := 0, -1
@@ -192,7 +192,11 @@ func (r *Rows) find(has map[string]int) error {
 		return j
 	}
 	for _, c := range r.e.columns {
-		r.at = append(r.at, at(c.name))
+		j := -1 // the file has no column of an interaction
+		if c.cross == nil {
+			j = at(c.name)
+		}
+		r.at = append(r.at, j)
 	}
 	missing := len(lacks)
 	if r.label = at(r.e.schema.Label.Column); r.o.Unlabeled {

@@ -73,7 +73,8 @@ type Label struct {
 	Unknown string `json:"unknown,omitzero"`
 }
 
-// Column declares a column: a number with Min and Max, a category with Levels, or one to Ignore.
+// Column declares a column: a number with Min and Max, a category with Levels, an interaction of
+// other columns with Cross, or one to Ignore.
 type Column struct {
 	Name string `json:"name"` // in the header line or in File.Fields
 	// Min and Max are the public range of a number, which is clamped to it.
@@ -87,9 +88,12 @@ type Column struct {
 	// no number as missing. Without it, both are errors.
 	Other bool `json:"other,omitzero"`
 	// Missing gives missing values a level of their own, else they are 0 in all coordinates.
-	Missing bool    `json:"missing,omitzero"`
-	Weight  float64 `json:"weight,omitzero"` // norm of the column relative to the others; 0 means 1
-	Ignore  bool    `json:"ignore,omitzero"` // leaves the column out; the file need not have it
+	Missing bool `json:"missing,omitzero"`
+	// Cross names two or more columns with levels or bins, whose interaction this is: a row becomes
+	// the indicator of its combination of levels. The file has no such column.
+	Cross  []string `json:"cross,omitzero"`
+	Weight float64  `json:"weight,omitzero"` // norm of the column relative to the others; 0 means 1
+	Ignore bool     `json:"ignore,omitzero"` // leaves the column out; the file need not have it
 }
 
 // Limits of a schema, so that a file cannot ask for the whole memory.
@@ -174,12 +178,18 @@ func (s *Schema) check() error {
 		seen[c.Name] = path
 	}
 	for i, f := range s.File.Fields {
-		if _, ok := seen[f]; !ok {
+		if !s.declares(f) {
 			return bad(fmt.Sprintf("file.fields[%d]", i), "%s is not declared: add {\"name\": %s, \"ignore\": true} to "+
 				"columns, or its range or levels", quote(f), quote(f))
 		}
 	}
 	return nil
+}
+
+// declares reports whether the schema has a column of the file by that name.
+func (s *Schema) declares(field string) bool {
+	return field == s.Label.Column ||
+		slices.ContainsFunc(s.Columns, func(c Column) bool { return c.Name == field && c.Cross == nil })
 }
 
 func (f File) check() error {
@@ -274,8 +284,9 @@ func choice(unknown string, among ...string) error {
 
 func (c Column) check(path string, missing []string) error {
 	number := c.Min != nil || c.Max != nil
+	coded := number || c.Bins != nil || c.Levels != nil || c.Other || c.Missing
 	if c.Ignore {
-		if number || c.Bins != nil || c.Levels != nil || c.Other || c.Missing || c.Weight != 0 {
+		if coded || c.Cross != nil || c.Weight != 0 {
 			return bad(path, "%s is ignored and has other keys: leave out \"ignore\" or the others", quote(c.Name))
 		}
 		return nil
@@ -284,6 +295,11 @@ func (c Column) check(path string, missing []string) error {
 		return bad(path+".weight", "%v, want a number from %g to %g, or leave it out for 1", c.Weight, 1/maxWeight, maxWeight)
 	}
 	switch {
+	case c.Cross != nil && coded:
+		return bad(path, "%s has \"cross\" and a range, bins, levels, \"other\" or \"missing\": those belong to the "+
+			"columns it names", quote(c.Name))
+	case c.Cross != nil:
+		return nil // Encoder.addCross checks the names
 	case number && c.Levels != nil:
 		return bad(path, "%s has a range and levels, want one of them", quote(c.Name))
 	case c.Levels != nil:

@@ -72,6 +72,16 @@ func TestReadSchemaErrors(t *testing.T) {
 		{`"levels": ["Bachelors", "HS-grad"]`, `"levels": ["a"], "bins": [1]`, `columns[2].bins: "education" has levels`},
 		{`"ignore": true`, `"ignore": true, "other": true`, `columns[3]: "id" is ignored and has other keys`},
 		{`"ignore": true`, `"ignore": "yes"`, `columns[3].ignore: the string "yes", want true or false`},
+		{`"ignore": true`, `"cross": ["age", "education"], "other": true`, `columns[3]: "id" has "cross" and a range`},
+		{`"ignore": true`, `"cross": ["age", "education"], "ignore": true`, `columns[3]: "id" is ignored and has other keys`},
+		{`"ignore": true`, `"cross": ["age"]`, "columns[3].cross: 1 column, want at least 2"},
+		{`"ignore": true`, `"cross": []`, "columns[3].cross: 0 columns, want at least 2"},
+		{`"ignore": true`, `"cross": ["age", "age"]`, `columns[3].cross[1]: "age" stands twice`},
+		{`"ignore": true`, `"cross": ["age", "id"]`, `columns[3].cross[1]: "id" is no column that stands before this one`},
+		{`"ignore": true`, `"cross": ["age", "income"]`, `columns[3].cross[1]: "income" is no column`},
+		{`"ignore": true`, `"cross": ["hours", "age"]`, `columns[3].cross[0]: "hours" has neither levels nor bins`},
+		{`"ignore": true}`, `"cross": ["age", "education"]}, {"name": "b", "cross": ["age", "id"]}`,
+			`columns[4].cross[1]: "id" is an interaction itself`},
 		{`"name": "id"`, `"name": "age"`, `columns[3].name: "age" is also columns[0].name`},
 		{`"name": "id"`, `"name": "income"`, `columns[3].name: "income" is also label.column`},
 		{`"name": "id"`, `"name": ""`, "columns[3].name: empty"},
@@ -115,6 +125,7 @@ func FuzzReadSchema(f *testing.F) {
 	f.Add(regression)
 	f.Add(`{"schema":1,"label":{"column":"y","levels":["a","b"]},` +
 		`"columns":[{"name":"x","min":-1e300,"max":1e300,"weight":1e-6}]}`)
+	f.Add(strings.Replace(people, `"ignore": true`, `"cross": ["age", "education"]`, 1))
 	f.Add(`{"schema":1,"schema":1}`)
 	f.Add(`[[[[`)
 	f.Fuzz(func(t *testing.T, text string) {
