@@ -296,8 +296,8 @@ func (c Column) check(path string, missing []string) error {
 	}
 	switch {
 	case c.Cross != nil && coded:
-		return bad(path, "%s has \"cross\" and a range, bins, levels, \"other\" or \"missing\": those belong to the "+
-			"columns it names", quote(c.Name))
+		return bad(path, "%s has \"cross\" and a range, bins, levels, \"other\" or \"missing\": leave out one or "+
+			"the others", quote(c.Name))
 	case c.Cross != nil:
 		return nil // Encoder.addCross checks the names
 	case number && c.Levels != nil:
