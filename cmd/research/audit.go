@@ -21,14 +21,14 @@ import (
 
 // auditFlags is the command line.
 type auditFlags struct {
-	mechanisms      []string
-	tier            string
-	seed            uint64
-	json, png       string
-	sabotage        string
-	list            bool
-	quiet, progress bool
-	what            map[string]string // of each sabotage that was run
+	mechanisms []string
+	tier       string
+	seed       uint64
+	json, png  string
+	sabotage   string
+	list       bool
+	quiet      bool
+	what       map[string]string // of each sabotage that was run
 }
 
 const auditHelp = `Measured privacy of every mechanism against its claim.
@@ -62,7 +62,6 @@ func newAudit() (*auditFlags, *sweep.Flags) {
 		"break the step that `NAME` stands for, or all one after the other,\nand run the case that has to catch it")
 	f.BoolVar(&c.list, "list", false, "list the cases and the sabotages and leave")
 	f.BoolVar(&c.quiet, "quiet", false, "no notes and no progress on standard error")
-	f.BoolVar(&c.progress, "progress", false, "progress on standard error also without a terminal")
 	return c, f
 }
 
@@ -120,7 +119,7 @@ func (c *auditFlags) measure(ctx context.Context, stdout, stderr io.Writer) erro
 	if err := c.files(results); err != nil {
 		return err
 	}
-	add, end := sweep.Progress(stderr, &sweep.Options{Quiet: c.quiet, Progress: c.progress}, "audit", len(results))
+	add, end := sweep.Progress(stderr, c.quiet, "audit", len(results), 0)
 	err := audit.Run(ctx, results, tier, c.seed, add)
 	end()
 	if err != nil {
@@ -220,7 +219,7 @@ func (c *auditFlags) control(ctx context.Context, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
-	add, end := sweep.Progress(stderr, &sweep.Options{Quiet: c.quiet, Progress: c.progress}, "audit", len(list))
+	add, end := sweep.Progress(stderr, c.quiet, "audit", len(list), 0)
 	results, err := audit.Sabotage(ctx, list, c.seed, add)
 	end()
 	if err != nil {

@@ -47,7 +47,7 @@ var halfspaceColumns = []sweep.Column{
 	}),
 }
 
-// figures are held-out accuracy and the histogram of run times.
+// figures are the held-out accuracy.
 func (c *halfspaceConfig) figures(results []sweep.Result) (figures []sweep.Figure) {
 	var out []sweep.Result
 	for _, r := range results {
@@ -57,13 +57,6 @@ func (c *halfspaceConfig) figures(results []sweep.Result) (figures []sweep.Figur
 	}
 	if len(out) > 0 {
 		figures = append(figures, sweep.Figure{Name: "heldout", Plot: c.plot("Held-out accuracy"), Results: out})
-	}
-	if seconds := c.seconds(results); len(seconds) > 0 {
-		figures = append(figures, sweep.Figure{Name: "seconds", Values: seconds, Plot: sweep.Plot{
-			Title: fmt.Sprintf("Run times of %d fits over integer weights (n = %d, d = %d, oracle %s)", len(seconds), c.N,
-				c.Features, c.Oracle),
-			X: "seconds", Y: "fits",
-		}})
 	}
 	return figures
 }

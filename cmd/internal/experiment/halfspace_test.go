@@ -58,7 +58,7 @@ func TestGeneratedRecords(t *testing.T) {
 		"nonprivate"} {
 		require.Contains(t, out, name)
 	}
-	for _, name := range []string{"accuracy.csv", "accuracy.png", "heldout.png", "seconds.png", "cells.jsonl"} {
+	for _, name := range []string{"accuracy.csv", "accuracy.png", "heldout.png", "cells.jsonl"} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		require.NoError(t, err)
 		require.Positive(t, info.Size(), name)

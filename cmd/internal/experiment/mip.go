@@ -268,21 +268,16 @@ type mipClaim struct {
 	Runtime time.Duration
 }
 
-// solver describes a program. In its arguments, which | separates, MODEL, ANSWER and OPTIONS stand
-// for files and TIME for the limit in seconds.
+// solver describes a program. In its arguments, MODEL and ANSWER stand for files and TIME for the
+// limit in seconds.
 type solver struct {
 	name, args string
 	parse      func(r io.Reader, m *lpModel) (answer, error)
-	options    string // content of the options file
 }
 
 var solvers = []solver{
-	{"cbc", "MODEL|-timeMode|elapsed|-seconds|TIME|-ratioGap|0|-solve|-solution|ANSWER", parseNamed, ""},
-	{"glpsol", "--lp|MODEL|--tmlim|TIME|--cuts|-w|ANSWER", parseGLPK, ""},
-	{"highs", "MODEL|--options_file|OPTIONS|--time_limit|TIME|--solution_file|ANSWER", parseNamed,
-		"mip_rel_gap = 0\nmip_abs_gap = 1e-9\n"},
-	{"scip", "-q|-c|read MODEL set limits time TIME optimize write solution ANSWER quit", parseNamed, ""},
-	{"gurobi_cl", "TimeLimit=TIME|MIPGap=0|LogFile=|ResultFile=ANSWER|MODEL", parseNamed, ""},
+	{"cbc", "MODEL -timeMode elapsed -seconds TIME -ratioGap 0 -solve -solution ANSWER", parseNamed},
+	{"glpsol", "--lp MODEL --tmlim TIME --cuts -w ANSWER", parseGLPK},
 }
 
 // solverNames are the base names of the commands that a mipSolver knows.
@@ -367,18 +362,17 @@ var errUnreadable = fmt.Errorf("%w: its solution cannot be read", errNoPoint)
 func runSolver(
 	ctx context.Context, path string, sv solver, m *lpModel, dir string, limit time.Duration,
 ) (ans answer, err error) {
-	const file, solution, options = "model.lp", "solution.sol", "options.txt"
+	const file, solution = "model.lp", "solution.sol"
 	var lp bytes.Buffer
-	if err := cmp.Or(m.writeLP(&lp), os.WriteFile(filepath.Join(dir, file), lp.Bytes(), 0o600),
-		os.WriteFile(filepath.Join(dir, options), []byte(sv.options), 0o600)); err != nil {
+	if err := cmp.Or(m.writeLP(&lp), os.WriteFile(filepath.Join(dir, file), lp.Bytes(), 0o600)); err != nil {
 		return ans, err
 	}
 	seconds := max(1, int(math.Ceil(limit.Seconds())))
-	words := strings.NewReplacer("MODEL", file, "ANSWER", solution, "OPTIONS", options, "TIME", strconv.Itoa(seconds))
+	words := strings.NewReplacer("MODEL", file, "ANSWER", solution, "TIME", strconv.Itoa(seconds))
 	const grace = 2 * time.Second
 	deadline, cancel := context.WithTimeout(ctx, min(limit, math.MaxInt64-grace)+grace)
 	defer cancel()
-	cmd := exec.CommandContext(deadline, path, strings.Split(words.Replace(sv.args), "|")...)
+	cmd := exec.CommandContext(deadline, path, strings.Fields(words.Replace(sv.args))...)
 	cmd.Dir = dir
 	cmd.WaitDelay = 2 * time.Second // for children that keep a pipe open
 	err = cmd.Run()                 // its output goes nowhere: it holds private values
@@ -406,9 +400,8 @@ func interruptedSearch(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", objpert.ErrInterrupted, context.Cause(ctx))
 }
 
-// parseNamed reads lines that hold the name of a column followed by its value, as
-// CBC, HiGHS, SCIP and Gurobi write them; columns that are not named are 0. The
-// first line, or the one after "Model status", is the status.
+// parseNamed reads the file of CBC: the status, then lines that hold the name of a column followed
+// by its value. Columns that are not named are 0.
 func parseNamed(r io.Reader, m *lpModel) (a answer, err error) {
 	index := make(map[string]int, len(m.cols))
 	for i, c := range m.cols {
@@ -433,11 +426,8 @@ func parseNamed(r io.Reader, m *lpModel) (a answer, err error) {
 			a.value[col] = v
 			break
 		}
-		if a.value == nil && a.status == "" && len(fields) > 0 && !strings.EqualFold(line, "model status") {
+		if a.value == nil && a.status == "" && len(fields) > 0 {
 			a.status = line
-		}
-		if strings.HasPrefix(line, "# Dual") {
-			break // what follows in a HiGHS file are prices
 		}
 	}
 	if s.Err() != nil {

@@ -216,8 +216,8 @@ func TestFolderIsRemoved(t *testing.T) {
 
 	// a point outside the ball
 	q := madeProblem(t, 1, 5, 2, objpert.Space{Values: []int{-1, 0, 1}, NormSq: 1})
-	_, err = (&mipSolver{command: script(t, "scip-outside",
-		"printf 'solution status: optimal\nobjective value: 1\nr0_2 1\nr1_2 1\n' > solution.sol"),
+	_, err = (&mipSolver{command: script(t, "cbc-outside",
+		"printf 'Optimal - objective value 1\nr0_2 1\nr1_2 1\n' > solution.sol"),
 		dir: t.TempDir()}).Solve(bg, q)
 	require.ErrorIs(t, err, errNoPoint)
 
@@ -242,7 +242,7 @@ func TestLimit(t *testing.T) {
 		t.Skip("takes 3 seconds")
 	}
 	dir := t.TempDir()
-	o := &mipSolver{command: script(t, "gurobi_cl_hang",
+	o := &mipSolver{command: script(t, "cbc-hang",
 		"printf '# Objective value = 1\nr0_2 1\nr1_1 1\n' > solution.sol; exec sleep 3600"),
 		dir: dir, limit: time.Second}
 	sol, err := o.Solve(bg, madeProblem(t, 1, 5, 2, objpert.Lattice(2)))
@@ -265,7 +265,7 @@ func TestSignal(t *testing.T) {
 		return
 	}
 	dir := t.TempDir()
-	fake := script(t, "highs-sleep", "exec sleep 60")
+	fake := script(t, "cbc-sleep", "exec sleep 60")
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestSignal$", "-test.v")
 		cmd.Env = append(os.Environ(), "MIP_TEST_SIGNAL_DIR="+dir, "MIP_TEST_SIGNAL_COMMAND="+fake)
@@ -273,7 +273,7 @@ func TestSignal(t *testing.T) {
 		cmd.Stdout, cmd.Stderr = &out, &out
 		require.NoError(t, cmd.Start())
 		require.Eventually(t, func() bool {
-			m, _ := filepath.Glob(filepath.Join(dir, "privopt-mip-*", "options.txt"))
+			m, _ := filepath.Glob(filepath.Join(dir, "privopt-mip-*", "model.lp"))
 			return len(m) == 1
 		}, 60*time.Second, 5*time.Millisecond)
 		time.Sleep(50 * time.Millisecond)
@@ -285,35 +285,9 @@ func TestSignal(t *testing.T) {
 	signal.Reset()
 }
 
-// The solution files of programs that are not installed here, as their manuals
-// show them.
-func TestFormatsOfOthers(t *testing.T) {
-	p := madeProblem(t, 1, 5, 2, objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1})
-	for name, c := range map[string]struct{ status, body string }{
-		"highs": {"Optimal", "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 2.5\n# Columns 9\n" +
-			"r0_0 0\nr0_1 0\nr0_2 1\nw0 1\nr1_0 0\nr1_1 1.0000000001\nr1_2 -0\nw1 0\ne0 1\n# Rows 4\nc0 1\n\n" +
-			"# Dual solution values\nFeasible\n# Columns 9\nr0_0 5\nr0_1 7\nr0_2 -3\n"},
-		"scip": {"solution status: optimal solution found",
-			"solution status: optimal solution found\nobjective value:        2.5\n" +
-				"r0_2                                 1 \t(obj:-1.5)\nr1_1                                 1 \t(obj:0)\n"},
-		"gurobi_cl": {"# Solution for model obj", "# Solution for model obj\n# Objective value = 2.5\n" +
-			"r0_0 0\nr0_1 0\nr0_2 1\nr1_0 0\nr1_1 1\nr1_2 0\n"},
-	} {
-		var claim mipClaim
-		text := filepath.Join(t.TempDir(), "answer")
-		require.NoError(t, os.WriteFile(text, []byte(c.body), 0o600))
-		o := &mipSolver{command: script(t, name, "cp "+text+" solution.sol"), dir: t.TempDir(),
-			trace: func(c mipClaim) { claim = c }}
-		sol, err := o.Solve(bg, p)
-		require.NoError(t, err, name)
-		require.Equal(t, []int{1, 0}, sol.W, name)
-		require.Equal(t, c.status, claim.Status, name)
-	}
-}
-
 func TestRefusals(t *testing.T) {
 	p := madeProblem(t, 1, 5, 2, objpert.Lattice(2))
-	for _, o := range []*mipSolver{{}, {command: "cplex"}, {command: "cbc-not-installed"}, {command: "/nowhere/scip"}} {
+	for _, o := range []*mipSolver{{}, {command: "highs"}, {command: "cbc-not-installed"}, {command: "/nowhere/cbc"}} {
 		_, err := o.Solve(bg, p)
 		require.ErrorIs(t, err, errCommand)
 	}

@@ -362,13 +362,14 @@ func TestInterruptible(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestJSONIsAllThereIs(t *testing.T) {
-	code, stdout, stderr := callScaling(t, "-json", "-n", "20", "-d", "3", "-kappas", "3", "-runs", "2", "-out",
-		t.TempDir(), "-formats", "csv",
-		"-progress")
-	require.Zero(t, code)
-	require.Contains(t, stderr, "15/15 cells")
-	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+// The checkpoint holds a line a cell, without what was drawn.
+func TestCheckpointHoldsNoNoise(t *testing.T) {
+	dir := t.TempDir()
+	code, _, stderr := callScaling(t, "-n", "20", "-d", "3", "-kappas", "3", "-runs", "2", "-out", dir, "-formats", "csv")
+	require.Zero(t, code, stderr)
+	text, err := os.ReadFile(filepath.Join(dir, "cells.jsonl"))
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")[1:]
 	require.Len(t, lines, 15)
 	for _, l := range lines {
 		var r sweep.Result
@@ -470,7 +471,7 @@ func TestHelpAndVersion(t *testing.T) {
 	require.Empty(t, stderr)
 	for _, name := range strings.Fields("n d xi lambda eps delta rho runs iters kappa-min kappa-max kappas anchor-noise " +
 		"clip eta kappa methods mode sweep values seed workers out force formats data label bound-row bound-label anchor " +
-		"resume quiet progress json version calibration figure") {
+		"resume quiet version calibration figure") {
 		require.Contains(t, stdout, "\n  -"+name, name)
 	}
 	code, stdout, _ = callScaling(t, "-version")

@@ -138,7 +138,7 @@ func (f *files) base() string { return cmp.Or(f.e.Files, f.e.Name) }
 // outputs lists every file that a run may write beside the checkpoint.
 func (f *files) outputs() []string {
 	names := []string{"summary.json"}
-	for _, ext := range []string{"csv", "png", "svg", "pdf"} {
+	for _, ext := range []string{"csv", "png", "svg"} {
 		names = append(names, f.base()+"."+ext)
 	}
 	return names

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 			e := newToy()
 			e.hook = func(int64) { time.Sleep(10 * time.Millisecond) }
 			o := seeded(dir)
-			o.Workers, o.Resume, o.JSON = 2, true, os.Getenv("SWEEP_TEST_JSON") != ""
+			o.Workers, o.Resume = 2, true
 			_, err := e.Run(ctx, o, stdout, stderr)
 			report(stderr, "toy", err)
 			return ExitCode(err)
@@ -36,9 +36,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func child(dir string, env ...string) *exec.Cmd {
+func child(dir string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(append(os.Environ(), "SWEEP_TEST_DIR="+dir), env...)
+	cmd.Env = append(os.Environ(), "SWEEP_TEST_DIR="+dir)
 	return cmd
 }
 
@@ -116,9 +116,9 @@ func TestInterruptSignal(t *testing.T) {
 	t.Fatal("every run ended before its interruption")
 }
 
-// TestClosedPipe is `program -json | head -1`.
+// TestClosedPipe is `program | head -0`.
 func TestClosedPipe(t *testing.T) {
-	cmd := child(t.TempDir(), "SWEEP_TEST_JSON=1")
+	cmd := child(t.TempDir())
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	var stderr strings.Builder

@@ -25,19 +25,17 @@ import (
 
 // Options are the flags that every experiment has.
 type Options struct {
-	Seed     *uint64 // nil: secure noise
-	Workers  int     // 0: one for each processor
-	Out      string
-	Force    bool
-	Resume   bool
-	Formats  []string
-	Quiet    bool
-	Progress bool
-	JSON     bool
+	Seed    *uint64 // nil: secure noise
+	Workers int     // 0: one for each processor
+	Out     string
+	Force   bool
+	Resume  bool
+	Formats []string
+	Quiet   bool
 }
 
 // allFormats are the files that Options.Formats may name.
-var allFormats = []string{"csv", "json", "png", "svg", "pdf"}
+var allFormats = []string{"csv", "json", "png", "svg"}
 
 // Register adds the flags of o to f, with out as the default folder.
 func (o *Options) Register(f *Flags, out string) {
@@ -48,10 +46,8 @@ func (o *Options) Register(f *Flags, out string) {
 	f.BoolVar(&o.Force, "force", false, "overwrite results of another run in -out")
 	f.BoolVar(&o.Resume, "resume", false, "continue the run in -out; without -seed the remaining cells draw new noise")
 	f.ListVar(&o.Formats, "formats", allFormats, allFormats,
-		"files to write, `LIST` of csv, json (summary.json), png, svg, pdf")
+		"files to write, `LIST` of csv, json (summary.json), png, svg")
 	f.BoolVar(&o.Quiet, "quiet", false, "no notes and no progress on standard error")
-	f.BoolVar(&o.Progress, "progress", false, "progress on standard error also without a terminal")
-	f.BoolVar(&o.JSON, "json", false, "one JSON object a cell on standard output instead of the table")
 }
 
 // check reports contradictions between options.

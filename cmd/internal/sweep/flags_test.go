@@ -12,7 +12,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,7 +56,6 @@ func TestFlags(t *testing.T) {
 		"0",
 		"-formats",
 		"csv,png",
-		"-json",
 		"-workers",
 		"3",
 		"-resume",
@@ -96,7 +94,7 @@ func TestFlags(t *testing.T) {
 		{"-eps +Inf", []string{"-eps", "number in"}},
 		{"-eps 1,5", []string{"-eps", `"1,5"`}},
 		{"-mode medium", []string{"-mode", `"medium"`, "fast, slow"}},
-		{"-formats gif", []string{"-formats", `"gif"`, "csv,json,png,svg,pdf"}},
+		{"-formats gif", []string{"-formats", `"gif"`, "csv,json,png,svg"}},
 		{"-formats csv,csv", []string{"-formats", "repetition"}},
 		{"-seed -1", []string{"-seed", `"-1"`, "18446744073709551615"}},
 		{"-workers -2", []string{"-workers", `"-2"`, "[0, 1024]"}},
@@ -171,44 +169,40 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// TestProgress: a bar on a terminal, which echoes it here, and nothing elsewhere, nor for users who
+// ask for plain text.
 func TestProgress(t *testing.T) {
 	var b bytes.Buffer
-	newProgress(&b, &Options{}, "toy", 3, 0).add()
-	newProgress(&b, &Options{Quiet: true, Progress: true}, "toy", 3, 0).add()
-	require.Empty(t, b.String(), "silent without a terminal, and when quiet")
+	add, end := Progress(&b, false, "toy", 3, 0)
+	add()
+	end()
+	require.Empty(t, b.String(), "silent without a terminal")
 
-	p := newProgress(&b, &Options{Progress: true}, "toy", 4, 1)
-	require.Equal(t, "toy: 1/4 cells\n", b.String(), "the first line comes at once")
-	p.add()
-	require.Equal(t, 1, strings.Count(b.String(), "\n"), "lines are seconds apart")
-	p.every = 0
-	p.start = p.start.Add(-2 * time.Second)
-	p.add()
-	require.Regexp(t, `toy: 3/4 cells, \S+ cells/s, 1s left\n$`, b.String())
-	p.add()
-	require.Regexp(t, `toy: 4/4 cells, \S+ cells/s, 0s left\n$`, b.String())
-	p.close()
-	require.NotContains(t, b.String(), "\r")
-	require.NotContains(t, b.String(), "\x1b")
-}
-
-func TestProgressOnATerminal(t *testing.T) {
-	tty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil || !isTerminal(tty) {
-		t.Skip("no terminal here")
-	}
-	defer tty.Close()
 	t.Setenv("NO_COLOR", "")
 	t.Setenv("TERM", "xterm")
-	p := newProgress(tty, &Options{}, "toy", 2, 1)
-	require.NotNil(t, p.bar)
-	p.add()
-	p.close()
+	shown := func(quiet bool) string {
+		tty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+		if err != nil {
+			t.Skip("no terminal here")
+		}
+		defer tty.Close()
+		add, end := Progress(tty, quiet, "toy", 3, 1)
+		add()
+		end()
+		fmt.Fprint(tty, "the end")
+		var text []byte
+		for part := make([]byte, 4096); !bytes.Contains(text, []byte("the end")); {
+			n, err := tty.Read(part)
+			require.NoError(t, err)
+			text = append(text, part[:n]...)
+		}
+		return string(text)
+	}
+	require.Contains(t, shown(false), "toy")
+	require.Equal(t, "the end", shown(true))
 	for _, env := range [][2]string{{"NO_COLOR", "1"}, {"TERM", "dumb"}} {
 		t.Setenv(env[0], env[1])
-		p := newProgress(tty, &Options{}, "toy", 2, 0)
-		require.Nil(t, p.bar, "%v: plain lines", env)
-		require.NotNil(t, p.w)
+		require.Equal(t, "the end", shown(false), env)
 		os.Unsetenv(env[0])
 	}
 }

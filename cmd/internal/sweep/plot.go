@@ -10,23 +10,18 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"sync"
-	"time"
 
-	"codeberg.org/go-pdf/fpdf"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	_ "gonum.org/v1/plot/vg/vgimg" // png
-	"gonum.org/v1/plot/vg/vgpdf"
 	_ "gonum.org/v1/plot/vg/vgsvg" // svg
 )
 
 // Plot words the figure: mean against value on two logarithmic axes, with
-// bands of one standard deviation. Texts stay within the characters of Windows
-// code page 1252, the only ones that the PDF writer knows.
+// bands of one standard deviation.
 type Plot struct {
 	Title, X, Y string
 	// Linear draws the means on a linear axis, with error bars of one standard
@@ -49,15 +44,11 @@ type Style struct{ Color, Dash int }
 // dashes are line patterns in points, solid first.
 var dashes = [][]vg.Length{nil, {7, 4}, {3, 3}, {9, 3, 2, 3}}
 
-// Figure is a picture besides the plot of the experiment: Results drawn as Plot says, or, where
-// Results is nil, a histogram of Values.
+// Figure is a picture besides the plot of the experiment.
 type Figure struct {
-	Name string // of the files, without extension
-	Plot Plot
-	// Results of the methods of the experiment, with other means.
-	Results []Result
-	// Values, positive numbers, are counted in log-spaced bins.
-	Values []float64
+	Name    string // of the files, without extension
+	Plot    Plot
+	Results []Result // of the methods of the experiment, with other means
 }
 
 // A picture is 1200×800 pixels at the 96 dots an inch of PNG.
@@ -221,37 +212,7 @@ func (p Plot) PNG(methods []string, results []Result) ([]byte, error) {
 	return p.render("png", &Experiment{Methods: methods}, "", results)
 }
 
-// render draws the figure as png, svg or pdf.
-func (fig Figure) render(format string, e *Experiment, notPrivate string) ([]byte, error) {
-	if fig.Results != nil {
-		return fig.Plot.render(format, e, notPrivate, fig.Results)
-	}
-	pl := fig.Plot.layout(e, notPrivate)
-	var logs plotter.Values
-	for _, v := range fig.Values {
-		if v > 0 && !math.IsInf(v, 0) {
-			logs = append(logs, math.Log10(v))
-		}
-	}
-	pl.X.Min, pl.X.Max = wholeDecades(plotter.Range(logs))
-	pl.Y.Min, pl.Y.Max = 0, 1
-	pl.X.Tick.Marker = decades{}
-	if len(logs) > 0 {
-		h, err := plotter.NewHist(logs, 30)
-		if err != nil {
-			return nil, fmt.Errorf("sweep: plot: %w", err)
-		}
-		h.FillColor = palette[1]
-		h.LineStyle.Color, h.LineStyle.Width = color.White, vg.Points(0.5)
-		pl.Add(h)
-		for _, b := range h.Bins {
-			pl.Y.Max = max(pl.Y.Max, 1.05*b.Weight)
-		}
-	}
-	return paint(format, pl, plot.Legend{})
-}
-
-// render draws the results as png, svg or pdf.
+// render draws the results as png or svg.
 func (p Plot) render(format string, e *Experiment, notPrivate string, results []Result) ([]byte, error) {
 	pl := p.layout(e, notPrivate)
 	list := curves(e.Methods, results, p.Linear)
@@ -285,59 +246,28 @@ func (p Plot) render(format string, e *Experiment, notPrivate string, results []
 	return paint(format, pl, legend)
 }
 
-// pdf guards the defaults of the PDF library, which are global.
-var pdf sync.Mutex
-
 // paint returns the picture of a plot with a legend in a corner.
 func paint(format string, pl *plot.Plot, legend plot.Legend) ([]byte, error) {
-	if format == "pdf" { // the date and the order of the fonts would make equal plots differ
-		pdf.Lock()
-		defer pdf.Unlock()
-		fpdf.SetDefaultCreationDate(time.Unix(0, 0).UTC())
-		fpdf.SetDefaultModificationDate(time.Unix(0, 0).UTC())
-		fpdf.SetDefaultCatalogSort(true)
-	}
 	file, err := draw.NewFormattedCanvas(plotWidth, plotHeight, format)
 	if err != nil {
 		return nil, fmt.Errorf("sweep: plot: %w", err)
 	}
-	var c vg.CanvasSizer = file
-	if p, ok := file.(*vgpdf.Canvas); ok {
-		c = oneSize{p}
-	}
-	all := draw.New(c)
+	all := draw.New(file)
 	all.SetColor(color.White)
 	all.Fill(all.Rectangle.Path())
 	inner := draw.Crop(all, vg.Points(12), vg.Points(-22), vg.Points(10), vg.Points(-8))
 	pl.Draw(inner)
-	if legend.ThumbnailWidth > 0 {
-		corner := draw.Crop(pl.DataCanvas(inner), vg.Points(10), vg.Points(-10), vg.Points(10), vg.Points(-10))
-		back := legend // Legend.Rectangle looks at the opposite side
-		back.Left = !legend.Left
-		corner.SetColor(color.NRGBA{0xff, 0xff, 0xff, 0xd0})
-		corner.Fill(back.Rectangle(corner).Path())
-		legend.Draw(corner)
-	}
+	corner := draw.Crop(pl.DataCanvas(inner), vg.Points(10), vg.Points(-10), vg.Points(10), vg.Points(-10))
+	back := legend // Legend.Rectangle looks at the opposite side
+	back.Left = !legend.Left
+	corner.SetColor(color.NRGBA{0xff, 0xff, 0xff, 0xd0})
+	corner.Fill(back.Rectangle(corner).Path())
+	legend.Draw(corner)
 	var b bytes.Buffer
 	if _, err := file.WriteTo(&b); err != nil {
 		return nil, fmt.Errorf("sweep: plot: %w", err)
 	}
 	return b.Bytes(), nil
-}
-
-// oneSize writes text of every size as scaled text of one: the PDF library compresses a font once
-// for each size, which takes longer than all the rest.
-type oneSize struct{ *vgpdf.Canvas }
-
-// FillString implements vg.Canvas.
-func (c oneSize) FillString(f font.Face, at vg.Point, text string) {
-	const size = 12
-	c.Push()
-	defer c.Pop()
-	c.Translate(at)
-	c.Scale(f.Font.Size.Points()/size, f.Font.Size.Points()/size)
-	f.Font.Size = font.Points(size)
-	c.Canvas.FillString(f, vg.Point{}, text)
 }
 
 // layout returns an empty plot with texts, fonts and margins.

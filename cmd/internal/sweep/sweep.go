@@ -33,7 +33,7 @@
 //
 // Options.Out receives cells.jsonl: a header line, then one line a finished cell in order of
 // completion, synced before its worker goes on, and at the end in order of cells. At the end it
-// receives NAME.csv, NAME.png, NAME.svg, NAME.pdf and summary.json, each written aside and renamed.
+// receives NAME.csv, NAME.png, NAME.svg and summary.json, each written aside and renamed.
 package sweep
 
 import (
@@ -95,7 +95,7 @@ type Experiment struct {
 	Params any
 
 	// NotPrivate, if not empty, says why the results are not private. It is shown above the table, in
-	// the plot's title, in the summary and in each JSON object, and marks the sweep column of the CSV.
+	// the plot's title, in the summary and in each checkpointed cell, and marks the sweep column of the CSV.
 	// A seed adds its own reason.
 	NotPrivate string
 
@@ -114,7 +114,7 @@ type Experiment struct {
 	Figures func(results []Result) []Figure
 }
 
-// Result is a finished cell. Its JSON form is the line of the checkpoint and of Options.JSON.
+// Result is a finished cell. Its JSON form is the line of the checkpoint.
 type Result struct {
 	SchemaVersion int             `json:"schema_version"`
 	Sweep         string          `json:"sweep"`
@@ -246,10 +246,10 @@ func (e *Experiment) solve(ctx context.Context, o *Options, c Cell) (r Result, e
 }
 
 // compute solves the cells that are not in done and returns all results in order. Every finished
-// cell is passed to record before its worker goes on, and to emit in order. On a failure no further
-// cell begins, those under way are finished, and the failure of the first cell is returned.
+// cell is passed to record before its worker goes on. On a failure no further cell begins, those
+// under way are finished, and the failure of the first cell is returned.
 func (e *Experiment) compute(
-	ctx context.Context, o *Options, done map[string]Result, record, emit func(Result) error,
+	ctx context.Context, o *Options, done map[string]Result, record func(Result) error,
 ) (results []Result, err error) {
 	cells := e.cells()
 	solved, failed := make([]*Result, len(cells)), make([]error, len(cells))
@@ -258,14 +258,9 @@ func (e *Experiment) compute(
 			solved[i] = &r
 		}
 	}
-	var mu sync.Mutex   // guards all below, solved and failed
-	var stop error      // why no more cells are handed out
-	next, shown := 0, 0 // the first cells that are not handed out, not emitted
-	flush := func() {
-		for ; shown < len(cells) && solved[shown] != nil; shown++ {
-			stop = cmp.Or(stop, emit(*solved[shown]))
-		}
-	}
+	var mu sync.Mutex // guards all below, solved and failed
+	var stop error    // why no more cells are handed out
+	next := 0         // the first cell that is not handed out
 	take := func() (c Cell, ok bool) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -277,7 +272,6 @@ func (e *Experiment) compute(
 		}
 		return c, false
 	}
-	flush()
 	var wg sync.WaitGroup
 	for range min(cmp.Or(o.Workers, runtime.GOMAXPROCS(0)), len(cells)) {
 		wg.Go(func() {
@@ -289,7 +283,6 @@ func (e *Experiment) compute(
 				mu.Lock()
 				if err == nil {
 					solved[c.Index] = &r
-					flush()
 				}
 				failed[c.Index], stop = err, cmp.Or(stop, err)
 				mu.Unlock()
@@ -305,12 +298,12 @@ func (e *Experiment) compute(
 	if len(results) < len(cells) && ctx.Err() != nil {
 		return results, fmt.Errorf("interrupted: %w", ctx.Err())
 	}
-	return results, cmp.Or(cmp.Or(failed...), stop) // the first failure in order, else that of emit
+	return results, cmp.Or(failed...) // the first in order
 }
 
 // Run carries the experiment out as o says and returns its cells in order. A cancelled ctx ends it
 // after the runs under way with an error wrapping context.Canceled; finished cells stay in the
-// checkpoint. The table or JSON lines go to stdout, everything else to stderr.
+// checkpoint. The table goes to stdout, everything else to stderr.
 func (e *Experiment) Run(ctx context.Context, o *Options, stdout, stderr io.Writer) ([]Result, error) {
 	if err := e.check(); err != nil {
 		return nil, err
@@ -337,18 +330,12 @@ func (e *Experiment) Run(ctx context.Context, o *Options, stdout, stderr io.Writ
 		note("resuming: %d of %d cells are in %s", len(done), total, files.path(checkpointName))
 	}
 
-	bar := newProgress(stderr, o, e.Name, total, len(done))
-	lines := json.NewEncoder(stdout)
+	add, end := Progress(stderr, o.Quiet, e.Name, total, len(done))
 	results, err := e.compute(ctx, o, done, func(r Result) error {
-		bar.add()
+		add()
 		return files.append(r)
-	}, func(r Result) error {
-		if !o.JSON {
-			return nil
-		}
-		return lines.Encode(r)
 	})
-	bar.close()
+	end()
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
 			note("%d of %d cells are in %s; -resume continues", len(results), total, files.path(checkpointName))
@@ -362,10 +349,8 @@ func (e *Experiment) Run(ctx context.Context, o *Options, stdout, stderr io.Writ
 	if err != nil {
 		return results, err
 	}
-	if !o.JSON {
-		if err := writeTable(stdout, e, label, results); err != nil {
-			return results, err
-		}
+	if err := writeTable(stdout, e, label, results); err != nil {
+		return results, err
 	}
 	for _, l := range closing {
 		note("%s", l)
@@ -373,97 +358,32 @@ func (e *Experiment) Run(ctx context.Context, o *Options, stdout, stderr io.Writ
 	return results, nil
 }
 
-// progress counts finished cells on standard error: a bar on a terminal, plain
-// lines with Options.Progress elsewhere, nothing otherwise.
-type progress struct {
-	bar *progressbar.ProgressBar // nil without a terminal
-
-	mu    sync.Mutex
-	w     io.Writer // nil: silent
-	name  string
-	total int
-	first int // cells that were finished before
-	done  int
-	start time.Time
-	last  time.Time
-	every time.Duration
-}
-
-// newProgress starts the count and shows its first state at once.
-func newProgress(w io.Writer, o *Options, name string, total, done int) *progress {
-	tty := isTerminal(w)
-	if o.Quiet || !tty && !o.Progress {
-		return &progress{}
-	}
-	now := time.Now()
-	p := &progress{w: w, name: name, total: total, first: done, done: done, start: now, last: now, every: 2 * time.Second}
-	// The bar moves the cursor: some users ask for plain text.
-	if tty && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" {
-		p.bar = progressbar.NewOptions(total,
-			progressbar.OptionSetWriter(w),
-			progressbar.OptionSetDescription(name),
-			progressbar.OptionSetItsString("cells"),
-			progressbar.OptionShowCount(),
-			progressbar.OptionShowIts(),
-			progressbar.OptionSetPredictTime(true),
-			progressbar.OptionSetWidth(30),
-			progressbar.OptionThrottle(100*time.Millisecond),
-			progressbar.OptionSetRenderBlankState(true),
-			progressbar.OptionOnCompletion(func() { fmt.Fprintln(w) }),
-		)
-		if done > 0 {
-			p.bar.Add(done)
-		}
-		return p
-	}
-	p.line(now)
-	return p
-}
-
-// Progress counts total units of work on w as an experiment counts its cells: add after each, end
-// after the last or at an interruption. Of o it reads Quiet and Progress.
-func Progress(w io.Writer, o *Options, name string, total int) (add, end func()) {
-	p := newProgress(w, o, name, total, 0)
-	return p.add, p.close
-}
-
-func isTerminal(w io.Writer) bool {
+// Progress draws a bar of total units of work on w, of which done are finished: add counts one
+// more, end leaves the line of an unfinished bar. Nothing is drawn where w is no terminal, where
+// quiet is set, and for users who ask for plain text, for the bar moves the cursor.
+func Progress(w io.Writer, quiet bool, name string, total, done int) (add, end func()) {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// add counts one finished cell.
-func (p *progress) add() {
-	if p.w == nil {
-		return
+	if quiet || !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return func() {}, func() {}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.done++
-	if p.bar != nil {
-		p.bar.Add(1)
-		return
+	bar := progressbar.NewOptions(total,
+		progressbar.OptionSetWriter(w),
+		progressbar.OptionSetDescription(name),
+		progressbar.OptionSetItsString("cells"),
+		progressbar.OptionShowCount(),
+		progressbar.OptionShowIts(),
+		progressbar.OptionSetPredictTime(true),
+		progressbar.OptionSetWidth(30),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionSetRenderBlankState(true),
+		progressbar.OptionOnCompletion(func() { fmt.Fprintln(w) }),
+	)
+	if done > 0 {
+		bar.Add(done)
 	}
-	if now := time.Now(); p.done == p.total || now.Sub(p.last) >= p.every {
-		p.last = now
-		p.line(now)
-	}
-}
-
-// line writes the count, the rate and the time left.
-func (p *progress) line(now time.Time) {
-	fmt.Fprintf(p.w, "%s: %d/%d cells", p.name, p.done, p.total)
-	if fresh := p.done - p.first; fresh > 0 {
-		elapsed := max(now.Sub(p.start), time.Microsecond)
-		left := time.Duration(float64(elapsed) / float64(fresh) * float64(p.total-p.done))
-		fmt.Fprintf(p.w, ", %.3g cells/s, %s left", float64(fresh)/elapsed.Seconds(), left.Round(time.Second/10))
-	}
-	fmt.Fprintln(p.w)
-}
-
-// close ends an unfinished bar, so that the next message has its own line.
-func (p *progress) close() {
-	if p.bar != nil && !p.bar.IsFinished() {
-		fmt.Fprintln(p.w)
+	return func() { bar.Add(1) }, func() {
+		if !bar.IsFinished() {
+			fmt.Fprintln(w)
+		}
 	}
 }

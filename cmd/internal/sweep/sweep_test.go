@@ -64,7 +64,7 @@ func seeded(dir string) *Options {
 		Seed:    &seed,
 		Out:     dir,
 		Formats: []string{"csv", "json", "svg"},
-	} // png and pdf take most of a second under -race
+	} // png takes most of a second under -race
 }
 
 // runToy carries t out and returns what it wrote to the two streams.
@@ -106,7 +106,7 @@ func TestValuesDoNotDependOnWorkers(t *testing.T) {
 		_, _, err := runToy(t.Context(), newToy(), o)
 		require.NoError(t, err)
 		got := contents(t, dir)
-		require.Len(t, got, 6)
+		require.Len(t, got, 5)
 		if want == nil {
 			want = got
 		}
@@ -343,7 +343,7 @@ func TestFilesAndStreams(t *testing.T) {
 	require.EqualValues(t, 7, *s.Environment.Seed)
 	require.EqualValues(t, 12, s.Results)
 	require.Equal(t, methodTotal{"a", 4, 20}, s.Methods[0])
-	for _, name := range []string{"risk.svg", "risk.pdf", "cells.jsonl"} {
+	for _, name := range []string{"risk.svg", "cells.jsonl"} {
 		require.NotEmpty(t, contents(t, dir)[name])
 	}
 	require.Contains(t, contents(t, dir)["risk.svg"], "NOT PRIVATE")
@@ -354,13 +354,14 @@ func TestFilesAndStreams(t *testing.T) {
 	require.Empty(t, stderr)
 }
 
-// TestJSONSchema fixes the names and the order of the fields: programs read them.
+// TestJSONSchema fixes the names and the order of the fields of a cell: programs read them.
 func TestJSONSchema(t *testing.T) {
 	o := seeded(t.TempDir())
-	o.JSON = true
-	stdout, _, err := runToy(t.Context(), newToy(), o)
+	_, _, err := runToy(t.Context(), newToy(), o)
 	require.NoError(t, err)
-	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+	text, err := os.ReadFile(filepath.Join(o.Out, checkpointName))
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")[1:]
 	require.Len(t, lines, 12)
 	shape := regexp.MustCompile(`^\{"schema_version":2,"sweep":"x","value":[^,]+,"method":"[a-z]+",` +
 		`"runs":5,"mean":[^,]+,"std":[^,]+,"stderr":[^,]+,"seconds":[^,]+,"not_private":"[^"]+","detail":\{[^}]*\}\}$`)
@@ -386,23 +387,14 @@ func (f *failing) Write(p []byte) (int, error) {
 }
 
 func TestBrokenStandardOutput(t *testing.T) {
-	for _, js := range []bool{false, true} {
-		dir := t.TempDir()
-		o := seeded(dir)
-		o.JSON, o.Workers = js, 1
-		e := newToy()
-		_, err := e.Run(t.Context(), o, &failing{150, io.ErrClosedPipe}, io.Discard)
-		require.ErrorIs(t, err, io.ErrClosedPipe)
-		require.Equal(t, ExitFailure, ExitCode(err))
-		var stderr bytes.Buffer
-		report(&stderr, "toy", err)
-		require.Empty(t, stderr.String(), "a reader that left hears nothing")
-		if !js {
-			require.Contains(t, contents(t, dir), "risk.csv", "files come before the table")
-		} else {
-			require.Less(t, e.prepared.Load(), int64(12), "nobody reads: no more cells")
-		}
-	}
+	dir := t.TempDir()
+	_, err := newToy().Run(t.Context(), seeded(dir), &failing{150, io.ErrClosedPipe}, io.Discard)
+	require.ErrorIs(t, err, io.ErrClosedPipe)
+	require.Equal(t, ExitFailure, ExitCode(err))
+	var stderr bytes.Buffer
+	report(&stderr, "toy", err)
+	require.Empty(t, stderr.String(), "a reader that left hears nothing")
+	require.Contains(t, contents(t, dir), "risk.csv", "files come before the table")
 }
 
 func TestFolderThatCannotBeWritten(t *testing.T) {
