@@ -15,11 +15,9 @@ import (
 	"text/tabwriter"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
 
 	"github.com/privopt/privopt/cmd/internal/audit"
 	"github.com/privopt/privopt/cmd/internal/sweep"
@@ -182,11 +180,7 @@ func (c *auditFlags) writeJSON(results []audit.Result, seconds float64) error {
 	return sweep.WriteFile(c.json, append(text, '\n'))
 }
 
-// Colors that color-blind readers can distinguish [Okabe, Ito].
-var (
-	claimedInk  = color.NRGBA{0xd5, 0x5e, 0x00, 0xff} // vermilion
-	measuredInk = color.NRGBA{0x00, 0x72, 0xb2, 0xff} // blue
-)
+var claimedInk, measuredInk = sweep.Palette[0], sweep.Palette[1]
 
 const (
 	tileW = 265 * vg.Length(1) // points
@@ -232,38 +226,33 @@ func writePNG(path string, results []audit.Result) error {
 		columns = 2
 	}
 	rows := (len(tiles) + columns - 1) / columns
-	c := vgimg.NewWith(vgimg.UseWH(vg.Length(columns)*tileW, vg.Length(rows)*tileH+head), vgimg.UseDPI(96))
-	page := draw.New(c)
-	page.SetColor(color.White)
-	page.Fill(page.Rectangle.Path())
-	for i, p := range tiles {
-		x, y := vg.Length(i%columns)*tileW, page.Max.Y-head-vg.Length(1+i/columns)*tileH
-		p.Draw(draw.Canvas{Canvas: page, Rectangle: vg.Rectangle{
-			Min: vg.Point{X: x + 6, Y: y + 6}, Max: vg.Point{X: x + tileW - 8, Y: y + tileH - 6},
-		}})
-	}
-	title := plot.New().Title.TextStyle
-	title.Font = sans(14)
-	page.FillText(title, vg.Point{X: page.Max.X / 2, Y: page.Max.Y - 22},
-		"Privacy profiles δ(ε): claimed (dashed) and measured (solid)")
-	var b bytes.Buffer
-	if _, err := (vgimg.PngCanvas{Canvas: c}).WriteTo(&b); err != nil {
+	width, height := vg.Length(columns)*tileW, vg.Length(rows)*tileH+head
+	data, err := sweep.Picture("png", width, height, func(page draw.Canvas) {
+		for i, p := range tiles {
+			x, y := vg.Length(i%columns)*tileW, page.Max.Y-head-vg.Length(1+i/columns)*tileH
+			p.Draw(draw.Canvas{Canvas: page, Rectangle: vg.Rectangle{
+				Min: vg.Point{X: x + 6, Y: y + 6}, Max: vg.Point{X: x + tileW - 8, Y: y + tileH - 6},
+			}})
+		}
+		title := plot.New().Title.TextStyle
+		title.Font = sweep.Sans(14)
+		page.FillText(title, vg.Point{X: page.Max.X / 2, Y: page.Max.Y - 22},
+			"Privacy profiles δ(ε): claimed (dashed) and measured (solid)")
+	})
+	if err != nil {
 		return err
 	}
-	return sweep.WriteFile(path, b.Bytes())
-}
-
-func sans(size float64) font.Font {
-	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: font.Points(size)}
+	return sweep.WriteFile(path, data)
 }
 
 // tile draws one case.
 func tile(r *audit.Result) (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = r.Mechanism+"\n"+r.Case.Name, "ε", "δ"
-	p.Title.TextStyle.Font, p.X.Label.TextStyle.Font, p.Y.Label.TextStyle.Font = sans(10), sans(11), sans(11)
-	p.X.Tick.Label.Font, p.Y.Tick.Label.Font = sans(9), sans(9)
-	p.X.Tick.Marker, p.Y.Tick.Marker = sweep.RoundTicks{}, powers{}
+	p.Title.TextStyle.Font = sweep.Sans(10)
+	p.X.Label.TextStyle.Font, p.Y.Label.TextStyle.Font = sweep.Sans(11), sweep.Sans(11)
+	p.X.Tick.Label.Font, p.Y.Tick.Label.Font = sweep.Sans(9), sweep.Sans(9)
+	p.X.Tick.Marker, p.Y.Tick.Marker = sweep.RoundTicks{}, sweep.Decades{}
 	p.Y.Min, p.Y.Max = math.Log10(floor), 0
 	add := func(delta func(audit.Point) float64, ink color.Color, dashes []vg.Length) error {
 		var xy plotter.XYs
@@ -302,20 +291,4 @@ func tile(r *audit.Result) (*plot.Plot, error) {
 		p.Add(dot)
 	}
 	return p, nil
-}
-
-// powers marks an axis of base-10 logarithms.
-type powers struct{}
-
-// Ticks implements plot.Ticker.
-func (powers) Ticks(lo, hi float64) []plot.Tick {
-	var ticks []plot.Tick
-	for k := math.Ceil(lo); k <= hi; k += 2 {
-		label := "1"
-		if k < 0 {
-			label = "1e" + strconv.Itoa(int(k))
-		}
-		ticks = append(ticks, plot.Tick{Value: k, Label: label})
-	}
-	return ticks
 }

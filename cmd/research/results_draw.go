@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"image/color"
@@ -20,7 +19,6 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 )
@@ -329,8 +327,8 @@ func speed(dir string) ([]byte, error) {
 	pl := plot.New()
 	pl.Title.Text = "Speed against other programs: how far each goal is met"
 	pl.X.Label.Text = "measured ratio over the goal, or goal over ratio where small is good; 1: just met"
-	pl.Title.TextStyle.Font, pl.X.Label.TextStyle.Font = sans(15), sans(12)
-	pl.X.Tick.Label.Font, pl.Y.Tick.Label.Font = sans(11), sans(10)
+	pl.Title.TextStyle.Font, pl.X.Label.TextStyle.Font = sweep.Sans(15), sweep.Sans(12)
+	pl.X.Tick.Label.Font, pl.Y.Tick.Label.Font = sweep.Sans(11), sweep.Sans(10)
 	pl.Y.LineStyle.Width, pl.Y.Tick.Length = 0, 0
 	var met, missed plotter.XYs
 	var ticks []plot.Tick
@@ -387,14 +385,9 @@ func speed(dir string) ([]byte, error) {
 		dots.GlyphStyle = draw.GlyphStyle{Color: g.ink, Radius: vg.Points(4), Shape: draw.CircleGlyph{}}
 		pl.Add(dots)
 	}
-	c := vgimg.NewWith(vgimg.UseWH(vg.Points(820), vg.Points(70+17*float64(len(ticks)))), vgimg.UseDPI(96))
-	page := draw.New(c)
-	page.SetColor(color.White)
-	page.Fill(page.Rectangle.Path())
-	pl.Draw(draw.Crop(page, vg.Points(10), vg.Points(-16), vg.Points(10), vg.Points(-8)))
-	var out bytes.Buffer
-	_, err = (vgimg.PngCanvas{Canvas: c}).WriteTo(&out)
-	return out.Bytes(), err
+	return sweep.Picture("png", vg.Points(820), vg.Points(70+17*float64(len(ticks))), func(page draw.Canvas) {
+		pl.Draw(draw.Crop(page, vg.Points(10), vg.Points(-16), vg.Points(10), vg.Points(-8)))
+	})
 }
 
 // boxed are the methods of cmd/scaling.

@@ -106,7 +106,9 @@ func (f *files) write(results []Result, start time.Time) ([]string, error) {
 			save(f.base()+".csv", func() ([]byte, error) { return writeCSV(f.header, f.e.Columns, results) })
 		default:
 			for _, fig := range figures {
-				save(fig.Name+"."+format, func() ([]byte, error) { return fig.Plot.render(format, f.e, f.header.NotPrivate, fig.Results) })
+				save(fig.Name+"."+format, func() ([]byte, error) {
+					return fig.Plot.render(format, f.e, f.header.NotPrivate, fig.Results)
+				})
 			}
 		}
 	}

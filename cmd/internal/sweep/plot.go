@@ -54,9 +54,9 @@ type Figure struct {
 // A picture is 1200×800 pixels at the 96 dots an inch of PNG.
 const plotWidth, plotHeight = 900 * vg.Length(1), 600 * vg.Length(1) // points
 
-// palette holds the colors of Okabe and Ito, told apart by color-blind readers
+// Palette holds the colors of Okabe and Ito, told apart by color-blind readers
 // too, darkest contrasts first.
-var palette = []color.NRGBA{
+var Palette = []color.NRGBA{
 	{0xd5, 0x5e, 0x00, 0xff}, // vermilion
 	{0x00, 0x72, 0xb2, 0xff}, // blue
 	{0x00, 0x9e, 0x73, 0xff}, // green
@@ -170,12 +170,12 @@ func (RoundTicks) Ticks(lo, hi float64) []plot.Tick {
 	return ticks
 }
 
-// decades marks an axis of base-10 logarithms: every power of ten has a label,
+// Decades marks an axis of base-10 logarithms: every power of ten has a label,
 // or every k-th where there are many; 1, 2 and 5 where there are few.
-type decades struct{}
+type Decades struct{}
 
 // Ticks implements plot.Ticker.
-func (decades) Ticks(lo, hi float64) []plot.Tick {
+func (Decades) Ticks(lo, hi float64) []plot.Tick {
 	first, last := int(math.Floor(lo+slack)), int(math.Ceil(hi-slack))
 	every := (last-first)/10 + 1
 	var ticks []plot.Tick
@@ -226,13 +226,13 @@ func (p Plot) render(format string, e *Experiment, notPrivate string, results []
 		}
 	}
 	pl.X.Min, pl.X.Max = handsome(plotter.Range(xs))
-	pl.X.Tick.Marker = decades{}
+	pl.X.Tick.Marker = Decades{}
 	if p.Linear {
 		pl.Y.Min, pl.Y.Max = roomy(plotter.Range(ys))
 		pl.Y.Tick.Marker = RoundTicks{}
 	} else {
 		pl.Y.Min, pl.Y.Max = handsome(plotter.Range(ys))
-		pl.Y.Tick.Marker = decades{}
+		pl.Y.Tick.Marker = Decades{}
 	}
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{0xe4}, color.Gray{0xe4}
@@ -248,21 +248,28 @@ func (p Plot) render(format string, e *Experiment, notPrivate string, results []
 
 // paint returns the picture of a plot with a legend in a corner.
 func paint(format string, pl *plot.Plot, legend plot.Legend) ([]byte, error) {
-	file, err := draw.NewFormattedCanvas(plotWidth, plotHeight, format)
+	return Picture(format, plotWidth, plotHeight, func(all draw.Canvas) {
+		inner := draw.Crop(all, vg.Points(12), vg.Points(-22), vg.Points(10), vg.Points(-8))
+		pl.Draw(inner)
+		corner := draw.Crop(pl.DataCanvas(inner), vg.Points(10), vg.Points(-10), vg.Points(10), vg.Points(-10))
+		back := legend // Legend.Rectangle looks at the opposite side
+		back.Left = !legend.Left
+		corner.SetColor(color.NRGBA{0xff, 0xff, 0xff, 0xd0})
+		corner.Fill(back.Rectangle(corner).Path())
+		legend.Draw(corner)
+	})
+}
+
+// Picture returns what paint draws on white, as png or svg, of the given size in points.
+func Picture(format string, width, height vg.Length, paint func(all draw.Canvas)) ([]byte, error) {
+	file, err := draw.NewFormattedCanvas(width, height, format)
 	if err != nil {
 		return nil, fmt.Errorf("sweep: plot: %w", err)
 	}
 	all := draw.New(file)
 	all.SetColor(color.White)
 	all.Fill(all.Rectangle.Path())
-	inner := draw.Crop(all, vg.Points(12), vg.Points(-22), vg.Points(10), vg.Points(-8))
-	pl.Draw(inner)
-	corner := draw.Crop(pl.DataCanvas(inner), vg.Points(10), vg.Points(-10), vg.Points(10), vg.Points(-10))
-	back := legend // Legend.Rectangle looks at the opposite side
-	back.Left = !legend.Left
-	corner.SetColor(color.NRGBA{0xff, 0xff, 0xff, 0xd0})
-	corner.Fill(back.Rectangle(corner).Path())
-	legend.Draw(corner)
+	paint(all)
 	var b bytes.Buffer
 	if _, err := file.WriteTo(&b); err != nil {
 		return nil, fmt.Errorf("sweep: plot: %w", err)
@@ -278,17 +285,17 @@ func (p Plot) layout(e *Experiment, notPrivate string) *plot.Plot {
 		pl.Title.Text = "NOT PRIVATE: " + notPrivate + "\n" + p.Title
 	}
 	pl.X.Label.Text, pl.Y.Label.Text = cmp.Or(p.X, e.Sweep), p.Y
-	pl.Title.TextStyle.Font = sans(15)
-	pl.X.Label.TextStyle.Font, pl.Y.Label.TextStyle.Font = sans(14), sans(14)
-	pl.X.Tick.Label.Font, pl.Y.Tick.Label.Font = sans(12), sans(12)
+	pl.Title.TextStyle.Font = Sans(15)
+	pl.X.Label.TextStyle.Font, pl.Y.Label.TextStyle.Font = Sans(14), Sans(14)
+	pl.X.Tick.Label.Font, pl.Y.Tick.Label.Font = Sans(12), Sans(12)
 	pl.Title.Padding = vg.Points(10)
 	pl.X.Label.Padding, pl.Y.Label.Padding = vg.Points(6), vg.Points(6)
 	pl.X.Padding, pl.Y.Padding = 0, 0
 	return pl
 }
 
-// sans is the sans-serif face at a size in points.
-func sans(size float64) font.Font {
+// Sans is the sans-serif face at a size in points.
+func Sans(size float64) font.Font {
 	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: font.Points(size)}
 }
 
@@ -305,7 +312,7 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 			look.Dash = 1 + k%(len(dashes)-1)
 		}
 	}
-	ink := palette[look.Color%len(palette)]
+	ink := Palette[look.Color%len(Palette)]
 	style := draw.LineStyle{Color: ink, Width: vg.Points(2), Dashes: dashes[look.Dash%len(dashes)]}
 	if look.Dash > 0 {
 		style.Width = vg.Points(1.5)
@@ -365,7 +372,7 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 // fewest points, with more room on the vertical axis if no corner is free.
 func (p Plot) legend(pl *plot.Plot, list []curve) plot.Legend {
 	l := plot.NewLegend()
-	l.TextStyle.Font = sans(13)
+	l.TextStyle.Font = Sans(13)
 	l.ThumbnailWidth = vg.Points(34)
 	l.Padding = vg.Points(4)
 	l.YPosition = draw.PosCenter
@@ -373,7 +380,7 @@ func (p Plot) legend(pl *plot.Plot, list []curve) plot.Legend {
 	if p.Style != nil {
 		entries = len(p.Colors) + len(p.Dashes)
 		for i, name := range p.Colors {
-			style := draw.LineStyle{Color: palette[i%len(palette)], Width: vg.Points(2)}
+			style := draw.LineStyle{Color: Palette[i%len(Palette)], Width: vg.Points(2)}
 			l.Add(name, &plotter.Line{LineStyle: style})
 		}
 		for i, name := range p.Dashes {

@@ -59,7 +59,7 @@ func TestAxes(t *testing.T) {
 			require.LessOrEqual(t, a, lo+slack)
 			require.GreaterOrEqual(t, b, hi-slack)
 			labels := 0
-			for _, tick := range (decades{}).Ticks(a, b) {
+			for _, tick := range (Decades{}).Ticks(a, b) {
 				require.True(t, tick.Value >= a && tick.Value <= b)
 				if tick.Label != "" {
 					labels++
