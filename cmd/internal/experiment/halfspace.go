@@ -70,7 +70,6 @@ type halfspaceParams struct {
 	Q        []int       `json:"q"`
 	Delta    float64     `json:"delta"`
 	Runs     int         `json:"runs"`
-	Split    float64     `json:"split,omitempty"`
 	Radius   float64     `json:"radius"`
 	Oracle   string      `json:"oracle"`
 	Timeout  float64     `json:"timeout,omitempty"` // seconds a search
@@ -119,8 +118,6 @@ func newHalfspace() (*halfspaceConfig, *sweep.Flags) {
 	f.StringVar(&c.data, "data", "", "adult.data, `FILE`, instead of generated records of the same shape")
 	f.StringVar(&c.test, "test", "", "adult.test, `FILE`: measure held-out accuracy on it")
 	f.IntVar(&c.N, "n", 15682, sweep.Between(2, 1e6), "generated records `N`, and half as many held out")
-	f.FloatVar(&c.Split, "split", 0, sweep.Between(0, 0.9),
-		"hold out this share `S` of the records, for held-out accuracy")
 	f.ChoiceVar(&c.size, "features", "23", sizes,
 		"number `D` of features: 23 is the experiment, more have more categories")
 	f.StringVar(&c.q, "q", "2,4,23", "squared norms `LIST` of the lattices; noise grows with them")
@@ -167,11 +164,9 @@ func (c *halfspaceConfig) check() error {
 			c.methods = append(c.methods, halfspaceMethod{k, k, 0})
 		}
 	}
-	const generated = " has no meaning without -data: generated records come with held-out ones"
 	return cmp.Or(
-		sweep.Refuse(c.test != "" && c.data == "", "flag -test"+generated),
-		sweep.Refuse(c.test != "" && c.Split > 0, "flags -test and -split both say what is held out: leave one out"),
-		sweep.Refuse(c.Split > 0 && c.data == "", "flag -split"+generated),
+		sweep.Refuse(c.test != "" && c.data == "",
+			"flag -test has no meaning without -data: generated records come with held-out ones"),
 		c.checkOracle())
 }
 
@@ -482,16 +477,6 @@ func (c *halfspaceConfig) load() (*halfspaceData, error) {
 			}
 			test = adult.Balanced(test)
 		}
-	}
-	if c.Split > 0 {
-		// The choice of the records that are held out does not depend on their content.
-		src := rand.New(noise.Reproducible(0, "halfspace", "split"))
-		src.Shuffle(len(train), func(i, j int) { train[i], train[j] = train[j], train[i] })
-		held := int(math.Round(c.Split * float64(len(train))))
-		if held < 1 || held >= len(train) {
-			return nil, sweep.Usagef("flag -split = %v of %d records leaves none on one side", c.Split, len(train))
-		}
-		train, test = train[held:], train[:held]
 	}
 	d := &halfspaceData{c: c}
 	d.train.row, d.train.label = features.Integers(train)

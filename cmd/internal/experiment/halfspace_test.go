@@ -134,7 +134,6 @@ func TestHalfspaceBadUse(t *testing.T) {
 		{[]string{"-oracle", "cmd:"}, "-oracle"},
 		{[]string{"-oracle", "cmd:best"}, "best"},
 		{[]string{"-test", "x"}, "-test"},
-		{[]string{"-split", "0.5"}, "-split"},
 		{[]string{"-data", "nowhere.data"}, "-data"},
 		{[]string{"-data", bad}, "line 1"},
 	} {
@@ -216,16 +215,17 @@ func TestHalfspaceInterrupted(t *testing.T) {
 	require.Equal(t, sweep.ExitInterrupted, Halfspace(ctx, smallHalfspace(t.TempDir()), &out, &errs), errs.String())
 }
 
-// The records of a file: held-out shares and the label of the output.
-func TestSplit(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "adult.data")
-	require.NoError(t, os.WriteFile(path, adultFile(400), 0o600))
+// The records of a file: held-out records and the label of the output.
+func TestHeldOut(t *testing.T) {
+	path, test := filepath.Join(t.TempDir(), "adult.data"), filepath.Join(t.TempDir(), "adult.test")
+	require.NoError(t, os.WriteFile(path, adultFile(300), 0o600))
+	require.NoError(t, os.WriteFile(test, adultFile(100), 0o600))
 	dir := t.TempDir()
 	args := []string{
 		"-data",
 		path,
-		"-split",
-		"0.25",
+		"-test",
+		test,
 		"-q",
 		"2",
 		"-eps",
@@ -245,9 +245,6 @@ func TestSplit(t *testing.T) {
 	require.Contains(t, errs, "held out, 100 records")
 	require.Contains(t, halfspaceResults(t, dir).NotPrivate, "computed from the records")
 	require.Contains(t, errs, "publishing all 2 releases")
-	code, _, errs = callHalfspace(t, "-data", path, "-split", "0.0001", "-out", dir, "-force")
-	require.Equal(t, sweep.ExitUsage, code)
-	require.Contains(t, errs, "-split")
 
 	one := filepath.Join(t.TempDir(), "one.data") // all of one class
 	require.NoError(t, os.WriteFile(one, bytes.ReplaceAll(adultFile(10), []byte(">50K"), []byte("<=50K")), 0o600))

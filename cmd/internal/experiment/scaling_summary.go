@@ -4,7 +4,6 @@ package experiment
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -78,11 +77,6 @@ func (c *scalingConfig) summarize(s *dataSource, results []sweep.Result) (any, [
 	}
 	if len(certificates) > 0 {
 		lines = append(lines, fmt.Sprintf("every solve certified to J - min J <= %.2g max(1, |J|)", sum.RelativeGap))
-	}
-	for _, other := range []string{"anchor", "lop"} {
-		if c.sweep == "n" && slices.Contains(c.methods, "qop") && slices.Contains(c.methods, other) {
-			lines = append(lines, overtakes(results, other))
-		}
 	}
 	c.anchorNote(s, sum)
 	if c.data != "" && len(certificates) > 0 {
@@ -164,28 +158,4 @@ func (c *scalingConfig) anchorNote(s *dataSource, sum *scalingSummary) {
 		return
 	}
 	sum.Notes = append(sum.Notes, "qop "+claim+", "+note)
-}
-
-// overtakes says from which n on qop has less risk than the other method.
-func overtakes(results []sweep.Result, other string) string {
-	risk := map[string]map[float64]float64{"qop": {}, other: {}}
-	var values []float64
-	for _, r := range results {
-		if m, ok := risk[r.Method]; ok {
-			m[r.Value] = r.Mean
-			values = append(values, r.Value)
-		}
-	}
-	slices.Sort(values)
-	from := math.NaN()
-	for _, v := range slices.Backward(values) {
-		if !(risk["qop"][v] < risk[other][v]) {
-			break
-		}
-		from = v
-	}
-	if math.IsNaN(from) {
-		return fmt.Sprintf("qop does not stay below %s at these n", other)
-	}
-	return fmt.Sprintf("qop stays below %s from n = %v on", other, int(from))
 }
