@@ -95,8 +95,8 @@ type Experiment struct {
 	Params any
 
 	// NotPrivate, if not empty, says why the results are not private. It is shown above the table, in
-	// the plot's title, in the summary and in each checkpointed cell, and marks the sweep column of the CSV.
-	// A seed adds its own reason.
+	// the plot's title, in the summary and in each cell of the checkpoint, and marks the sweep column
+	// of the CSV. A seed adds its own reason.
 	NotPrivate string
 
 	// Prepare calibrates a cell: whatever its runs share is done here once.
