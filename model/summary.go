@@ -37,8 +37,8 @@ type Interval struct {
 	// Weak reports that the records do not identify the estimate at this budget: the interval is
 	// conservative and relies on Intervals.Radius, declared or by default.
 	Weak bool `json:"weak,omitzero"`
-	// Unidentified reports a weak estimate of data without a schema for which no Radius is declared. Its
-	// interval is the whole line, and Lower and Upper are 0.
+	// Unidentified reports a weak estimate of data without a schema for which no Radius is declared.
+	// Its interval is the whole line, and Lower and Upper are 0.
 	Unidentified bool `json:"unidentified,omitzero"`
 }
 
