@@ -313,14 +313,13 @@ func (q *inference) at(k []float64, constant, lambda float64) (i *Interval, plan
 	deviation := math.Sqrt(variance)
 	middle := constant + floats.Dot(back, q.theta)
 	half := biasQuantile(bias/deviation, q.level) * deviation
-	// The length does not decide between values of λ: the noise of Ĵ would. The shape of the model has
-	// none of it but in one number.
+	// The length does not choose λ: the noise of Ĵ would. The shape J_m has that noise in one number.
 	planned = math.Sqrt(mat.Inner(uVec, q.shape, uVec) + rest + extra)
 	i = &Interval{
 		Debiased: middle, StdErr: deviation, PrivacyErr: math.Sqrt(rest), PrivacyShare: q.sigma * q.sigma * uu / variance,
 		Lower: middle - half, Upper: middle + half, Z: middle / deviation,
-		// The radius matters, by the bias or by the noise of a curvature that is no larger; or the noise on
-		// the gradients is divided by such a curvature.
+		// The radius matters, by the bias or by the noise of a curvature that is no larger; or the noise
+		// on the gradients is divided by such a curvature.
 		Weak: bias > 0.1*deviation || q.raised > 0 && curvature+q.sigma*q.sigma*q.low(u) > 0.1*variance,
 	}
 	i.P = math.Erfc(math.Abs(middle) / deviation / math.Sqrt2)
