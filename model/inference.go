@@ -350,8 +350,8 @@ func biasQuantile(t, level float64) float64 {
 //	E(2Φ(z√((r + (S+Z)₊ + κ)/(r+S))) − 1) ≥ level,   Φ(z) = (1+level)/2,   Z ~ N(0, 1).
 //
 // The noise of Ĵ, of deviation τ_J‖u‖² in u'Ĵu, costs no coverage then: proved for normal errors and
-// a u that does not depend on Ĵ. Here S = u'Ju/(τ_J‖u‖²) is the variance of the sampling in units of
-// the noise of its estimate, and r that of the noise on the gradients.
+// a u that does not depend on Ĵ. Here S = u'Ju/(τ_J‖u‖²) is the variance of the sampling, in
+// units of the noise of its estimate, and r that of the noise on the gradients.
 func leastKappa(r, level float64) float64 {
 	z := num.NormalQuantile((1 + level) / 2)
 	x, w := num.GaussLegendre(32)
