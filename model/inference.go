@@ -18,7 +18,7 @@ import (
 //	(Ĥ+Δ)θ̃ = Ĥθ₀ − g − b + E(θ̃−θ₀)
 //	u'(Ĥ+Δ)θ̃ − k'θ₀ = (Ĥu−k)'θ₀ − u'(g+b) + u'E(θ̃−θ₀)       for every u
 //
-// so that u = Ĥ⁻¹k removes the shrinkage. With v = θ̃ − θ_db, m² ≈ ‖θ̃−θ₀‖² and κ of leastKappa, v̂ is
+// so that u = Ĥ⁻¹k removes the shrinkage. With v = θ̃ − θ_db, m² ≈ ‖θ̃−θ₀‖², the variance is about
 //
 //	max(u'Ĵu, 0) + κτ_J‖u‖² + σ²‖u‖² + ½τ_H²(m²‖u‖² + (u'v)²)
 //
@@ -349,8 +349,8 @@ func biasQuantile(t, level float64) float64 {
 //
 //	E(2Φ(z√((r + (S+Z)₊ + κ)/(r+S))) − 1) ≥ level,   Φ(z) = (1+level)/2,   Z ~ N(0, 1).
 //
-// The noise of Ĵ, of deviation τ_J‖u‖² in u'Ĵu, costs no coverage then: proved for normal errors and
-// a u that does not depend on Ĵ. Here S = u'Ju/(τ_J‖u‖²) is the variance of the sampling, in
+// The noise of Ĵ, of deviation τ_J‖u‖² in u'Ĵu, costs no coverage then: proved for normal errors
+// and a u that does not depend on Ĵ. Here S = u'Ju/(τ_J‖u‖²) is the variance of the sampling, in
 // units of the noise of its estimate, and r that of the noise on the gradients.
 func leastKappa(r, level float64) float64 {
 	z := num.NormalQuantile((1 + level) / 2)
