@@ -41,8 +41,9 @@ type Sampler struct {
 // mostCopies is the largest expected number of copies of a record in a batch with Repeats.
 const mostCopies = 100
 
-// Check returns an error that wraps ErrSampler or ErrRelation unless 0 < Rate ≤ 1 and no other
-// field but Relation is set, or 1 ≤ Size ≤ Records, or with Repeats Size ≤ 100·Records.
+// Check returns an error that wraps ErrSampler or ErrRelation unless the sampler is one of two: a
+// Rate in (0, 1], with no other field set but Relation; or under replace neighbors a Size from 1 to
+// Records, with Repeats to 100·Records.
 func (s Sampler) Check() error {
 	most := s.Records
 	if s.Repeats {

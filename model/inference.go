@@ -18,9 +18,9 @@ import (
 //	(Ĥ+Δ)θ̃ = Ĥθ₀ − g − b + E(θ̃−θ₀)
 //	u'(Ĥ+Δ)θ̃ − k'θ₀ = (Ĥu−k)'θ₀ − u'(g+b) + u'E(θ̃−θ₀)       for every u
 //
-// so that u = Ĥ⁻¹k removes the shrinkage, with the noisy Ĥ. The variance is estimated by
+// so that u = Ĥ⁻¹k removes the shrinkage. With v = θ̃ − θ_db, m² ≈ ‖θ̃−θ₀‖², the variance is about
 //
-//	v̂ = max(u'J̃u, 0) + σ²‖u‖² + ½τ_H²(m²‖u‖² + (u'v)²),  v = θ̃ − θ_db,  m² an estimate of ‖θ̃−θ₀‖²
+//	max(u'Ĵu, 0) + κτ_J‖u‖² + σ²‖u‖² + ½τ_H²(m²‖u‖² + (u'v)²)
 //
 // ‖E‖ is about τ_H√(2d). Where Ĥ has an eigenvalue near that, u = Ĥ(Ĥ²+λ)⁻¹k leaves the bias
 // (Ĥu−k)'θ₀ of at most B‖Ĥu−k‖, and λ is chosen for the shortest interval.
@@ -30,13 +30,14 @@ type inference struct {
 	output          float64 // deviation of the noise on θ̃
 	tauH, tauJ      float64
 	level, radius   float64 // B, 0 for none
+	fallback        float64 // B where intervals would be the whole line without one
 	hessian, scores *mat.SymDense
-	basis           *mat.Dense // V, nil for the whole space
-	eig             []float64  // of Ĥ, increasing
-	vectors         *mat.Dense // of Ĥ, in columns
-	weight          float64    // w of J̃ = J_m + w(Ĵ−J_m)
-	shrunk          *mat.SymDense
-	v               []float64 // θ̃ − θ_db
+	basis           *mat.Dense    // V, nil for the whole space
+	eig             []float64     // of Ĥ, increasing
+	vectors         *mat.Dense    // of Ĥ, in columns
+	shape           *mat.SymDense // J_m, which chooses λ
+	kappa           float64       // κ
+	v               []float64     // θ̃ − θ_db
 	m2              float64
 	raised          float64 // largest relative raise of an eigenvalue of Ĥ
 }
@@ -52,9 +53,41 @@ func (m *Model) inference() *inference {
 		hessian: m.moments.hessian, scores: m.moments.scores,
 	}
 	if m.encoder != nil {
+		in.fallback = reach(m.encoder)
 		in.reduce(constants(m.encoder))
 	}
 	return newInference(in)
+}
+
+// Largest effects that intervals suppose where the data determine no better bound: of a column on a
+// number, in units of half its range, and on log odds.
+const (
+	widestEffect  = 2.0
+	widestLogOdds = 10.0
+)
+
+// reach returns a bound on the norm of θ if no column changes a prediction by more than the width
+// of the range of the label, or than 10 in log odds.
+func reach(e *table.Encoder) float64 {
+	effect, toLabel := widestLogOdds, 1.0
+	if e.Kind() == table.Range {
+		effect, toLabel = widestEffect, e.LabelValue(1)-e.LabelValue(0)
+	}
+	widths := map[string]float64{} // of numbers
+	for _, c := range e.Schema().Columns {
+		if c.Min != nil && c.Bins == nil {
+			widths[c.Name] = *c.Max - *c.Min
+		}
+	}
+	sum := 0.0
+	for _, f := range e.Features() {
+		change := (f.Scale + f.Offset) / toLabel // of the prediction, for θ_j = 1: from 0 to the indicator
+		if w, ok := widths[f.Column]; ok {
+			change = f.Scale / toLabel * w
+		}
+		sum += effect / change * effect / change
+	}
+	return math.Sqrt(sum)
 }
 
 // constants returns the vectors t for which the schema makes ⟨a,t⟩ the same for every row: one for
@@ -63,7 +96,7 @@ func constants(e *table.Encoder) [][]float64 {
 	var out [][]float64
 	s := e.Schema()
 	for _, c := range append([]table.Column{{}}, s.Columns...) { // the intercept has no column
-		indicators := c.Levels != nil || c.Bins != nil
+		indicators := (c.Levels != nil || c.Bins != nil) && c.Reference == ""
 		gaps := !c.Missing && (len(s.Missing) > 0 || c.Bins != nil && c.Other)
 		if c.Ignore || c.Name != "" && (!indicators || gaps) {
 			continue
@@ -151,27 +184,19 @@ func newInference(in inference) *inference {
 	positive := func(l float64) float64 { return max(l, 0) }
 	hPlus := q.function(positive)
 
-	// J̃: positive-part James–Stein towards the shape of the model.
-	q.shrunk, q.weight = q.scores, 1
-	if d > 1 {
-		scale := 0.0
-		if trace := mat.Trace(hPlus); trace > 0 {
-			scale = max(mat.Trace(q.scores), 0) / trace
-		}
-		jm, diff := mat.NewSymDense(d, nil), mat.NewSymDense(d, nil)
-		jm.ScaleSym(scale, hPlus)
-		diff.ScaleSym(-1, jm)
-		diff.AddSym(diff, q.scores)
-		norm := mat.Norm(diff, 2)
-		q.weight = max(0, 1-max(float64(d*(d+1))/2-2, 0.5)*q.tauJ*q.tauJ/(norm*norm))
-		q.shrunk = mat.NewSymDense(d, nil)
-		q.shrunk.ScaleSym(q.weight, diff)
-		q.shrunk.AddSym(q.shrunk, jm)
+	// J_m: the shape of Ĥ with the trace of Ĵ.
+	q.shape = mat.NewSymDense(d, nil)
+	if trace := mat.Trace(hPlus); d > 1 && trace > 0 {
+		q.shape.ScaleSym(max(mat.Trace(q.scores), 0)/trace, hPlus)
 	}
+	q.kappa = leastKappa(q.sigma*q.sigma/q.tauJ, q.level)
 
 	// v = −ΔĤ⁻¹θ̃ with eigenvalues raised to the edge. The relative raise is the share of θ₀ that only
 	// the radius bounds.
 	least := q.edge()
+	if q.radius == 0 && q.eig[0] <= least/2 {
+		q.radius = q.fallback
+	}
 	q.v = q.apply(func(l float64) float64 { return -q.ridge / max(l, least) }, q.theta)
 	for _, l := range q.eig {
 		q.raised = max(q.raised, math.Abs(l/max(l, least)-1))
@@ -245,13 +270,13 @@ func (q *inference) interval(k []float64, constant float64) *Interval {
 		}
 	}
 	var best *Interval
-	for _, lambda := range lambdas {
-		if i := q.at(k, constant, lambda); best == nil || i.Upper-i.Lower < best.Upper-best.Lower {
-			best = i
+	for least, rest := math.Inf(1), lambdas; len(rest) > 0; rest = rest[1:] {
+		if i, planned := q.at(k, constant, rest[0]); planned < least {
+			best, least = i, planned
 		}
 	}
 	if best == nil || !(best.Upper-best.Lower < math.Inf(1)) { // not identified
-		best = q.at(k, constant, q.tauH*q.tauH*float64(len(k)))
+		best, _ = q.at(k, constant, q.tauH*q.tauH*float64(len(k)))
 		best.Weak, best.Unidentified, best.Lower, best.Upper = true, true, 0, 0
 	}
 	if best.Weak {
@@ -262,7 +287,7 @@ func (q *inference) interval(k []float64, constant float64) *Interval {
 }
 
 // at returns the interval with u = Ĥ(Ĥ²+λ)⁻¹k.
-func (q *inference) at(k []float64, constant, lambda float64) *Interval {
+func (q *inference) at(k []float64, constant, lambda float64) (i *Interval, planned float64) {
 	u := q.apply(func(l float64) float64 {
 		if l*l+lambda == 0 {
 			return 0
@@ -278,27 +303,39 @@ func (q *inference) at(k []float64, constant, lambda float64) *Interval {
 	}
 	uu, uv := floats.Dot(u, u), floats.Dot(u, q.v)
 	uVec := mat.NewVecDense(len(u), u)
-	sampling := mat.Inner(uVec, q.shrunk, uVec)
+	sampling := mat.Inner(uVec, q.scores, uVec)
 	back := make([]float64, len(k)) // (Ĥ+Δ)u
 	floats.AddScaledTo(back, hu, q.ridge, u)
 	curvature := q.tauH * q.tauH / 2 * (q.m2*uu + uv*uv)
 	rest := q.sigma*q.sigma*uu + curvature + q.output*q.output*floats.Dot(back, back)
-	variance := max(sampling, 0) + rest
+	extra := q.kappa * q.tauJ * uu
+	variance := max(sampling, 0) + rest + extra
 	deviation := math.Sqrt(variance)
-	d := float64(len(k))
-	rho := q.tauJ * math.Sqrt(q.weight*q.weight+(1-q.weight*q.weight)/d) * uu / variance
-	z := num.NormalQuantile((1 + q.level) / 2)
-	factor := noisyQuantile(rho, rest/variance, q.level)
 	middle := constant + floats.Dot(back, q.theta)
-	half := factor * biasQuantile(bias/deviation, q.level) / z * deviation
-	i := &Interval{
+	half := biasQuantile(bias/deviation, q.level) * deviation
+	// The length does not choose λ: the noise of Ĵ would. The shape J_m has that noise in one number.
+	planned = math.Sqrt(mat.Inner(uVec, q.shape, uVec) + rest + extra)
+	i = &Interval{
 		Debiased: middle, StdErr: deviation, PrivacyErr: math.Sqrt(rest), PrivacyShare: q.sigma * q.sigma * uu / variance,
 		Lower: middle - half, Upper: middle + half, Z: middle / deviation,
-		// The radius matters, by the bias or by the noise of a curvature that is no larger.
-		Weak: bias > 0.1*deviation || q.raised > 0 && curvature > 0.1*variance || math.IsInf(factor, 1),
+		// The radius matters, by the bias or by the noise of a curvature that is no larger; or the noise
+		// on the gradients is divided by such a curvature.
+		Weak: bias > 0.1*deviation || q.raised > 0 && curvature+q.sigma*q.sigma*q.low(u) > 0.1*variance,
 	}
-	i.P = math.Erfc(math.Abs(middle) / deviation * z / factor / math.Sqrt2)
-	return i
+	i.P = math.Erfc(math.Abs(middle) / deviation / math.Sqrt2)
+	return i, biasQuantile(bias/planned, q.level) * planned
+}
+
+// low returns the part of ‖u‖² along eigenvectors of Ĥ whose eigenvalue is below the norm of its
+// noise.
+func (q *inference) low(u []float64) float64 {
+	part := q.apply(func(l float64) float64 {
+		if l < q.edge() {
+			return 1
+		}
+		return 0
+	}, u)
+	return floats.Dot(part, u)
 }
 
 // biasQuantile returns the level-quantile of |N(t,1)|, t ≥ 0.
@@ -307,33 +344,34 @@ func biasQuantile(t, level float64) float64 {
 	return good
 }
 
-// mostRho is the largest relative noise of a variance for which there is a finite interval.
-const mostRho = 1.2
-
-// noisyQuantile returns q with E[2Φ(q√max(1+ρZ, lo)) − 1] = level, Z standard normal: the
-// quantile for a deviation whose square was estimated with relative noise ρ and is at
-// least the share lo of its estimate. +Inf beyond mostRho.
-func noisyQuantile(rho, lo, level float64) float64 {
-	if !(rho <= mostRho) {
-		return math.Inf(1)
-	}
+// leastKappa returns the least κ for which an interval of the deviation √(r + (S+Z)₊ + κ) and the
+// normal quantile holds the mean of N(0, r+S) with probability at least level, for every S ≥ 0:
+//
+//	E(2Φ(z√((r + (S+Z)₊ + κ)/(r+S))) − 1) ≥ level,   Φ(z) = (1+level)/2,   Z ~ N(0, 1).
+//
+// The noise of Ĵ, of deviation τ_J‖u‖² in u'Ĵu, costs no coverage then: proved for normal errors
+// and a u that does not depend on Ĵ. Here S = u'Ju/(τ_J‖u‖²) is the variance of the sampling, in
+// units of the noise of its estimate, and r that of the noise on the gradients.
+func leastKappa(r, level float64) float64 {
+	z := num.NormalQuantile((1 + level) / 2)
 	x, w := num.GaussLegendre(32)
-	covered := func(q float64) float64 {
-		sum := 0.0
-		const reach, panels = 8, 8
-		for p := range panels {
-			for i := range x {
-				z := -reach + 2*reach*(float64(p)+(x[i]+1)/2)/panels
-				density := math.Exp(-z*z/2) / math.Sqrt(2*math.Pi)
-				sum += w[i] * reach / panels * density * math.Erf(q*math.Sqrt(max(1+rho*z, lo))/math.Sqrt2)
+	holds := func(kappa float64) bool {
+		for s := 0.0; s <= 40; s += 0.1 + s/50 {
+			covered := 0.0
+			const reach, panels = 8, 8
+			for p := range panels {
+				for i := range x {
+					n := -reach + 2*reach*(float64(p)+(x[i]+1)/2)/panels
+					density := math.Exp(-n*n/2) / math.Sqrt(2*math.Pi)
+					covered += w[i] * reach / panels * density * math.Erf(z*math.Sqrt((r+max(s+n, 0)+kappa)/(r+s)/2))
+				}
+			}
+			if covered < level {
+				return false
 			}
 		}
-		return sum
+		return true
 	}
-	const most = 1e4
-	if covered(most) < level {
-		return math.Inf(1)
-	}
-	good, _ := num.Bisect(func(q float64) bool { return covered(q) >= level }, most, 0.1)
+	good, _ := num.BisectTo(holds, 10, 0, 1e-4)
 	return good
 }

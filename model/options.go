@@ -128,8 +128,9 @@ type Intervals struct {
 	ScoreShare   float64 `json:"scoreShare,omitzero"`
 	// Level of the intervals; 0 means 0.95.
 	Level float64 `json:"level,omitzero"`
-	// Radius is a public bound on the norm of the true θ, in the units of encoded rows. Coefficients
-	// that the data do not identify need it for their interval; 0 means none.
+	// Radius is a public bound on the norm of the true θ, in the units of encoded rows. Intervals of
+	// coefficients that the data do not identify need one; 0 means, for data with a schema, that no
+	// column changes a prediction by more than the width of the range of the label, or 10 in log odds.
 	Radius float64 `json:"radius,omitzero"`
 }
 

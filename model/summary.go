@@ -35,10 +35,10 @@ type Interval struct {
 	Z            float64 `json:"z"` // Debiased/StdErr
 	P            float64 `json:"p"` // two-sided, of the value 0; 1 if Weak
 	// Weak reports that the records do not identify the estimate at this budget: the interval is
-	// conservative and relies on the declared Intervals.Radius.
+	// conservative and relies on Intervals.Radius, declared or by default.
 	Weak bool `json:"weak,omitzero"`
-	// Unidentified reports that a weak estimate has no declared Radius, or a variance that is all
-	// noise. Its interval is the whole line, and Lower and Upper are 0.
+	// Unidentified reports a weak estimate of data without a schema for which no Radius is declared.
+	// Its interval is the whole line, and Lower and Upper are 0.
 	Unidentified bool `json:"unidentified,omitzero"`
 }
 
@@ -103,7 +103,9 @@ func (m *Model) note() string {
 	return "The intervals account for sampling, privacy noise, shrinkage and the noise of the standard errors. " + about +
 		" If the schema makes columns redundant, such as an intercept beside levels that cover every record, they " +
 		"estimate the solution of least norm. A coefficient marked weak is not identified at this budget: drop or merge " +
-		"columns, raise ε, or declare a smaller bound on the norm of the true coefficients."
+		"columns, raise ε, or declare a smaller bound on the norm of the true coefficients. Without such a bound, " +
+		"intervals of weak coefficients suppose that no column changes a prediction by more than the width of the range of " +
+		"the label, or than 10 in log odds."
 }
 
 // Contrast estimates ⟨k,θ⟩, with θ in the units of encoded rows, and with an interval if

@@ -40,7 +40,8 @@ type SampleAndAggregate struct {
 	Heuristic func(ctx context.Context, block *Problem) ([]int, error)
 	// BlockLimit is the time of Heuristic for each block; 0 means ten seconds.
 	BlockLimit time.Duration
-	// BlockSteps is the number of nodes for each block if Heuristic is nil; 0 means 10⁵.
+	// BlockSteps is the most nodes that branch and bound visits for each block of records. It matters
+	// if Heuristic is nil; 0 means 10⁵.
 	BlockSteps int64
 }
 

@@ -44,7 +44,8 @@ type OPSamp struct {
 	Lipschitz float64 `json:"lipschitz"`
 	// Gap is α, the certified gap of the minimizer that is accepted, for the sum over the records.
 	Gap float64 `json:"gap"`
-	// Records is n, or a public guess of it; 0 means not stated, and needs a Rate.
+	// Records is the number of records n, or a public guess of it, for which the default Rate is best;
+	// 0 means that it is not stated, so that Rate has to be.
 	Records int `json:"records,omitempty"`
 	// Convex declares that W and the loss of every record are convex. It affects ExcessBound only.
 	Convex bool `json:"convex"`

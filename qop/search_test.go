@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLeastRatio: the integer next to the minimum of flat unimodal costs.
+// TestLeastRatio checks that the search over integers ends near the minimum of costs that are flat
+// around it, from any start and with few calls.
 func TestLeastRatio(t *testing.T) {
 	for _, least := range []float64{2, 13, 101} {
 		for _, best := range []float64{0, 1, 5, 40, 900} {

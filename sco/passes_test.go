@@ -193,7 +193,8 @@ func TestStrongConverges(t *testing.T) {
 	require.NoError(t, err)
 	out, err := (&Output{Ridge: 800 * 0.05}).Fit(ctx, p, b, noise.Reproducible(2))
 	require.NoError(t, err)
-	// A pass moves the end by L/(λn)/passes times a few records; noise is about 1e-4.
+	// The last iterates of the two fits differ by a few times L/(λn), the effect of a record, divided
+	// by the number of passes. The noise adds about 1e-4.
 	require.Less(t, floats.Distance(passes.Theta, out.Theta, 2), 5e-3)
 }
 

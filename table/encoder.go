@@ -44,10 +44,11 @@ type column struct {
 	mid, half      float64 // of a number
 	number         bool
 	bins           []float64
-	level          map[string]int
-	other, missing int   // coordinates, -1 for none
-	lenient        bool  // fields without a meaning count as missing
-	cross          []int // indices of the columns of an interaction
+	bin            []int          // coordinates of the bins
+	level          map[string]int // coordinates of the levels
+	other, missing int            // coordinates, -1 for none
+	lenient        bool           // fields without a meaning count as missing
+	cross          []int          // indices of the columns of an interaction
 }
 
 // Encoder checks the schema and returns its Encoder, which later changes of the schema do not
@@ -98,7 +99,9 @@ func (s *Schema) Encoder() (*Encoder, error) {
 			}
 			continue
 		}
-		e.addColumn(c, norms[i], toLabel)
+		if err := e.addColumn(paths[i], c, norms[i], toLabel); err != nil {
+			return nil, err
+		}
 	}
 	if len(e.features) > maxFeatures || e.Dim() > math.MaxInt32 {
 		return nil, bad("columns", "%d coordinates, want at most %d: list fewer levels and add \"other\": true", e.Dim(),
@@ -113,19 +116,27 @@ func (e *Encoder) add(f Feature, toLabel float64) {
 	e.features = append(e.features, f)
 }
 
-func (e *Encoder) addColumn(c Column, norm, toLabel float64) {
+func (e *Encoder) addColumn(path string, c Column, norm, toLabel float64) error {
 	col := column{name: c.Name, at: len(e.features), c: norm, bins: c.Bins, lenient: c.Other, other: -1, missing: -1}
-	indicator := func(suffix string) { e.add(Feature{Name: c.Name + suffix, Column: c.Name, Scale: norm}, toLabel) }
+	var found bool
+	var shown []string
+	// indicator adds one and returns its coordinate, -1 for the reference.
+	indicator := func(sign, level string) int {
+		if shown = append(shown, level); c.Reference == level && !found {
+			found = true
+			return -1
+		}
+		e.add(Feature{Name: c.Name + sign + level, Column: c.Name, Scale: norm}, toLabel)
+		return len(e.features) - 1
+	}
 	switch {
 	case c.Levels != nil:
 		col.level = make(map[string]int, len(c.Levels))
-		for k, l := range c.Levels {
-			col.level[l] = k
-			indicator("=" + l)
+		for _, l := range c.Levels {
+			col.level[l] = indicator("=", l)
 		}
 		if c.Other {
-			col.other = len(e.features)
-			indicator(" other")
+			col.other = indicator(" ", "other")
 		}
 	case c.Bins != nil:
 		col.number = true
@@ -133,22 +144,32 @@ func (e *Encoder) addColumn(c Column, norm, toLabel float64) {
 		for k, edge := range c.Bins {
 			edges[k] = strconv.FormatFloat(edge, 'g', -1, 64)
 		}
-		indicator("<" + edges[0])
+		col.bin = append(col.bin, indicator("", "<"+edges[0]))
 		for k := 1; k < len(edges); k++ {
-			indicator("[" + edges[k-1] + "," + edges[k] + ")")
+			col.bin = append(col.bin, indicator("", "["+edges[k-1]+","+edges[k]+")"))
 		}
-		indicator(">=" + edges[len(edges)-1])
+		col.bin = append(col.bin, indicator("", ">="+edges[len(edges)-1]))
 	default:
 		col.number = true
 		col.mid, col.half = middle(*c.Min, *c.Max)
 		e.add(Feature{Name: c.Name, Column: c.Name, Scale: norm / col.half, Offset: -norm * (col.mid / col.half)}, toLabel)
 	}
 	if c.Missing {
-		col.missing = len(e.features)
-		indicator(" missing")
+		col.missing = indicator(" ", "missing")
 	}
 	col.size = len(e.features) - col.at
+	if c.Reference != "" && shown == nil {
+		return bad(path+".reference", "%s has neither levels nor bins: leave it out", quote(c.Name))
+	}
+	if c.Reference != "" && !found {
+		return bad(path+".reference", "%s is no level or bin of %s, want one of %s", quote(c.Reference), quote(c.Name),
+			list(shown))
+	}
+	if col.size == 0 {
+		return bad(path+".reference", "%s is the only level of %s, want one of several", quote(c.Reference), quote(c.Name))
+	}
 	e.columns = append(e.columns, col)
+	return nil
 }
 
 // addCross adds an indicator for each combination of the levels of columns that stand before c.
@@ -189,6 +210,25 @@ func (e *Encoder) addCross(path string, c Column, norm, toLabel float64) error {
 	}
 	e.columns = append(e.columns, col)
 	return nil
+}
+
+// References gives each column of levels or bins that has none its first level as Reference, if the
+// schema has an intercept and the column another level.
+func (s *Schema) References() {
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		if !s.Intercept || c.Reference != "" || len(c.Levels)+len(c.Bins) == 0 {
+			continue
+		}
+		if len(c.Levels) > 0 {
+			c.Reference = c.Levels[0]
+		} else {
+			c.Reference = "<" + strconv.FormatFloat(c.Bins[0], 'g', -1, 64)
+		}
+		if len(c.Levels) == 1 && !c.Other && !c.Missing {
+			c.Reference = ""
+		}
+	}
 }
 
 // middle returns the middle and half the width of an interval.
@@ -426,7 +466,7 @@ func (e *Encoder) combination(c *column, fields [][]byte, at []int, missing map[
 // meaning.
 func (c *column) encode(text []byte, missing map[string]bool) (at int, v float64, ok bool) {
 	if k, ok := c.level[string(text)]; ok {
-		return c.at + k, c.c, true
+		return k, c.c, true
 	}
 	if missing[string(text)] {
 		return c.missing, c.c, true
@@ -443,7 +483,7 @@ func (c *column) encode(text []byte, missing map[string]bool) (at int, v float64
 		if equal {
 			k++
 		}
-		return c.at + k, c.c, true
+		return c.bin[k], c.c, true
 	}
 	return c.at, c.c * position(x, c.mid, c.half), true
 }

@@ -247,3 +247,33 @@ func TestCross(t *testing.T) {
 		}
 	}
 }
+
+// TestReference checks that a reference level has no coordinate, alone and in an interaction.
+func TestReference(t *testing.T) {
+	text := `{ "schema": 1, "label": {"column": "y", "min": 0, "max": 1}, "missing": ["?"], "intercept": true,
+	  "columns": [
+	    {"name": "age", "min": 0, "max": 90, "bins": [30, 60]%s},
+	    {"name": "job", "levels": ["a", "b"], "other": true%s},
+	    {"name": "size", "min": 0, "max": 1},
+	    {"name": "both", "cross": ["age", "job"]} ] }`
+	e := encoder(t, fmt.Sprintf(text, `, "reference": "[30,60)"`, `, "reference": "other"`))
+	require.Equal(t, []string{"(intercept)", "age<30", "age>=60", "job=a", "job=b", "size",
+		"age<30 × job=a", "age<30 × job=b", "age>=60 × job=a", "age>=60 × job=b"}, names(e))
+	require.LessOrEqual(t, exactNorm(e), 0)
+	rows, _ := dense(t, e, "y,age,job,size\n1,40,a,.5\n1,70,z,.5\n1,70,b,.5\n")
+	for i, want := range [][]int{{0, 3}, {0, 2}, {0, 2, 4, 9}} {
+		for j, v := range rows[i] {
+			require.Equal(t, slices.Contains(want, j), v != 0, "row %d, feature %d", i, j)
+		}
+	}
+
+	s, err := ReadSchema(strings.NewReader(fmt.Sprintf(text, "", "")))
+	require.NoError(t, err)
+	s.References()
+	require.Equal(t, []string{"<30", "a", "", ""},
+		[]string{s.Columns[0].Reference, s.Columns[1].Reference, s.Columns[2].Reference, s.Columns[3].Reference})
+	e, err = s.Encoder()
+	require.NoError(t, err)
+	require.Equal(t, []string{"(intercept)", "age[30,60)", "age>=60", "job=b", "job other", "size",
+		"age[30,60) × job=b", "age[30,60) × job other", "age>=60 × job=b", "age>=60 × job other"}, names(e))
+}

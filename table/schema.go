@@ -89,6 +89,10 @@ type Column struct {
 	Other bool `json:"other,omitzero"`
 	// Missing gives missing values a level of their own, else they are 0 in all coordinates.
 	Missing bool `json:"missing,omitzero"`
+	// Reference is the level, "other", "missing" or bin such as "<25" or "[25,35)" that has no
+	// coordinate: the coefficients of the column are differences from it, and the intercept and the
+	// other columns determine them. Intervals need one in each column of levels or bins.
+	Reference string `json:"reference,omitzero"`
 	// Cross names two or more columns with levels or bins, whose interaction this is: a row becomes
 	// the indicator of its combination of levels. The file has no such column.
 	Cross  []string `json:"cross,omitzero"`
@@ -284,7 +288,7 @@ func choice(unknown string, among ...string) error {
 
 func (c Column) check(path string, missing []string) error {
 	number := c.Min != nil || c.Max != nil
-	coded := number || c.Bins != nil || c.Levels != nil || c.Other || c.Missing
+	coded := number || c.Bins != nil || c.Levels != nil || c.Other || c.Missing || c.Reference != ""
 	if c.Ignore {
 		if coded || c.Cross != nil || c.Weight != 0 {
 			return bad(path, "%s is ignored and has other keys: leave out \"ignore\" or the others", quote(c.Name))

@@ -274,7 +274,8 @@ func laplaceScores(theta float64, x ...float64) []float64 {
 	return x
 }
 
-// gammaScore standardizes a Gamma(k) variable of scale theta.
+// gammaScore returns the normal quantile of the probability of x under the Gamma law of shape k and
+// scale theta: a standard normal variable if x has that law.
 func gammaScore(k, theta, x float64) float64 {
 	return normalScore(math.Exp(num.GammaLogP(k, x/theta)), math.Exp(num.GammaLogQ(k, x/theta)))
 }

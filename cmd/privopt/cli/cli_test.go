@@ -503,3 +503,25 @@ func size(t *testing.T, path string) int64 {
 	require.NoError(t, err)
 	return info.Size()
 }
+
+// TestIntervalsByDefault checks that fit --intervals gives every column of levels a reference, so
+// that a table with an intercept and levels has intervals without any bound.
+func TestIntervalsByDefault(t *testing.T) {
+	at := folder(t)
+	require.NoError(t, os.WriteFile(at("many.csv"), []byte(rows(20000, true)), 0o600))
+	code, _, errs := call(t, "", "fit", "--schema", at("people.json"), "--data", at("many.csv"), "--epsilon", "3",
+		"--delta", "1e-8", "--intervals", "--seed", "5", "--out", at("m.json"))
+	require.Equal(t, 0, code, errs)
+	code, out, errs := call(t, "", "summary", "--json", at("m.json"))
+	require.Equal(t, 0, code, errs)
+	var s model.Summary
+	require.NoError(t, json.Unmarshal([]byte(out), &s))
+	require.Len(t, s.Rows, 4)
+	for k, truth := range []float64{-50. / 15, 1. / 15, 2, 0} { // nurses are the reference
+		i := s.Rows[k].Interval
+		require.False(t, i.Weak, s.Rows[k].Name)
+		require.InDelta(t, truth, i.Debiased, 4.9*i.StdErr, s.Rows[k].Name)
+		require.Less(t, i.StdErr, 0.3)
+	}
+	require.Equal(t, "job=pilot", s.Rows[2].Name)
+}

@@ -70,8 +70,9 @@ func (t *task) flags(c *cobra.Command) {
 // stated is the origin of a δ from --delta.
 const stated = "as stated"
 
-// complete reads the schema and completes budget and options. It reads no data.
-func (t *task) complete(ctx context.Context, a *app) (err error) {
+// complete reads the schema and completes budget and options. It reads no data. For intervals it
+// may add references to the schema, unless the rows may be encoded already.
+func (t *task) complete(ctx context.Context, a *app, references bool) (err error) {
 	if t.schema, err = a.readSchema(ctx, t.schemaPath); err != nil {
 		return err
 	}
@@ -88,6 +89,9 @@ func (t *task) complete(ctx context.Context, a *app) (err error) {
 	switch {
 	case t.intervals:
 		o.Intervals = &model.Intervals{Level: t.level, Radius: t.bound}
+		if references {
+			t.schema.References()
+		}
 	case t.bound != 0 || t.level != 0.95:
 		return usagef("--level and --bound are options of --intervals: add --intervals, or leave them out")
 	}
@@ -185,7 +189,8 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 	if t.schemaPath == "-" && slices.Contains(t.data, "-") {
 		return usagef("--schema and --data are both standard input: want a file for one of them")
 	}
-	if err := t.complete(ctx, a); err != nil {
+	encoded := t.engine != nil || len(t.data) == 1 && isPacked(t.data[0])
+	if err := t.complete(ctx, a, !encoded); err != nil {
 		return err
 	}
 	o := &t.options

@@ -61,7 +61,7 @@ excess loss are proved; all other numbers are forecasts.`,
   privopt plan --schema people.json --epsilon 0.3 --neighbors add-remove --intervals`,
 		Args: noArgs,
 		RunE: a.do(func(ctx context.Context, _ []string) error {
-			if err := t.complete(ctx, a); err != nil {
+			if err := t.complete(ctx, a, true); err != nil {
 				return err
 			}
 			pl, err := model.NewPlan(t.schema, t.budget, &t.options)
