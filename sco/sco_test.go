@@ -316,8 +316,8 @@ func TestBoundsHold(t *testing.T) {
 			return 0.4 - 0.4*floats.Sum(w)/math.Sqrt(d) // the best is M‖E z‖ = 0.4
 		}
 	}
-	// Absolute loss on one-hot rows ±e_j with y = ⟨x,w*⟩ + N(0, s²):
-	// (1/d)Σ s√(2/π)e^{−t²/2s²} + t erf(t/(s√2)), t = w_j − w*_j.
+	// The population risk of the absolute loss on rows ±e_j, j uniform, with y = ⟨x,w*⟩ + N(0, s²), is
+	// (1/d) Σ_j (s√(2/π)e^{−t²/2s²} + t erf(t/(s√2))), t = w_j − w*_j. Less that of w*, it is the excess.
 	onehot := func(rnd *rand.Rand) (*erm.Problem, func(w []float64) float64) {
 		const s, star = 0.5, 0.4
 		rows, labels := make([][]float64, n), make([]float64, n)
