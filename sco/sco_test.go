@@ -317,7 +317,8 @@ func TestBoundsHold(t *testing.T) {
 		}
 	}
 	// The population risk of the absolute loss on rows ±e_j, j uniform, with y = ⟨x,w*⟩ + N(0, s²), is
-	// (1/d) Σ_j (s√(2/π)e^{−t²/2s²} + t erf(t/(s√2))), t = w_j − w*_j. Less that of w*, it is the excess.
+	// (1/d) Σ_j (s√(2/π)e^{−t²/2s²} + t erf(t/(s√2))), t = w_j − w*_j. The excess is this less that of
+	// w*.
 	onehot := func(rnd *rand.Rand) (*erm.Problem, func(w []float64) float64) {
 		const s, star = 0.5, 0.4
 		rows, labels := make([][]float64, n), make([]float64, n)

@@ -47,8 +47,8 @@ type Arithmetic struct {
 // leastPrec is more than the precision of a float64.
 const leastPrec = 64
 
-// New returns interval arithmetic with a precision of prec bits, or 64 if that is more. f is nil except
-// in audits, which inject errors by it.
+// New returns interval arithmetic with a precision of prec bits, or 64 if that is more. f is nil
+// except in audits, which inject errors by it.
 func New(prec uint, f *fault.Set) Arithmetic { return Arithmetic{max(prec, leastPrec), f} }
 
 // An Inequality says that one number is at most another.
