@@ -54,6 +54,7 @@ type state struct {
 	heads   []string // hash of each line
 	nonces  map[string]bool
 	spent   spent
+	before  spent // without the last entry
 	whole   int64 // bytes of the whole lines
 	ended   bool  // the last of them has its newline
 }
@@ -213,7 +214,7 @@ func (s *state) add(line []byte) error {
 	}
 	e.Hash = hash
 	s.entries, s.heads = append(s.entries, e), append(s.heads, hash)
-	s.spent = s.spent.plus(s.terms, e)
+	s.before, s.spent = s.spent, s.spent.plus(s.terms, e)
 	return nil
 }
 

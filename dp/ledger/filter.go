@@ -124,7 +124,8 @@ func (t Terms) filters() int {
 type Use struct {
 	Filter string  `json:"filter"` // "basic", "gaussian" or "order 8"
 	Sum    string  `json:"sum"`    // the name of the total
-	Used   float64 `json:"used"`   // +Inf never: beyond every total it is the largest float64
+	Used   float64 `json:"used"`   // the largest float64 for more than that
+	Last   float64 `json:"last"`   // part of Used that the last entry added
 	Total  float64 `json:"total"`
 }
 
@@ -134,12 +135,12 @@ const basicFilter = "basic"
 func (s spent) uses(t Terms) []Use {
 	b, share := s.budget(), t.Total.Delta/float64(t.filters())
 	if s.alone {
-		return []Use{{basicFilter, "ε", b.Epsilon, t.Total.Epsilon}, {basicFilter, "δ", b.Delta, t.Total.Delta}}
+		return []Use{{basicFilter, "ε", b.Epsilon, 0, t.Total.Epsilon}, {basicFilter, "δ", b.Delta, 0, t.Total.Delta}}
 	}
-	list := []Use{{basicFilter, "ε", b.Epsilon, t.Total.Epsilon}, {basicFilter, "δ", b.Delta, share}}
+	list := []Use{{basicFilter, "ε", b.Epsilon, 0, t.Total.Epsilon}, {basicFilter, "δ", b.Delta, 0, share}}
 	if t.Gaussian != nil {
 		for i, total := range t.Gaussian.totals() {
-			list = append(list, Use{"gaussian", totalNames[i], up(s.steps[i]), total})
+			list = append(list, Use{"gaussian", totalNames[i], up(s.steps[i]), 0, total})
 		}
 	}
 	for i, alpha := range t.Orders {
@@ -148,8 +149,8 @@ func (s spent) uses(t Terms) []Use {
 			used = min(s.rdp[i], math.MaxFloat64)
 		}
 		filter := fmt.Sprintf("order %g", alpha)
-		list = append(list, Use{filter, "Rényi divergence", used, t.divergence(alpha)},
-			Use{filter, "failures", s.failure, t.failures()})
+		list = append(list, Use{filter, "Rényi divergence", used, 0, t.divergence(alpha)},
+			Use{filter, "failures", s.failure, 0, t.failures()})
 	}
 	return list
 }

@@ -59,28 +59,30 @@ const safeCost = 1 + 1e-9
 //
 //	removing  D + δ_G(ε−C; h)         adding  D + 2^k δ_G(ε−C₀; h)
 //
-// and under replace the least of both legs over e₁ ∈ [0, ε], with h/2 in each and D and C₀ in the
-// second; and (1+e^ε)F in any case.
+// and under replace the least over e₁ ∈ [0, ε] of both orders of the two steps
+//
+//	2^k δ_G(e₁; h/2) + e^{e₁}(D + δ_G(ε−e₁−C; h/2)),   δ_G(e₁−C; h/2) + e^{e₁}(D + 2^k δ_G(ε−e₁−C₀; h/2))
+//
+// and (1+e^ε)F in any case.
 func (g Gaussian) cost(eps float64, relation dp.Relation) float64 {
-	remove := func(e, other, h float64) float64 {
-		return dp.GaussianDelta(e-(g.Curvature-g.Other)-other, h)
-	}
-	add := func(e, other, h float64) float64 {
-		return math.Exp(g.Doublings*math.Ln2 + dp.GaussianLogDelta(e-other, h))
-	}
-	h := math.Sqrt(g.Square)
-	cost := max(remove(eps, g.Other, h), add(eps, g.Other, h)) + g.Delta
+	// other is C₀, or 0 in the first leg, where only minimizers cost anything.
+	remove := func(e, _, h float64) float64 { return dp.GaussianLogDelta(e-g.Curvature, h) }
+	add := func(e, other, h float64) float64 { return g.Doublings*math.Ln2 + dp.GaussianLogDelta(e-other, h) }
+	h, logD := math.Sqrt(g.Square), num.Log(g.Delta)
+	log := num.LogSumExp(logD, max(remove(eps, g.Other, h), add(eps, g.Other, h)))
 	if relation == dp.Replace {
 		legs := func(first, second func(e, other, h float64) float64) float64 {
-			f := func(e1 float64) float64 {
-				return first(e1, 0, h/2) + math.Exp(e1)*(g.Delta+second(eps-e1, g.Other, h/2))
-			}
-			e1, _ := num.Minimize(func(e1 float64) float64 { return math.Log(f(e1)) }, 0, eps, 32, 1e-6*eps)
-			return f(e1)
+			_, v := num.Minimize(func(e1 float64) float64 {
+				return num.LogSumExp(first(e1, 0, h/2), e1+num.LogSumExp(logD, second(eps-e1, g.Other, h/2)))
+			}, 0, eps, 32, 1e-6*eps)
+			return v
 		}
-		cost = min(legs(add, remove), legs(remove, add))
+		log = min(legs(add, remove), legs(remove, add))
 	}
-	return min(1, (cost+(1+math.Exp(eps))*g.Failure)*safeCost)
+	if g.Failure > 0 {
+		log = num.LogSumExp(log, num.LogSumExp(0, eps)+num.Log(g.Failure))
+	}
+	return min(1, math.Exp(log)*safeCost)
 }
 
 // Shares of a Gaussian filter that NewTerms makes: of its δ, and C/ε.

@@ -100,7 +100,7 @@ func NewTerms(total dp.Budget, relation dp.Relation) (Terms, error) {
 	if err := t.Check(); err != nil || total.Delta == 0 {
 		return t, err
 	}
-	b := dp.Budget{Epsilon: total.Epsilon, Delta: total.Delta / 4}
+	b := dp.Budget{Epsilon: total.Epsilon, Delta: total.Delta / 4 * (1 - 1e-12)}
 	t.Orders = []float64{bestOrder(b), bestOrder(dp.Budget{Epsilon: b.Epsilon / 2, Delta: b.Delta})}
 	t.Gaussian = new(newGaussian(b, relation))
 	return t, t.Check()
@@ -454,7 +454,12 @@ func (l *Ledger) Spent() dp.Budget { return l.read().spent.budget() }
 // Used returns what the entries have used of every total of every filter.
 func (l *Ledger) Used() []Use {
 	s := l.read()
-	return s.spent.uses(s.terms)
+	used, before := s.spent.uses(s.terms), s.before
+	before.alone = s.spent.alone
+	for i, b := range before.uses(s.terms) {
+		used[i].Last = max(0, used[i].Used-b.Used)
+	}
+	return used
 }
 
 func (l *Ledger) read() *state {

@@ -81,8 +81,8 @@ func (q Sequence) Profile() (remove, add func(eps float64) float64) {
 //	adding    αV/2 + Σ log(2Φ((α−1)sᵢ))/(α−1)                                   any convex φ
 //	          αT/2 + Σ log(Φ(−sᵢ/2) + e^{α(α−1)sᵢ²/2}Φ((α−½)sᵢ))/(α−1)   sign of φ′ fixed
 //
-// and for replacing the lesser of both legs, with half of every sᵢ and of t in each. It is +Inf for
-// other α and where Check fails: docs/theory/composition.md#composition.sequence-renyi.
+// and for replacing the least of both legs, with half of every sᵢ and of t in each, and of the sum
+// of Σcᵢ and the second line. It is +Inf for other α and where Check fails: docs/theory/composition.md#composition.sequence-renyi.
 func (q Sequence) RDP(alpha float64) float64 {
 	if !(alpha > 1) || math.IsInf(alpha, 1) || q.Check() != nil {
 		return math.Inf(1)
@@ -91,8 +91,13 @@ func (q Sequence) RDP(alpha float64) float64 {
 		return max(q.rdpRemove(alpha, 1), q.rdpAdd(alpha, 1)) * safeDelta
 	}
 	first, second := 2*alpha-1, 2*alpha
-	twice := second / first
-	return min(twice*q.rdpAdd(first, 0.5)+q.rdpRemove(second, 0.5),
+	twice, direct := second/first, q.c()+alpha*q.T*q.T/2
+	for _, s := range q.S {
+		if s > 0 {
+			direct += Chi{S: s, Q: 1}.RDP(alpha)
+		}
+	}
+	return min(direct, twice*q.rdpAdd(first, 0.5)+q.rdpRemove(second, 0.5),
 		twice*q.rdpRemove(first, 0.5)+q.rdpAdd(second, 0.5)) * safeDelta
 }
 
