@@ -100,8 +100,11 @@ func NewTerms(total dp.Budget, relation dp.Relation) (Terms, error) {
 	if err := t.Check(); err != nil || total.Delta == 0 {
 		return t, err
 	}
-	b := dp.Budget{Epsilon: total.Epsilon, Delta: total.Delta / 4 * (1 - 1e-12)}
-	t.Orders = []float64{bestOrder(b), bestOrder(dp.Budget{Epsilon: b.Epsilon / 2, Delta: b.Delta})}
+	b := dp.Budget{Epsilon: total.Epsilon, Delta: total.Delta / 4 * (1 - 1e-12)} // of each filter
+	t.Orders = []float64{bestOrder(b)}
+	if half := bestOrder(dp.Budget{Epsilon: b.Epsilon / 2, Delta: b.Delta}); half > t.Orders[0] {
+		t.Orders = append(t.Orders, half)
+	}
 	t.Gaussian = new(newGaussian(b, relation))
 	return t, t.Check()
 }
