@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -200,6 +201,8 @@ func (s *state) add(line []byte) error {
 		return fmt.Errorf("it has entry %d, want %d", e.Number, len(s.entries)+1)
 	case len(e.RDP) != 0 && len(e.RDP) != len(s.terms.Orders):
 		return fmt.Errorf("it has %d values of rdp, want one for each of %d orders", len(e.RDP), len(s.terms.Orders))
+	case slices.ContainsFunc(e.RDP, func(v float64) bool { return v < 0 }):
+		return fmt.Errorf("it has the rdp %v, want numbers ≥ 0", e.RDP)
 	case !(e.Failure >= 0 && e.Failure <= 1):
 		return fmt.Errorf("it has the failure %v, want a probability", e.Failure)
 	case (e.Steps != nil || e.Alone) && s.terms.Gaussian == nil:

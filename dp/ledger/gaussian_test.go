@@ -387,6 +387,7 @@ func TestGaussianFile(t *testing.T) {
 		"Steps.Square = -0.0001":      {all[0], edit(all[1], `"square":0.0001`, `"square":-0.0001`)},
 		"Steps.Doublings = -1":        {all[0], edit(all[1], `"doublings":1`, `"doublings":-1`)},
 		"Steps.Curvature = -0.05":     {all[0], edit(all[1], `"curvature":0.05`, `"curvature":-0.05`)},
+		"want numbers ≥ 0":            {all[0], edit(all[1], `"rdp":[`, `"rdp":[-`)},
 		"not written by this version": {all[0], edit(all[1], `"square":0.0001`, `"Squares":0.0001`)},
 	} {
 		_, err := open(text...)
@@ -409,6 +410,38 @@ func TestGaussianFile(t *testing.T) {
 	for _, failing.failure = range []float64{-1, 2, math.NaN()} {
 		_, err := l.Spend(ctx, failing, nil)
 		require.ErrorIs(t, err, dp.ErrCondition)
+	}
+}
+
+// TestTornSteps checks that an entry that was cut off while it was written is replaced by the next
+// one, and that one without its newline counts, in all totals.
+func TestTornSteps(t *testing.T) {
+	l := create(t, gaussianTerms(dp.Replace))
+	total := l.Terms().Gaussian.Square
+	for range 2 {
+		_, err := l.Spend(ctx, steps(total/4, 0.01, 0.5), nil)
+		require.NoError(t, err)
+	}
+	text, err := os.ReadFile(l.Path())
+	require.NoError(t, err)
+	start := strings.LastIndexByte(string(text[:len(text)-1]), '\n') + 1
+	for end := start; end < len(text); end += 1 + len(text)%2 {
+		require.NoError(t, os.WriteFile(l.Path(), text[:end], 0o600))
+		torn, err := Open(l.Path())
+		require.NoError(t, err)
+		had := 1
+		if end == len(text)-1 {
+			had = 2
+		}
+		require.Len(t, torn.Entries(), had)
+		_, err = torn.Spend(ctx, steps(total/2, 0, 0), nil)
+		require.NoError(t, err)
+		_, err = torn.Spend(ctx, steps(total/3, 0, 0), nil)
+		require.ErrorIs(t, err, ErrOverspent)
+		again, err := Open(l.Path())
+		require.NoError(t, err)
+		require.Equal(t, torn.Entries(), again.Entries())
+		require.Equal(t, torn.Used(), again.Used())
 	}
 }
 
