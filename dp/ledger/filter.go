@@ -83,10 +83,12 @@ func (s spent) admits(t Terms, e Entry) error {
 	}
 	shared, _ := share.Float64()
 	left := s.budget()
-	return fmt.Errorf("%w: %v of the plan and %v spent add up to %v, want at most ε = %g and δ = %g, declared%s; plan "+
-		"with a smaller budget, at most ε = %.6g", ErrOverspent, dp.Budget{Epsilon: e.Epsilon,
-		Delta: e.Delta}, left, sum.budget(), t.Total.Epsilon, shared, s.refusals(t, sum),
-		max(0, t.Total.Epsilon-left.Epsilon))
+	fix := s.refusals(t, sum) + "; plan with a smaller budget"
+	if t.filters() == 1 || sum.alone {
+		fix += fmt.Sprintf(", at most ε = %.6g", max(0, t.Total.Epsilon-left.Epsilon))
+	}
+	return fmt.Errorf("%w: %v of the plan and %v spent add up to %v, want at most ε = %g and δ = %g, declared%s",
+		ErrOverspent, dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}, left, sum.budget(), t.Total.Epsilon, shared, fix)
 }
 
 // refusals names a total that the plan exceeds for each of the filters besides that of sums.

@@ -14,14 +14,16 @@
 // # Composition
 //
 // Plans are chosen with knowledge of earlier releases, so that [dp.Compose] does not apply. A plan
-// is admitted if one of these filters with the total (ε, δ) and m = 1 + |Orders| admits it:
+// is admitted if one of these filters with the total (ε, δ) admits it, of m that the Terms declare:
 //
-//	basic    Σ εᵢ ≤ ε and Σ δᵢ ≤ δ/m
-//	order α  Σ RDPᵢ(α) ≤ B(α), which implies (ε, (1−2⁻¹⁰)δ/m), and (1+e^ε) Σ Failureᵢ ≤ 2⁻¹⁰δ/m
+//	basic     Σ εᵢ ≤ ε and Σ δᵢ ≤ δ/m
+//	order α   Σ RDPᵢ(α) ≤ B(α), which implies (ε, (1−2⁻¹⁰)δ/m), and (1+e^ε) Σ Failureᵢ ≤ 2⁻¹⁰δ/m
+//	gaussian  the sums of dp.Steps are within totals that cost δ/m at ε
 //
-// The proofs are in docs/theory/composition.md#ledger.basic and #ledger.order. With Orders a total
-// serves many small releases better, and a single large one worse. Sums of ε and δ are exact sums
-// of the decimal numbers that the file shows.
+// The proofs are in docs/theory/composition.md#ledger.basic, #ledger.order and #ledger.gaussian.
+// The filters of [NewTerms] serve several releases better than sums, and a single one as well: if
+// none of them admits the first plan, all of δ is for sums. Sums of ε, δ and steps are exact sums of
+// the decimal numbers that the file shows.
 //
 // # Locking
 //
@@ -38,8 +40,9 @@
 // write the ledger can cut it off, restore an older copy or write all hashes anew. Only a hash that
 // is recorded elsewhere shows that, such as the one that every model keeps, see [Ledger.Verify].
 //
-// A ledger of version 0.1.0, whose entries have neither random bits nor files, is continued; models
-// of its old entries cannot be verified. Version 0.1.0 refuses a ledger with a new entry, and its
+// A ledger with a Gaussian filter has version 3 of the format, others have version 2. A ledger of
+// version 0.1.0, whose entries have neither random bits nor files, is continued; models of its old
+// entries cannot be verified. Version 0.1.0 refuses a ledger with a new entry, and its
 // locks differ: do not run both on one ledger at once.
 package ledger
 

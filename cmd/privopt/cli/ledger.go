@@ -97,8 +97,8 @@ on. With --filter basic they are in any case.`,
 	neighborsFlag(c, &t.Relation, dp.Replace, "`KIND` replace or add-remove, as in the schema")
 	c.Flags().StringVar(&filter, "filter", "auto", "`KIND` auto, or basic: ε and δ add up")
 	c.Flags().Float64SliceVar(&t.Orders, "orders", nil,
-		"orders `A` > 1 of Rényi filters, such as 4,8,16, beside sums of ε and δ and in the place\n"+
-			"of auto; each filter has δ/(1 + number of orders)")
+		"orders `A` > 1 of Rényi filters, such as 4,8,16, beside sums of ε and δ, in place of\n"+
+			"auto; each filter has δ/(1 + number of orders)")
 	required(c, "epsilon")
 	return c
 }
