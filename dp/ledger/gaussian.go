@@ -61,7 +61,8 @@ const safeCost = 1 + 1e-9
 //
 // and under replace the least over e₁ ∈ [0, ε] of both orders of the two steps
 //
-//	2^k δ_G(e₁; h/2) + e^{e₁}(D + δ_G(ε−e₁−C; h/2)),   δ_G(e₁−C; h/2) + e^{e₁}(D + 2^k δ_G(ε−e₁−C₀; h/2))
+//	2^k δ_G(e₁; h/2) + e^{e₁}(D + δ_G(ε−e₁−C; h/2))
+//	δ_G(e₁−C; h/2) + e^{e₁}(D + 2^k δ_G(ε−e₁−C₀; h/2))
 //
 // and (1+e^ε)F in any case.
 func (g Gaussian) cost(eps float64, relation dp.Relation) float64 {

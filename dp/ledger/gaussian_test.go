@@ -160,7 +160,7 @@ type law struct {
 }
 
 // minimizer returns the law of the loss between two data sets of one record each (or none), for
-// φ with slopes in [−l, l] at scale σ = 1 and modulus μ = 1: the density of the exact minimizer θ is
+// φ′ and φ″ at scale σ = 1 and modulus μ = 1: the density of the exact minimizer θ is
 // ν(θ + φ′(θ))(1 + φ″(θ)).
 func minimizer(from, to func(theta float64) (slope, curvature float64)) (l law) {
 	density := func(f func(float64) (float64, float64), theta float64) float64 {
@@ -445,8 +445,8 @@ func TestTornSteps(t *testing.T) {
 	}
 }
 
-// TestGaussianUnderTwoNames checks that a ledger with a Gaussian filter is not overspent under two names at
-// once.
+// TestGaussianUnderTwoNames checks that a ledger with a Gaussian filter is not overspent under two
+// names at once.
 func TestGaussianUnderTwoNames(t *testing.T) {
 	l := create(t, gaussianTerms(dp.AddRemove))
 	link := filepath.Join(t.TempDir(), "link")

@@ -22,8 +22,8 @@
 //
 // The proofs are in docs/theory/composition.md#ledger.basic, #ledger.order and #ledger.gaussian.
 // The filters of [NewTerms] serve several releases better than sums, and a single one as well: if
-// none of them admits the first plan, all of δ is for sums. Sums of ε, δ and steps are exact sums of
-// the decimal numbers that the file shows.
+// none of them admits the first plan, all of δ is for sums. Sums of ε, δ and steps are exact sums
+// of the decimal numbers that the file shows.
 //
 // # Locking
 //
@@ -301,7 +301,8 @@ func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entr
 		}
 		p := plan.Profile()
 		if !(p.Failure >= 0 && p.Failure <= 1) {
-			return nil, fmt.Errorf("%w: the profile of the plan has Failure = %v, want a probability", dp.ErrCondition, p.Failure)
+			return nil, fmt.Errorf("%w: the profile of the plan has Failure = %v, want a probability", dp.ErrCondition,
+				p.Failure)
 		}
 		e = Entry{
 			Number: len(l.s.entries) + 1, Time: now(), Theorem: c.Theorem,

@@ -109,7 +109,8 @@ func (k Curve) RDP(alpha, o float64) float64 {
 	return (bound + alpha*o*o/2) * safeDelta
 }
 
-// Steps returns the steps of the minimizer and its output noise; nil unless the loss is one of ⟨a,θ⟩.
+// Steps returns the steps of the minimizer and its output noise; nil unless a record has one scalar
+// derivative.
 func (k Curve) Steps(o float64) *dp.Steps {
 	t := k.scalar
 	if t == nil {

@@ -82,7 +82,8 @@ func (q Sequence) Profile() (remove, add func(eps float64) float64) {
 //	          αT/2 + Σ log(Φ(−sᵢ/2) + e^{α(α−1)sᵢ²/2}Φ((α−½)sᵢ))/(α−1)   sign of φ′ fixed
 //
 // and for replacing the least of both legs, with half of every sᵢ and of t in each, and of the sum
-// of Σcᵢ and the second line. It is +Inf for other α and where Check fails: docs/theory/composition.md#composition.sequence-renyi.
+// of Σcᵢ and the second line. It is +Inf for other α and where Check
+// fails: docs/theory/composition.md#composition.sequence-renyi.
 func (q Sequence) RDP(alpha float64) float64 {
 	if !(alpha > 1) || math.IsInf(alpha, 1) || q.Check() != nil {
 		return math.Inf(1)

@@ -152,8 +152,8 @@ func (a *app) showLedger(l *ledger.Ledger) error {
 	fmt.Fprintf(&b, "%s: %v neighbors, total ε = %s, δ = %s, %s\n\n", s.Path, s.Terms.Relation,
 		number(s.Terms.Total.Epsilon), number(s.Terms.Total.Delta), entries(len(s.Entries)))
 	b.WriteString(grid([]string{"filter: sum", "used", "last entry", "left", "total"}, rows))
-	b.WriteString(paragraph("", "The next fit is admitted if one filter has enough left of all its sums. What is used of them "+
-		"is no guarantee: the guarantee is the total."))
+	b.WriteString(paragraph("", "The next fit is admitted if one filter has enough left of all its sums. What is used of "+
+		"them is no guarantee: the guarantee is the total."))
 	if len(s.Entries) > 0 {
 		rows := make([][]string, len(s.Entries))
 		for i, e := range s.Entries {
