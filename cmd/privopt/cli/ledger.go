@@ -149,7 +149,7 @@ func (a *app) showLedger(l *ledger.Ledger) error {
 		}
 		rows[i] = []string{u.Filter + ": " + u.Sum, number(u.Used), last, number(max(0, u.Total-u.Used)), number(u.Total)}
 	}
-	fmt.Fprintf(&b, "%s: %v neighbors, total ε = %s, δ = %s, %s\n\n", s.Path, s.Terms.Relation,
+	fmt.Fprintf(&b, "%s: %v neighbors\ntotal  ε = %s, δ = %s; %s\n\n", s.Path, s.Terms.Relation,
 		number(s.Terms.Total.Epsilon), number(s.Terms.Total.Delta), entries(len(s.Entries)))
 	b.WriteString(grid([]string{"filter: sum", "used", "last entry", "left", "total"}, rows))
 	b.WriteString(paragraph("", "The next fit is admitted if one filter has enough left of all its sums. What is used of "+
