@@ -57,6 +57,9 @@ func TestSequence(t *testing.T) {
 				require.LessOrEqual(t, delta, b.Delta)
 				require.Greater(t, delta, b.Delta*(1-1e-6))
 				require.Equal(t, b, pl.Certificate().Budget)
+				implied, _ := pl.Profile().RDP.Epsilon(b.Delta)
+				require.Greater(t, implied, eps*(1-1e-6))
+				require.Less(t, implied, 1.3*eps)
 				theorem := theoremAuto
 				if intervals != nil {
 					theorem = theoremIntervals
