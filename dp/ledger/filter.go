@@ -201,13 +201,16 @@ func (s spent) renyi(t Terms) float64 {
 // budget returns Σ εᵢ and Σ δᵢ, rounded up.
 func (s spent) budget() dp.Budget { return dp.Budget{Epsilon: up(s.eps), Delta: up(s.delta)} }
 
-// up returns the shortest decimal that is the sum, or a float64 above it.
+// up returns the shortest decimal that is the sum, or a float64 above it; the largest one for more.
 func up(r *big.Rat) float64 {
 	if r == nil {
 		return 0
 	}
 	v, _ := r.Float64()
-	if decimal(v).Cmp(r) < 0 {
+	if math.IsInf(v, 1) {
+		return math.MaxFloat64
+	}
+	if decimal(v).Cmp(r) < 0 && v < math.MaxFloat64 {
 		v = math.Nextafter(v, math.Inf(1))
 	}
 	return v

@@ -413,6 +413,19 @@ func TestGaussianFile(t *testing.T) {
 	}
 }
 
+// TestHugeSteps checks that sums beyond float64 are shown as the largest one.
+func TestHugeSteps(t *testing.T) {
+	l := create(t, gaussianTerms(dp.Replace))
+	for range 3 {
+		p := stepped{costs(0.1, 0), &dp.Steps{Square: math.MaxFloat64, Curvature: 1e308, Doublings: 1}}
+		_, err := l.Spend(ctx, p, nil)
+		require.NoError(t, err, "by the sums of ε")
+	}
+	require.Equal(t, math.MaxFloat64, l.Used()[2].Used)
+	_, err := l.Spend(ctx, steps(1e-9, 0, 0), nil)
+	require.ErrorIs(t, err, ErrOverspent)
+}
+
 // TestTornSteps checks that an entry that was cut off while it was written is replaced by the next
 // one, and that one without its newline counts, in all totals.
 func TestTornSteps(t *testing.T) {
