@@ -156,6 +156,7 @@ func TestEveryInputLedger(t *testing.T) {
 			[]string{}, "", []byte("a model")}, l, terms),
 		map[string]row{
 			"Create":        call(created, terms),
+			"NewTerms":      call(ledger.NewTerms, terms.Total, dp.Replace),
 			"Open":          call(ledger.Open, l.Path()),
 			"Ledger.Verify": call(func(l *ledger.Ledger) error { return l.Verify() }, l),
 			"Ledger.Commit": call(func(l *ledger.Ledger, ctx context.Context, file []byte) error {

@@ -62,6 +62,7 @@ func TestEveryInputDP(t *testing.T) {
 		// of checked budgets and shares only, see TestSplitAndComposeRound
 		"Budget.Split":      call(dp.Budget.Split, b, 0.01).keep(0, 1),
 		"Relation.Check":    call(dp.Relation.Check, dp.Replace),
+		"Steps.Check":       call(dp.Steps.Check, dp.Steps{Square: 1, Curvature: 1, Doublings: 1}),
 		"Certificate.Check": call(dp.Certificate.Check, c),
 		"Certificate.With": call(func(c dp.Certificate, a dp.Assumption) int { return len(c.With(a).Assumptions) }, c,
 			dp.CallerSource),

@@ -570,3 +570,29 @@ func TestForeignPlanIsListed(t *testing.T) {
 		require.NotContains(t, c.Assumptions, dp.DeclaredPlan, m.name)
 	}
 }
+
+// TestStepsCostNoLessThanTheProfile: what a plan tells a Gaussian filter implies at least the δ of
+// its profile, so that no shift, curvature or factor is left out.
+func TestStepsCostNoLessThanTheProfile(t *testing.T) {
+	stated := 0
+	for _, m := range mechanisms(1e-8) {
+		plan, _, err := m.open(records(t, 60, 2, 1, m.smooth(), unit), dp.Budget{Epsilon: 1, Delta: 1e-6}, nil)
+		require.NoError(t, err, m.name)
+		p := plan.(dp.Plan).Profile()
+		s := p.Steps
+		if s == nil {
+			continue
+		}
+		stated++
+		require.NoError(t, s.Check(), m.name)
+		h := math.Sqrt(s.Square)
+		for _, eps := range []float64{0.2, 0.5, 1, 1.5} {
+			bound := max(dp.GaussianDelta(eps-s.Curvature, h), math.Exp2(s.Doublings)*dp.GaussianDelta(eps, h))
+			if m.rel == dp.Replace {
+				bound = math.Exp2(2*math.Ceil(s.Doublings)) * dp.GaussianDelta(eps-s.Curvature, h)
+			}
+			require.LessOrEqual(t, max(p.Remove(eps), p.Add(eps)), bound*(1+1e-6), "%s, ε = %v", m.name, eps)
+		}
+	}
+	require.Greater(t, stated, 8)
+}

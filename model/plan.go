@@ -309,7 +309,8 @@ func (pl *Plan) Profile() dp.Profile {
 		return pl.single.Profile()
 	}
 	remove, add := pl.seq.Profile()
-	return dp.Profile{Remove: remove, Add: add, Failure: pl.failure}
+	steps := pl.seq.Steps()
+	return dp.Profile{Remove: remove, Add: add, RDP: pl.seq.RDP, Failure: pl.failure, Steps: &steps}
 }
 
 // String describes the plan in prose that may be published.

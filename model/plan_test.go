@@ -3,6 +3,8 @@
 package model
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"path/filepath"
 	"strings"
@@ -55,6 +57,9 @@ func TestSequence(t *testing.T) {
 				require.LessOrEqual(t, delta, b.Delta)
 				require.Greater(t, delta, b.Delta*(1-1e-6))
 				require.Equal(t, b, pl.Certificate().Budget)
+				implied, _ := pl.Profile().RDP.Epsilon(b.Delta)
+				require.Greater(t, implied, eps*(1-1e-6))
+				require.Less(t, implied, 1.3*eps)
 				theorem := theoremAuto
 				if intervals != nil {
 					theorem = theoremIntervals
@@ -184,6 +189,55 @@ func TestLedgerFirst(t *testing.T) {
 		&Options{Ledger: l, Source: noise.Reproducible(1)})
 	require.ErrorIs(t, err, ledger.ErrSeeded)
 	require.Len(t, l.Entries(), 1)
+}
+
+// TestManyFitsOnOneLedger checks what fits chosen one after another cost on a ledger with the usual
+// filters: ten of least squares at ε = 0.3 at most 1.66, and fourteen logistic ones at 0.15 at most
+// 0.66, where their sums are 3.0 and 2.1.
+func TestManyFitsOnOneLedger(t *testing.T) {
+	for _, c := range []struct {
+		n, d, fits int
+		eps, most  float64
+		loss       string
+	}{
+		{30162, 105, 10, 0.3, 1.66, Squares}, {20000, 5, 10, 0.3, 1.66, Squares}, {16152, 10, 10, 0.3, 1.66, Squares},
+		{5000, 11, 10, 0.3, 1.66, Squares}, {30162, 105, 14, 0.15, 0.66, Logistic},
+	} {
+		for _, rel := range []dp.Relation{dp.AddRemove, dp.Replace} {
+			label := `"min": 0, "max": 1`
+			if c.loss == Logistic {
+				label = `"positive": ["1"], "negative": ["0"]`
+			}
+			columns := `{"name": "x0", "min": 0, "max": 1}`
+			for i := range c.d - 2 {
+				columns += fmt.Sprintf(`, {"name": "x%d", "min": 0, "max": 1}`, i+1)
+			}
+			s, err := table.ReadSchema(strings.NewReader(fmt.Sprintf(`{"schema": 1, "records": %d, "intercept": true,
+				"label": {"column": "y", %s}, "columns": [%s]}`, c.n, label, columns)))
+			require.NoError(t, err)
+			delta := DefaultDelta(c.n)
+			plan := func(delta float64) *Plan {
+				pl, err := NewPlan(s, dp.Budget{Epsilon: c.eps, Delta: delta}, &Options{Loss: Loss{Name: c.loss}, Relation: rel})
+				require.NoError(t, err)
+				require.Equal(t, c.d, pl.Params().Dim)
+				return pl
+			}
+			terms, err := ledger.NewTerms(dp.Budget{Epsilon: c.most, Delta: delta}, rel)
+			require.NoError(t, err)
+			l, err := ledger.Create(filepath.Join(t.TempDir(), "l"), terms)
+			require.NoError(t, err)
+			for i := range c.fits {
+				_, err := l.Spend(t.Context(), plan(delta), nil)
+				require.NoError(t, err, "%+v %v: fit %d", c, rel, i+1)
+			}
+			_, err = l.Spend(t.Context(), plan(delta), nil)
+			_, more := l.Spend(t.Context(), plan(delta), nil)
+			require.ErrorIs(t, errors.Join(err, more), ledger.ErrOverspent, "%+v %v", c, rel)
+			e := l.Entries()[0]
+			require.NotNil(t, e.Steps)
+			require.Len(t, e.RDP, len(terms.Orders))
+		}
+	}
 }
 
 // TestOptionErrors checks that errors name the option, its value and the fix, and that Check finds

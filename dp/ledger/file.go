@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,6 +55,7 @@ type state struct {
 	heads   []string // hash of each line
 	nonces  map[string]bool
 	spent   spent
+	before  spent // without the last entry
 	whole   int64 // bytes of the whole lines
 	ended   bool  // the last of them has its newline
 }
@@ -86,8 +88,20 @@ func seal(v any, previous string) (line []byte, hash string, err error) {
 	return append(body, hashMember+hash+"\"}\n"...), hash, nil
 }
 
-// formatVersion of new ledgers: 1 is that of version 0.1.0, whose entries have no Nonce.
-const formatVersion = 2
+// Versions of the format: 1 is that of version 0.1.0, whose entries have no Nonce, and 3 has a
+// Gaussian filter.
+const (
+	formatVersion         = 2
+	gaussianFormatVersion = 3
+)
+
+// version returns the version of the format of new ledgers.
+func (t Terms) version() int {
+	if t.Gaussian != nil {
+		return gaussianFormatVersion
+	}
+	return formatVersion
+}
 
 // bits returns 128 random bits as 32 hexadecimal digits.
 func bits() string {
@@ -165,8 +179,9 @@ func (s *state) add(line []byte) error {
 		if err != nil {
 			return err
 		}
-		if o.Version != 1 && o.Version != formatVersion {
-			return fmt.Errorf("it is of version %d, want 1 or %d", o.Version, formatVersion)
+		if v := o.Terms.version(); o.Version != v && !(o.Version == 1 && v == formatVersion) {
+			return fmt.Errorf("it is of version %d, want 1 or %d, or %d with a Gaussian filter", o.Version, formatVersion,
+				gaussianFormatVersion)
 		}
 		if err := o.Terms.Check(); err != nil {
 			return err
@@ -186,15 +201,23 @@ func (s *state) add(line []byte) error {
 		return fmt.Errorf("it has entry %d, want %d", e.Number, len(s.entries)+1)
 	case len(e.RDP) != 0 && len(e.RDP) != len(s.terms.Orders):
 		return fmt.Errorf("it has %d values of rdp, want one for each of %d orders", len(e.RDP), len(s.terms.Orders))
+	case slices.ContainsFunc(e.RDP, func(v float64) bool { return v < 0 }):
+		return fmt.Errorf("it has the rdp %v, want numbers ≥ 0", e.RDP)
 	case !(e.Failure >= 0 && e.Failure <= 1):
 		return fmt.Errorf("it has the failure %v, want a probability", e.Failure)
+	case (e.Steps != nil || e.Alone) && s.terms.Gaussian == nil:
+		return errors.New("it has steps, or stands alone, without a Gaussian filter")
+	case e.Alone && e.Number != 1:
+		return fmt.Errorf("entry %d stands alone, want entry 1 at most", e.Number)
+	case e.Steps != nil && e.Steps.Check() != nil:
+		return e.Steps.Check()
 	}
 	if err := cmp.Or(dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}.Check(), s.nonce(e)); err != nil {
 		return err
 	}
 	e.Hash = hash
 	s.entries, s.heads = append(s.entries, e), append(s.heads, hash)
-	s.spent = s.spent.plus(s.terms, e)
+	s.before, s.spent = s.spent, s.spent.plus(s.terms, e)
 	return nil
 }
 

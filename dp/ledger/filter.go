@@ -7,15 +7,19 @@ import (
 	"math"
 	"math/big"
 	"strconv"
+	"strings"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // spent is the sum over all entries.
 type spent struct {
-	eps, delta *big.Rat  // exact sums of the decimal numbers; nil is 0
-	rdp        []float64 // of each order, rounded up
-	failure    float64   // the probability that some release does not satisfy its curve, rounded up
+	eps, delta *big.Rat    // exact sums of the decimal numbers; nil is 0
+	rdp        []float64   // of each order, rounded up
+	failure    float64     // the probability that some release does not satisfy its curve, rounded up
+	steps      [6]*big.Rat // exact sums of the charges to a Gaussian filter; nil is 0
+	alone      bool        // see Entry.Alone
 }
 
 // decimal returns the number that v is written as.
@@ -35,6 +39,11 @@ func (s spent) plus(t Terms, e Entry) spent {
 	out := spent{eps: add(s.eps, e.Epsilon), delta: add(s.delta, e.Delta), rdp: make([]float64, len(t.Orders))}
 	if out.failure = s.failure; e.failure() > 0 {
 		out.failure = math.Nextafter(s.failure+e.failure(), math.Inf(1))
+	}
+	if out.alone = s.alone || e.Alone; t.Gaussian != nil {
+		for i, v := range t.Gaussian.charges(e) {
+			out.steps[i] = add(s.steps[i], v)
+		}
 	}
 	for i := range out.rdp {
 		out.rdp[i] = math.Inf(1)
@@ -62,38 +71,126 @@ func (e Entry) failure() float64 {
 // admits returns an error wrapping ErrOverspent unless a filter admits e.
 func (s spent) admits(t Terms, e Entry) error {
 	sum := s.plus(t, e)
-	share := new(big.Rat).Mul(decimal(t.Total.Delta), big.NewRat(1, int64(1+len(t.Orders))))
-	if sum.eps.Cmp(decimal(t.Total.Epsilon)) <= 0 && sum.delta.Cmp(share) <= 0 {
-		return nil
+	share := t.share()
+	if sum.alone {
+		share = decimal(t.Total.Delta)
 	}
-	best := sum.renyi(t)
-	if best <= t.Total.Epsilon {
+	switch {
+	case sum.eps.Cmp(decimal(t.Total.Epsilon)) <= 0 && sum.delta.Cmp(share) <= 0,
+		!sum.alone && sum.renyi(t) <= t.Total.Epsilon,
+		!sum.alone && t.Gaussian != nil && t.Gaussian.within(sum.steps):
 		return nil
-	}
-	var renyi string
-	if best < math.Inf(1) {
-		renyi = fmt.Sprintf(", by the best Rényi filter to ε = %.6g", best)
 	}
 	shared, _ := share.Float64()
 	left := s.budget()
-	return fmt.Errorf("%w: %v of the plan and %v spent add up to %v%s, want at most ε = %g and δ = %g, declared; plan "+
-		"with a smaller budget, at most ε = %.6g", ErrOverspent, dp.Budget{Epsilon: e.Epsilon,
-		Delta: e.Delta}, left, sum.budget(), renyi, t.Total.Epsilon, shared, max(0, t.Total.Epsilon-left.Epsilon))
+	fix := s.refusals(t, sum) + "; plan with a smaller budget"
+	if t.filters() == 1 || sum.alone {
+		fix += fmt.Sprintf(", at most ε = %.6g", max(0, t.Total.Epsilon-left.Epsilon))
+	}
+	return fmt.Errorf("%w: %v of the plan and %v spent add up to %v, want at most ε = %g and δ = %g, declared%s",
+		ErrOverspent, dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}, left, sum.budget(), t.Total.Epsilon, shared, fix)
+}
+
+// refusals names a total that the plan exceeds for each of the filters besides that of sums.
+func (s spent) refusals(t Terms, sum spent) string {
+	if sum.alone {
+		return ""
+	}
+	var out strings.Builder
+	now, refused := s.uses(t), ""
+	for i, u := range sum.uses(t) {
+		if u.Filter != basicFilter && u.Filter != refused && u.Used > u.Total {
+			refused = u.Filter
+			fmt.Fprintf(&out, "; filter %s: %.6g of %s needed, %.6g left", u.Filter, u.Used-now[i].Used, u.Sum,
+				max(0, u.Total-now[i].Used))
+		}
+	}
+	return out.String()
+}
+
+// share returns the δ of each filter.
+func (t Terms) share() *big.Rat {
+	return new(big.Rat).Mul(decimal(t.Total.Delta), big.NewRat(1, int64(t.filters())))
+}
+
+// filters returns the number of filters.
+func (t Terms) filters() int {
+	if t.Gaussian != nil {
+		return 2 + len(t.Orders)
+	}
+	return 1 + len(t.Orders)
+}
+
+// Use is what the entries have used of one total of a filter. The numbers guarantee nothing by
+// themselves: a filter costs its total, whatever is used of it.
+type Use struct {
+	Filter string  `json:"filter"` // "basic", "gaussian" or "order 8"
+	Sum    string  `json:"sum"`    // the name of the total
+	Used   float64 `json:"used"`   // the largest float64 for more than that
+	Last   float64 `json:"last"`   // part of Used that the last entry added
+	Total  float64 `json:"total"`
+}
+
+const basicFilter = "basic"
+
+// uses returns what was used of all totals.
+func (s spent) uses(t Terms) []Use {
+	b, share := s.budget(), t.Total.Delta/float64(t.filters())
+	if s.alone {
+		return []Use{{basicFilter, "ε", b.Epsilon, 0, t.Total.Epsilon}, {basicFilter, "δ", b.Delta, 0, t.Total.Delta}}
+	}
+	list := []Use{{basicFilter, "ε", b.Epsilon, 0, t.Total.Epsilon}, {basicFilter, "δ", b.Delta, 0, share}}
+	if t.Gaussian != nil {
+		for i, total := range t.Gaussian.totals() {
+			list = append(list, Use{"gaussian", totalNames[i], up(s.steps[i]), 0, total})
+		}
+	}
+	for i, alpha := range t.Orders {
+		used := 0.0
+		if s.rdp != nil {
+			used = min(s.rdp[i], math.MaxFloat64)
+		}
+		filter := fmt.Sprintf("order %g", alpha)
+		list = append(list, Use{filter, "Rényi divergence", used, 0, t.divergence(alpha)},
+			Use{filter, "failures", s.failure, 0, t.failures()})
+	}
+	return list
+}
+
+// divergence returns B(α), the most that the Rényi filter of order α admits, rounded down.
+func (t Terms) divergence(alpha float64) float64 {
+	_, delta := t.renyiDelta()
+	v, _ := num.Bisect(func(v float64) bool {
+		eps, _ := dp.RDP(func(float64) float64 { return v }).Epsilon(delta, alpha)
+		return eps <= t.Total.Epsilon
+	}, 0, t.Total.Epsilon+40)
+	return v
+}
+
+// failures returns the most that the failures of a Rényi filter may add up to.
+func (t Terms) failures() float64 {
+	failure, _ := t.renyiDelta()
+	return failure / (1 + math.Exp(t.Total.Epsilon)) * (1 - 0x1p-40)
 }
 
 // failureShare of the δ of every Rényi filter pays for failures, whether there are any or not: a
 // split that depended on the plans could cost almost 2δ (docs/theory/composition.md#ledger.order).
 const failureShare = 0x1p-10
 
+// renyiDelta returns the δ that a Rényi filter has for failures and that for its curve.
+func (t Terms) renyiDelta() (failure, curve float64) {
+	// One rounding of the quotient and one of the product that undoes it.
+	delta := t.Total.Delta / float64(t.filters()) * (1 - 0x1p-51)
+	return failureShare * delta, delta * (1 - failureShare)
+}
+
 // renyi returns the least ε that a Rényi filter of the terms gives, +Inf without one.
 func (s spent) renyi(t Terms) float64 {
-	// One rounding of the quotient and one of the product that undoes it.
-	delta := t.Total.Delta / float64(1+len(t.Orders)) * (1 - 0x1p-51)
+	failure, delta := t.renyiDelta()
 	eps := math.Inf(1)
-	if s.failure > 0 && (1+math.Exp(t.Total.Epsilon))*s.failure*(1+0x1p-40) > failureShare*delta {
+	if s.failure > 0 && (1+math.Exp(t.Total.Epsilon))*s.failure*(1+0x1p-40) > failure {
 		return eps
 	}
-	delta *= 1 - failureShare
 	for i, alpha := range t.Orders {
 		e, _ := dp.RDP(func(float64) float64 { return s.rdp[i] }).Epsilon(delta, alpha)
 		eps = min(eps, e)
@@ -104,13 +201,16 @@ func (s spent) renyi(t Terms) float64 {
 // budget returns Σ εᵢ and Σ δᵢ, rounded up.
 func (s spent) budget() dp.Budget { return dp.Budget{Epsilon: up(s.eps), Delta: up(s.delta)} }
 
-// up returns the shortest decimal that is the sum, or a float64 above it.
+// up returns the shortest decimal that is the sum, or a float64 above it; the largest one for more.
 func up(r *big.Rat) float64 {
 	if r == nil {
 		return 0
 	}
 	v, _ := r.Float64()
-	if decimal(v).Cmp(r) < 0 {
+	if math.IsInf(v, 1) {
+		return math.MaxFloat64
+	}
+	if decimal(v).Cmp(r) < 0 && v < math.MaxFloat64 {
 		v = math.Nextafter(v, math.Inf(1))
 	}
 	return v

@@ -14,13 +14,15 @@
 // # Composition
 //
 // Plans are chosen with knowledge of earlier releases, so that [dp.Compose] does not apply. A plan
-// is admitted if one of these filters with the total (ε, δ) and m = 1 + |Orders| admits it:
+// is admitted if one of these filters with the total (ε, δ) admits it, of m that the Terms declare:
 //
-//	basic    Σ εᵢ ≤ ε and Σ δᵢ ≤ δ/m
-//	order α  Σ RDPᵢ(α) ≤ B(α), which implies (ε, (1−2⁻¹⁰)δ/m), and (1+e^ε) Σ Failureᵢ ≤ 2⁻¹⁰δ/m
+//	basic     Σ εᵢ ≤ ε and Σ δᵢ ≤ δ/m
+//	order α   Σ RDPᵢ(α) ≤ B(α), which implies (ε, (1−2⁻¹⁰)δ/m), and (1+e^ε) Σ Failureᵢ ≤ 2⁻¹⁰δ/m
+//	gaussian  the sums of dp.Steps are within totals that cost δ/m at ε
 //
-// The proofs are in docs/theory/composition.md#ledger.basic and #ledger.order. With Orders a total
-// serves many small releases better, and a single large one worse. Sums of ε and δ are exact sums
+// The proofs are in docs/theory/composition.md#ledger.basic, #ledger.order and #ledger.gaussian.
+// The filters of [NewTerms] serve several releases better than sums, and a single one as well: if
+// none of them admits the first plan, all of δ is for sums. Sums of ε, δ and steps are exact sums
 // of the decimal numbers that the file shows.
 //
 // # Locking
@@ -38,8 +40,9 @@
 // write the ledger can cut it off, restore an older copy or write all hashes anew. Only a hash that
 // is recorded elsewhere shows that, such as the one that every model keeps, see [Ledger.Verify].
 //
-// A ledger of version 0.1.0, whose entries have neither random bits nor files, is continued; models
-// of its old entries cannot be verified. Version 0.1.0 refuses a ledger with a new entry, and its
+// A ledger with a Gaussian filter has version 3 of the format, others have version 2. A ledger of
+// version 0.1.0, whose entries have neither random bits nor files, is continued; models of its old
+// entries cannot be verified. Version 0.1.0 refuses a ledger with a new entry, and its
 // locks differ: do not run both on one ledger at once.
 package ledger
 
@@ -85,6 +88,28 @@ type Terms struct {
 	Relation dp.Relation `json:"relation"` // of every plan; unset means dp.Replace
 	// Orders are the increasing orders α > 1 of Rényi filters; none means basic composition alone.
 	Orders []float64 `json:"orders,omitempty"`
+	// Gaussian has the totals of a Gaussian filter, nil for none.
+	Gaussian *Gaussian `json:"gaussian,omitempty"`
+}
+
+// NewTerms returns the terms of a ledger that many releases cost least with: a Gaussian filter and
+// two Rényi filters beside that of sums. Without δ that of sums is the only one. The error wraps
+// ErrTerms.
+func NewTerms(total dp.Budget, relation dp.Relation) (Terms, error) {
+	if relation == 0 {
+		relation = dp.Replace
+	}
+	t := Terms{Total: total, Relation: relation}
+	if err := t.Check(); err != nil || total.Delta == 0 {
+		return t, err
+	}
+	b := dp.Budget{Epsilon: total.Epsilon, Delta: total.Delta / 4 * (1 - 1e-12)} // of each filter
+	t.Orders = []float64{bestOrder(b)}
+	if half := bestOrder(dp.Budget{Epsilon: b.Epsilon / 2, Delta: b.Delta}); half > t.Orders[0] {
+		t.Orders = append(t.Orders, half)
+	}
+	t.Gaussian = new(newGaussian(b, relation))
+	return t, t.Check()
 }
 
 // Check returns an error that wraps ErrTerms unless the total and the relation are valid and the
@@ -98,8 +123,14 @@ func (t Terms) Check() error {
 		return fmt.Errorf("%w: Relation: %w", ErrTerms, relation)
 	case len(t.Orders) > 64:
 		return fmt.Errorf("%w: %d Orders, want at most 64", ErrTerms, len(t.Orders))
-	case len(t.Orders) > 0 && t.Total.Delta/float64(1+len(t.Orders)) < dp.MinDelta:
-		return fmt.Errorf("%w: Total.Delta = %g, want a positive δ for Rényi filters, or no Orders", ErrTerms, t.Total.Delta)
+	case t.filters() > 1 && t.Total.Delta/float64(t.filters()) < dp.MinDelta:
+		return fmt.Errorf("%w: Total.Delta = %g, want a positive δ for Rényi and Gaussian filters, or no Orders and no "+
+			"Gaussian", ErrTerms, t.Total.Delta)
+	case t.Gaussian != nil:
+		b := dp.Budget{Epsilon: t.Total.Epsilon, Delta: t.Total.Delta / float64(t.filters()) * (1 - 0x1p-51)}
+		if err := t.Gaussian.check(b, t.Relation); err != nil {
+			return err
+		}
 	}
 	last := 1.0
 	for i, a := range t.Orders {
@@ -125,7 +156,12 @@ type Entry struct {
 	// Failure is the probability of the event in which RDP does not hold. It is not in version 0.1.0,
 	// whose entries count with 2⁻⁵⁷δ.
 	Failure float64 `json:"failure,omitempty"`
-	Plan    string  `json:"plan"` // prose
+	// Steps are those of the plan, if the terms have a Gaussian filter; nil where none are known.
+	Steps *dp.Steps `json:"steps,omitempty"`
+	// Alone says that no filter admitted this first entry with its share of δ: the filter of sums has
+	// all of δ from here on, and there is no other.
+	Alone bool   `json:"alone,omitempty"`
+	Plan  string `json:"plan"` // prose
 	// Nonce holds 128 random bits as hexadecimal digits, so that no two entries are equal; "" in
 	// entries of version 0.1.0.
 	Nonce string `json:"nonce,omitempty"`
@@ -148,8 +184,7 @@ func Create(path string, t Terms) (*Ledger, error) {
 	if err := t.Check(); err != nil {
 		return nil, err
 	}
-	t.Orders = slices.Clone(t.Orders)
-	line, _, err := seal(opening{formatVersion, bits(), now(), t}, "")
+	line, _, err := seal(opening{t.version(), bits(), now(), t}, "")
 	if err != nil {
 		return nil, err
 	}
@@ -265,12 +300,29 @@ func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entr
 				c.Relation, t.Relation)
 		}
 		p := plan.Profile()
+		if !(p.Failure >= 0 && p.Failure <= 1) {
+			return nil, fmt.Errorf("%w: the profile of the plan has Failure = %v, want a probability", dp.ErrCondition,
+				p.Failure)
+		}
 		e = Entry{
 			Number: len(l.s.entries) + 1, Time: now(), Theorem: c.Theorem,
 			Epsilon: c.Epsilon, Delta: c.Delta, Relation: c.Relation, Assumptions: c.With(dp.Declared(plan)...).Assumptions,
 			RDP: curve(t.Orders, p.RDP, c.Budget), Failure: p.Failure, Plan: plan.String(), Nonce: bits(),
 		}
-		return e, l.s.spent.admits(t, e)
+		if t.Gaussian != nil && p.Steps != nil {
+			if err := p.Steps.Check(); err != nil {
+				return nil, prefix.Errorf("ledger: the profile of the plan: %w", err)
+			}
+			e.Steps = new(*p.Steps)
+		}
+		err := l.s.spent.admits(t, e)
+		if err != nil && e.Number == 1 && t.Gaussian != nil {
+			e.Alone = true
+			if l.s.spent.admits(t, e) == nil {
+				return e, nil
+			}
+		}
+		return e, err
 	})
 	if err != nil {
 		return Entry{}, err
@@ -394,6 +446,9 @@ func (l *Ledger) Head() string { return l.read().head() }
 func (l *Ledger) Terms() Terms {
 	t := l.read().terms
 	t.Orders = slices.Clone(t.Orders)
+	if t.Gaussian != nil {
+		t.Gaussian = new(*t.Gaussian)
+	}
 	return t
 }
 
@@ -402,6 +457,17 @@ func (l *Ledger) Entries() []Entry { return slices.Clone(l.read().entries) }
 
 // Spent returns Σ εᵢ and Σ δᵢ, rounded up.
 func (l *Ledger) Spent() dp.Budget { return l.read().spent.budget() }
+
+// Used returns what the entries have used of every total of every filter.
+func (l *Ledger) Used() []Use {
+	s := l.read()
+	used, before := s.spent.uses(s.terms), s.before
+	before.alone = s.spent.alone
+	for i, b := range before.uses(s.terms) {
+		used[i].Last = max(0, used[i].Used-b.Used)
+	}
+	return used
+}
 
 func (l *Ledger) read() *state {
 	l.mu.Lock()

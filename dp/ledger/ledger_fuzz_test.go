@@ -3,8 +3,12 @@
 package ledger
 
 import (
+	"bytes"
+	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,28 +27,80 @@ func FuzzOpen(f *testing.F) {
 	require.NoError(f, l.Commit(f.Context(), e.Hash, []byte("x")))
 	text, err := os.ReadFile(path)
 	require.NoError(f, err)
+	terms, err := NewTerms(dp.Budget{Epsilon: 2, Delta: 1e-6}, dp.Replace)
+	require.NoError(f, err)
+	for _, first := range []dp.Plan{steps(1e-4, 0.1, 1), costs(2, 1e-6)} { // with steps, and alone
+		path := filepath.Join(f.TempDir(), "gaussian.ledger")
+		l, err := Create(path, terms)
+		require.NoError(f, err)
+		_, err = l.Spend(f.Context(), first, nil)
+		require.NoError(f, err)
+		text, err := os.ReadFile(path)
+		require.NoError(f, err)
+		f.Add(text)
+		f.Add(text[:len(text)-1])
+	}
 	f.Add(text)
 	f.Add(text[:len(text)-1])
 	f.Add(text[:len(text)/2])
 	f.Add([]byte("{}\n"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		s, err := parse(text)
-		if err != nil {
-			require.ErrorIs(t, err, ErrBroken)
-			return
+	f.Fuzz(readable)
+}
+
+// FuzzSealed is FuzzOpen for lines whose hashes are right, which a fuzzer would not find.
+func FuzzSealed(f *testing.F) {
+	terms, err := NewTerms(dp.Budget{Epsilon: 2, Delta: 1e-6}, dp.Replace)
+	require.NoError(f, err)
+	for i, first := range []dp.Plan{steps(1e-4, 0.1, 1), costs(2, 1e-6), costs(0.1, 0), costs(0.1, 1e-9)} {
+		if i == 3 {
+			terms = Terms{Total: terms.Total, Relation: dp.Replace, Orders: []float64{8, 30}}
 		}
-		require.NoError(t, s.terms.Check())
-		committed := 0
-		for i, e := range s.entries {
-			if e.File != "" {
-				committed++
+		l := create(f, terms)
+		e, err := l.Spend(f.Context(), first, nil)
+		require.NoError(f, err)
+		require.NoError(f, l.Commit(f.Context(), e.Hash, []byte("x")))
+		text, err := os.ReadFile(l.Path())
+		require.NoError(f, err)
+		body := regexp.MustCompile(`,"hash":"[0-9a-f]*"`).ReplaceAll(text, nil)
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var text []byte
+		previous := ""
+		for line := range bytes.Lines(body) {
+			sealed, hash, err := seal(json.RawMessage(line), previous)
+			if err != nil {
+				return
 			}
-			require.Equal(t, i+1, e.Number)
-			require.NoError(t, dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}.Check())
+			text, previous = append(text, sealed...), hash
 		}
-		require.Len(t, s.heads, 1+len(s.entries)+committed)
-		again, err := parse(text[:s.whole])
-		require.NoError(t, err)
-		require.Equal(t, s.heads, again.heads)
+		readable(t, text)
 	})
+}
+
+// readable checks that a text is refused as broken or is a consistent ledger.
+func readable(t *testing.T, text []byte) {
+	s, err := parse(text)
+	if err != nil {
+		require.ErrorIs(t, err, ErrBroken)
+		return
+	}
+	require.NoError(t, s.terms.Check())
+	committed := 0
+	for i, e := range s.entries {
+		if e.File != "" {
+			committed++
+		}
+		require.Equal(t, i+1, e.Number)
+		require.NoError(t, dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}.Check())
+		require.True(t, s.terms.Gaussian != nil || e.Steps == nil && !e.Alone)
+		require.True(t, e.Steps == nil || e.Steps.Check() == nil)
+	}
+	for _, u := range s.spent.uses(s.terms) {
+		require.True(t, u.Used >= 0 && u.Used <= math.MaxFloat64 && u.Total >= 0, "%+v", u)
+	}
+	require.Len(t, s.heads, 1+len(s.entries)+committed)
+	again, err := parse(text[:s.whole])
+	require.NoError(t, err)
+	require.Equal(t, s.heads, again.heads)
 }

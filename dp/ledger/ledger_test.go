@@ -242,9 +242,11 @@ func TestRenyiFilter(t *testing.T) {
 // Every edit of every byte is refused, so are lines that are removed, repeated
 // or exchanged; only a cut at the end of a line needs a recorded head.
 func TestEdits(t *testing.T) {
-	l := create(t, Terms{Total: dp.Budget{Epsilon: 1, Delta: 1e-6}, Orders: []float64{8}})
+	terms, err := NewTerms(dp.Budget{Epsilon: 1, Delta: 1e-6}, dp.Replace)
+	require.NoError(t, err)
+	l := create(t, terms)
 	for range 3 {
-		e, err := l.Spend(ctx, gaussian(0.01, 1e-8), nil)
+		e, err := l.Spend(ctx, stepped{gaussian(0.01, 1e-8), &dp.Steps{Square: 1e-4}}, nil)
 		require.NoError(t, err)
 		if e.Number == 3 {
 			require.NoError(t, l.Commit(ctx, l.Entries()[0].Hash, []byte("one")))
@@ -297,8 +299,7 @@ func TestEdits(t *testing.T) {
 // A crash while an entry is written leaves a beginning of it. It is cut away by
 // the next entry; one that lacks only its newline counts.
 func TestTornLine(t *testing.T) {
-	terms := Terms{Total: dp.Budget{Epsilon: 1}}
-	l := create(t, terms)
+	l := create(t, Terms{Total: dp.Budget{Epsilon: 1}})
 	for _, say := range []string{"", strings.Repeat(" and more", 20)} { // the torn line is longer than the next
 		p := costs(0.25, 0)
 		p.say = say

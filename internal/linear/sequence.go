@@ -74,6 +74,62 @@ func (q Sequence) Profile() (remove, add func(eps float64) float64) {
 	}), of(func(eps float64) float64 { return q.logAdd(eps, 1) })
 }
 
+// RDP returns a bound on the Rényi divergences of order α > 1, also for steps that are chosen with
+// knowledge of earlier outputs. With V = Σsᵢ² + t² and T = t², it is the larger of
+//
+//	removing  Σcᵢ + αV/2
+//	adding    αV/2 + Σ log(2Φ((α−1)sᵢ))/(α−1)                                   any convex φ
+//	          αT/2 + Σ log(Φ(−sᵢ/2) + e^{α(α−1)sᵢ²/2}Φ((α−½)sᵢ))/(α−1)   sign of φ′ fixed
+//
+// and for replacing the least of both legs, with half of every sᵢ and of t in each, and of the sum
+// of Σcᵢ and the second line. It is +Inf for other α and where Check
+// fails: docs/theory/composition.md#composition.sequence-renyi.
+func (q Sequence) RDP(alpha float64) float64 {
+	if !(alpha > 1) || math.IsInf(alpha, 1) || q.Check() != nil {
+		return math.Inf(1)
+	}
+	if q.Relation == dp.AddRemove {
+		return max(q.rdpRemove(alpha, 1), q.rdpAdd(alpha, 1)) * safeDelta
+	}
+	first, second := 2*alpha-1, 2*alpha
+	twice, direct := second/first, q.c()+alpha*q.T*q.T/2
+	for _, s := range q.S {
+		if s > 0 {
+			direct += Chi{S: s, Q: 1}.RDP(alpha)
+		}
+	}
+	return min(direct, twice*q.rdpAdd(first, 0.5)+q.rdpRemove(second, 0.5),
+		twice*q.rdpRemove(first, 0.5)+q.rdpAdd(second, 0.5)) * safeDelta
+}
+
+// rdpRemove and rdpAdd are the lines of RDP with all shifts times scale.
+func (q Sequence) rdpRemove(alpha, scale float64) float64 {
+	mu := q.shift(q.all(), scale)
+	return q.c() + alpha*mu*mu/2
+}
+
+func (q Sequence) rdpAdd(alpha, scale float64) float64 {
+	one := &scalar{monotone: q.Monotone}
+	t := q.T * scale
+	sum := alpha * t * t / 2
+	for _, s := range q.S {
+		if s > 0 {
+			sum += one.rdpAdding(alpha, s*scale)
+		}
+	}
+	return sum
+}
+
+// Steps returns the sums that a ledger adds up, rounded up.
+func (q Sequence) Steps() dp.Steps {
+	mu := q.shift(q.all(), 1)
+	one := 1.0
+	if q.Monotone {
+		one = math.Log2(1.5) * SafeC
+	}
+	return dp.Steps{Square: mu * mu * (1 + 0x1p-46), Curvature: q.c(), Doublings: one * float64(len(q.S))}
+}
+
 // LargestShift returns the largest μ at which the sequence at(μ) meets the budget, up to a relative
 // error of tolerance (0 means the precision of float64). The sequences may differ in S and T only,
 // which grow with μ; only the sequence at μ = 1 is checked.

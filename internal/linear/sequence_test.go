@@ -12,6 +12,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/testkit"
+	"github.com/privopt/privopt/loss"
 )
 
 // The formulas in 60 digits for two minimizers and a Gaussian release.
@@ -85,6 +86,92 @@ func TestSequenceIsAboveTheIntegral(t *testing.T) {
 			both, _ := q.Profile()
 			require.GreaterOrEqual(t, both(eps), dp.GaussianDelta(eps, math.Hypot(s, tt))*(1-1e-9)) // parallel gradients
 			require.LessOrEqual(t, both(eps), 4*dp.GaussianDelta(eps-c, math.Hypot(s, tt))*(1+1e-8))
+		}
+	}
+}
+
+// The Rényi curve is the moment of the dominating losses by quadrature, and is at least that of
+// parallel gradients.
+func TestSequenceRDP(t *testing.T) {
+	x, w := num.GaussLegendre(16)
+	moment := func(alpha float64, loss func(z float64) float64) float64 { // log E e^{(α−1)loss}/(α−1)
+		sum := 0.0
+		const panels = 200
+		for i := range panels {
+			for j := range x {
+				z := -16 + 32*(float64(i)+(x[j]+1)/2)/panels
+				sum += w[j] / 2 * 32 / panels * math.Exp((alpha-1)*loss(z)-z*z/2) / math.Sqrt(2*math.Pi)
+			}
+		}
+		return math.Log(sum) / (alpha - 1)
+	}
+	for _, alpha := range []float64{1.01, 2, 7.5, 20} {
+		for _, monotone := range []bool{false, true} {
+			q := Sequence{Relation: dp.AddRemove, C: []float64{0.02, 0.05}, S: []float64{0.2, 0.1}, T: 0.15, Monotone: monotone}
+			add := func(alpha, scale float64) float64 {
+				sum := alpha * q.T * q.T * scale * scale / 2
+				for _, s := range q.S {
+					s *= scale
+					sum += moment(alpha, func(z float64) float64 {
+						if monotone {
+							return max(0, s*z+s*s/2)
+						}
+						return s*math.Abs(z) + s*s/2
+					})
+				}
+				return sum
+			}
+			square := 0.0725 // Σs² + t²
+			remove := func(alpha, scale float64) float64 { return 0.07 + alpha*square*scale*scale/2 }
+			require.InEpsilon(t, max(remove(alpha, 1), add(alpha, 1)), q.RDP(alpha), 1e-4) // a kink inside a panel
+			q.Relation = dp.Replace
+			twice := 2 * alpha / (2*alpha - 1)
+			legs := min(twice*remove(2*alpha-1, 0.5)+add(2*alpha, 0.5), twice*add(2*alpha-1, 0.5)+remove(2*alpha, 0.5))
+			require.LessOrEqual(t, q.RDP(alpha), legs*(1+1e-4))
+			require.GreaterOrEqual(t, q.RDP(alpha), alpha*square/2) // parallel gradients
+		}
+	}
+	gauss := Sequence{Relation: dp.Replace, T: 0.4}
+	require.InEpsilon(t, 10*0.16/2, gauss.RDP(10), 1e-8)
+	// One minimizer has the curve of its plan, where that has no envelope.
+	one := Sequence{Relation: dp.AddRemove, C: []float64{0.3}, S: []float64{0.2}, T: 0.1}
+	require.InEpsilon(t, 0.3+5*0.05/2, one.RDP(5), 1e-8)
+	require.InEpsilon(t, Chi{S: 0.2, Q: 1}.RDP(5)+5*0.01/2, one.rdpAdd(5, 1), 1e-8)
+	for _, alpha := range []float64{1, 0.5, -1, math.NaN(), math.Inf(1)} {
+		require.Equal(t, math.Inf(1), one.RDP(alpha))
+	}
+	require.Equal(t, math.Inf(1), Sequence{}.RDP(2))
+	steps := one.Steps()
+	require.InEpsilon(t, 0.05, steps.Square, 1e-12)
+	require.GreaterOrEqual(t, steps.Square, 0.05)
+	require.InEpsilon(t, 0.3, steps.Curvature, 1e-12)
+	require.Equal(t, 1., steps.Doublings)
+	one.Monotone = true
+	require.InEpsilon(t, math.Log2(1.5), one.Steps().Doublings, 1e-12)
+}
+
+// Only a loss of ⟨a,θ⟩ has steps: the bound by s|N| is false for gradients of more dimensions.
+func TestCurveSteps(t *testing.T) {
+	for structure, has := range map[loss.Structure]bool{loss.GLM: true, loss.LSQ: true, loss.General: false,
+		loss.FixedRange: false} {
+		for _, relation := range []dp.Relation{dp.AddRemove, dp.Replace} {
+			k, err := New(Problem{Budget: dp.Budget{Epsilon: 1, Delta: 1e-6}, Relation: relation, Dim: 20,
+				Constants: loss.Constants{Lipschitz: 2, Smoothness: 0.5, Rank: 3, Structure: structure}})
+			require.NoError(t, err)
+			b, err := k.At(5)
+			require.NoError(t, err)
+			steps := b.Curve.Steps(0.1)
+			require.Equal(t, has, steps != nil, "%v", structure)
+			if !has {
+				continue
+			}
+			shift := 2 / b.Sigma
+			if relation == dp.Replace {
+				shift *= 2
+			}
+			require.InEpsilon(t, shift*shift+0.01, steps.Square, 1e-9)
+			require.InEpsilon(t, math.Log1p(0.5/5), steps.Curvature, 1e-9)
+			require.Equal(t, 1., steps.Doublings)
 		}
 	}
 }

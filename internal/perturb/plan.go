@@ -375,7 +375,7 @@ func (pl *Plan) Profile() dp.Profile {
 	}
 	return dp.Profile{
 		Remove: least(remove), Add: least(add), Failure: pl.failure,
-		RDP: func(alpha float64) float64 { return pl.curve.RDP(alpha, o) },
+		RDP: func(alpha float64) float64 { return pl.curve.RDP(alpha, o) }, Steps: pl.curve.Steps(o),
 	}
 }
 

@@ -342,9 +342,9 @@ func (a *app) report(t *fitting, m *model.Model, data *table.Data, size int) err
 	b.WriteString(paragraph("  privacy  ", t.privacy(cert)))
 	b.WriteString(paragraph("  plan     ", r.Plan))
 	if l := t.options.Ledger; l != nil {
-		spent, total := l.Spent(), l.Terms().Total
-		b.WriteString(paragraph("  ledger   ", fmt.Sprintf("%s, entry %d: spent ε = %s of %s, δ = %s of %s", l.Path(),
-			len(l.Entries()), number(spent.Epsilon), number(total.Epsilon), number(spent.Delta), number(total.Delta))))
+		total := l.Terms().Total
+		b.WriteString(paragraph("  ledger   ", fmt.Sprintf("%s, entry %d of a total of ε = %s, δ = %s: privopt ledger show "+
+			"%[1]s prints what is left", l.Path(), len(l.Entries()), number(total.Epsilon), number(total.Delta))))
 	}
 	b.WriteString(paragraph("  next     ", fmt.Sprintf("privopt explain %s; privopt predict --model %[1]s --data FILE",
 		t.out)))

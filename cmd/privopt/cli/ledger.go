@@ -55,13 +55,32 @@ unless it is given a model of a later entry.`,
 
 func (a *app) ledgerCreate() *cobra.Command {
 	var t ledger.Terms
+	var filter string
 	c := &cobra.Command{
-		Use:     "create FILE --epsilon E",
-		Short:   "Create a ledger with a total budget",
-		Long:    "Create a ledger with a total budget, which cannot be changed later.",
+		Use:   "create FILE --epsilon E",
+		Short: "Create a ledger with a total budget",
+		Long: `Create a ledger with a total budget, which cannot be changed later.
+
+By default a ledger with δ > 0 has four filters, each with a fourth of δ, and admits a fit
+if one of them does: sums of ε and δ; a Gaussian filter, which adds up the noise and the
+curvature of fits; and two Rényi filters. Several fits then cost less than the sum of
+their ε: ten of least squares at ε = 0.3 fit into a total of 1.66. If none of the filters
+admits the first fit with its share, sums have all of δ and are the only filter from there
+on. With --filter basic they are in any case.`,
 		Example: "  privopt ledger create people.ledger --epsilon 3 --delta 1e-8",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.do(func(_ context.Context, args []string) error {
+			switch {
+			case filter != "auto" && filter != "basic":
+				return usagef("--filter %q: want auto or basic", filter)
+			case filter == "basic" && len(t.Orders) > 0:
+				return usagef("--filter basic with --orders: leave out one of them")
+			case filter == "auto" && len(t.Orders) == 0:
+				var err error
+				if t, err = ledger.NewTerms(t.Total, t.Relation); err != nil {
+					return err
+				}
+			}
 			l, err := ledger.Create(args[0], t)
 			if errors.Is(err, fs.ErrExist) {
 				return usagef("%s exists: use it, or choose another name", args[0])
@@ -76,9 +95,10 @@ func (a *app) ledgerCreate() *cobra.Command {
 	c.Flags().Float64Var(&t.Total.Epsilon, "epsilon", 0, "total `E` of all fits")
 	c.Flags().Float64Var(&t.Total.Delta, "delta", 0, "total `D` of all fits")
 	neighborsFlag(c, &t.Relation, dp.Replace, "`KIND` replace or add-remove, as in the schema")
+	c.Flags().StringVar(&filter, "filter", "auto", "`KIND` auto, or basic: ε and δ add up")
 	c.Flags().Float64SliceVar(&t.Orders, "orders", nil,
-		"orders `A` > 1 of Rényi filters, such as 4,8,16: many small fits then cost less\n"+
-			"together, but a single fit may spend only δ/(1 + number of orders)\n(default none: ε and δ add up)")
+		"orders `A` > 1 of Rényi filters, such as 4,8,16, beside sums of ε and δ, in place of\n"+
+			"auto; each filter has δ/(1 + number of orders)")
 	required(c, "epsilon")
 	return c
 }
@@ -87,7 +107,8 @@ func (a *app) ledgerCreate() *cobra.Command {
 type shown struct {
 	Path    string       `json:"path"`
 	Terms   ledger.Terms `json:"terms"`
-	Spent   dp.Budget    `json:"spent"`
+	Spent   dp.Budget    `json:"spent"` // sums of the budgets of the entries
+	Used    []ledger.Use `json:"used"`
 	Entries []shownEntry `json:"entries"`
 	Head    string       `json:"head"`
 }
@@ -101,7 +122,7 @@ type shownEntry struct {
 func (a *app) ledgerShow() *cobra.Command {
 	return &cobra.Command{
 		Use:     "show FILE",
-		Short:   "Print the total budget, the spent budget and every entry",
+		Short:   "Print the total budget, what each filter has used and left, and every entry",
 		Example: "  privopt ledger show people.ledger\n  privopt ledger show people.ledger --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.do(func(_ context.Context, args []string) error {
@@ -115,20 +136,24 @@ func (a *app) ledgerShow() *cobra.Command {
 }
 
 func (a *app) showLedger(l *ledger.Ledger) error {
-	s := shown{l.Path(), l.Terms(), l.Spent(), []shownEntry{}, l.Head()}
+	s := shown{l.Path(), l.Terms(), l.Spent(), l.Used(), []shownEntry{}, l.Head()}
 	for _, e := range l.Entries() {
 		s.Entries = append(s.Entries, shownEntry{e, e.Hash, e.File})
 	}
 	var b strings.Builder
-	filters := "ε and δ of the entries add up"
-	if len(s.Terms.Orders) > 0 {
-		filters = "Rényi filters of orders " + strings.Trim(fmt.Sprint(s.Terms.Orders), "[]") +
-			", or the sums of ε and δ, whichever allow more"
+	rows := make([][]string, len(s.Used))
+	for i, u := range s.Used {
+		last := ""
+		if len(s.Entries) > 0 {
+			last = number(u.Last)
+		}
+		rows[i] = []string{u.Filter + ": " + u.Sum, number(u.Used), last, number(max(0, u.Total-u.Used)), number(u.Total)}
 	}
-	fmt.Fprintf(&b, "%s: %v neighbors; %s\n", s.Path, s.Terms.Relation, filters)
-	fmt.Fprintf(&b, "total  ε = %s, δ = %s\nspent  ε = %s, δ = %s in %s\n", number(s.Terms.Total.Epsilon),
-		number(s.Terms.Total.Delta),
-		number(s.Spent.Epsilon), number(s.Spent.Delta), entries(len(s.Entries)))
+	fmt.Fprintf(&b, "%s: %v neighbors\ntotal  ε = %s, δ = %s; %s\n\n", s.Path, s.Terms.Relation,
+		number(s.Terms.Total.Epsilon), number(s.Terms.Total.Delta), entries(len(s.Entries)))
+	b.WriteString(grid([]string{"filter: sum", "used", "last entry", "left", "total"}, rows))
+	b.WriteString(paragraph("", "The next fit is admitted if one filter has enough left of all its sums. What is used of "+
+		"them is no guarantee: the guarantee is the total."))
 	if len(s.Entries) > 0 {
 		rows := make([][]string, len(s.Entries))
 		for i, e := range s.Entries {

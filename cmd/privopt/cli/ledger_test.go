@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -135,6 +136,54 @@ func TestRefusedBeforeCharged(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, l.Entries())
 	}
+}
+
+// TestLedgerFilters checks which filters a new ledger has, and that show prints what each has used
+// and left, and no ε of the releases so far.
+func TestLedgerFilters(t *testing.T) {
+	at := folder(t)
+	made := 0
+	create := func(args ...string) string {
+		made++
+		name := at(strconv.Itoa(made))
+		code, _, errs := call(t, "", append([]string{"ledger", "create", name, "--epsilon", "1"}, args...)...)
+		require.Equal(t, 0, code, errs)
+		return name
+	}
+	show := func(name string) []ledger.Use {
+		code, out, errs := call(t, "", "ledger", "show", name, "--json")
+		require.Equal(t, 0, code, errs)
+		var s struct{ Used []ledger.Use }
+		require.NoError(t, json.Unmarshal([]byte(out), &s))
+		return s.Used
+	}
+	require.Len(t, show(create()), 2, "without δ: sums")
+	require.Len(t, show(create("--delta", "1e-6", "--filter", "basic")), 2)
+	require.Len(t, show(create("--delta", "1e-6", "--orders", "8")), 4)
+	name := create("--delta", "1e-6")
+	require.Len(t, show(name), 12)
+	for range 2 {
+		code, out, errs := call(t, "", "fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", "0.3",
+			"--delta", "1e-6", "--ledger", name, "--out", at("m.json"), "--force")
+		require.Equal(t, 0, code, errs)
+		require.NotContains(t, out, "spent")
+	}
+	used := show(name)
+	require.Equal(t, ledger.Use{Filter: "basic", Sum: "ε", Used: 0.6, Last: 0.3, Total: 1}, used[0])
+	_, out, _ := call(t, "", "ledger", "show", name)
+	require.Regexp(t, `basic: ε +0\.6 +0\.3 +0\.4 +1`, out)
+	require.Contains(t, out, "gaussian: squared shifts")
+	require.NotContains(t, out, "spent")
+	for want, args := range map[string][]string{
+		`--filter "renyi": want auto or basic`: {"--filter", "renyi"},
+		"leave out one of them":                {"--filter", "basic", "--orders", "8", "--delta", "1e-6"},
+		"Total.Delta = 1e-300":                 {"--delta", "1e-300"},
+	} {
+		code, _, errs := call(t, "", append([]string{"ledger", "create", at("x"), "--epsilon", "1"}, args...)...)
+		require.Equal(t, exitUsage, code, errs)
+		require.Contains(t, errs, want)
+	}
+	require.NoFileExists(t, at("x"))
 }
 
 // TestPackTellsNoCount checks that pack does not print the number of records, which is private
