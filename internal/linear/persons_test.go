@@ -129,6 +129,58 @@ func TestPersonsPromises(t *testing.T) {
 	}
 }
 
+// Pure noise for persons is that of a record with h/μ for log1p(h/μ); noise for losses of other
+// structures counts the trace of a row and the rank of all.
+func TestPersonsPure(t *testing.T) {
+	for _, rel := range []dp.Relation{dp.AddRemove, dp.Replace} {
+		base := 0.0
+		if rel == dp.Replace {
+			base = 1
+		}
+		for name, h := range shapes {
+			p := ofPersons(name, rel, dp.Budget{Epsilon: 1})
+			ridge, want := byCurvature(p, 0.4), math.Inf(1)
+			for i := range 10001 {
+				q := float64(i) / 10000
+				want = min(want, (1-h(q)/ridge)/(base+q))
+			}
+			b := at(t, p, ridge)
+			require.Equal(t, TheoremPersonsPure, b.Theorem)
+			require.LessOrEqual(t, b.Rate, want*(1+1e-6), name)
+			require.InEpsilon(t, want, b.Rate, 2e-6, name)
+			_, proved := calibrator(t, p).Prove(b, p.Budget, 0)
+			require.True(t, proved)
+			b.Rate *= 1 + 1e-4
+			_, proved = calibrator(t, p).Prove(b, p.Budget, 0)
+			require.False(t, proved)
+		}
+		p := ofPersons("huber", rel, dp.Budget{Epsilon: 1})
+		p.Constants = loss.Constants{Lipschitz: 1, Smoothness: 0.5, Rank: 9, Structure: loss.FixedRange}
+		for _, c := range []struct {
+			rows, classes int
+			cost          float64 // c at μ = 10
+		}{
+			{2, 0, 18 * math.Log1p(0.45/18)}, {3, 0, 27 * math.Log1p(0.45/27)}, {1000, 0, 50 * math.Log1p(0.45/50)},
+			{1000, 10, 50 * math.Log1p(0.9*0.1/50)},
+		} {
+			p.Rows, p.Classes = c.rows, c.classes
+			b := at(t, p, 10)
+			require.InEpsilon(t, c.cost, b.C, 1e-12)
+			require.InEpsilon(t, (1-c.cost)/(1+base), b.Rate, 1e-8)
+			require.InEpsilon(t, 10, calibrator(t, p).LeastRidge(c.cost), 1e-12)
+			gaussian := p
+			gaussian.Budget.Delta = 1e-5
+			k := calibrator(t, gaussian)
+			dims := min(9*c.rows, 50)
+			if rel == dp.Replace {
+				dims = min(2*dims, 50)
+			}
+			require.Equal(t, dims, k.chi.Q)
+			require.Equal(t, TheoremPersons, at(t, gaussian, 10).Theorem)
+		}
+	}
+}
+
 // The formulas of a sequence in 60 digits for two minimizers and a Gaussian release.
 func TestSequenceOfPersons(t *testing.T) {
 	c, s, tt := []float64{0.1, 0.05}, []float64{0.5, 0.4}, 0.3
