@@ -168,12 +168,16 @@ func (k *scalar) plus(kappa float64) float64 {
 		}
 		return psiPlus(c, kappa)
 	}
-	x, _ := psiPeak(k.c, kappa)
+	x, less := psiPeak(k.c, kappa)
+	if !less {
+		return psiPlus(math.Log1p(k.c), kappa)
+	}
 	return psiPlus(math.Log1p(x), kappa) * (k.c / x) * (1 + 1e-9) // the error of x lowers it
 }
 
 // psiPeak returns the x ≤ most at which ψ₊(x)/x is largest, to about 1e-9, and whether it is less
-// than most. The quotient rises up to x* > α^{−1/2}, the root of xψ₊′ = ψ₊, and falls from there on.
+// than most. The quotient rises up to x* > α^{−1/2}, the root of xψ₊′ = ψ₊, and falls from there
+// on.
 func psiPeak(most, kappa float64) (x float64, less bool) {
 	alpha := kappa + 1
 	excess := func(x float64) float64 { // xψ₊′ − ψ₊, which falls from α^{−1/2} on

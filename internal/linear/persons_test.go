@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
@@ -57,6 +58,13 @@ func TestPersonsGolden(t *testing.T) {
 		peak, _ := psiPeak(1e3, v.Alpha-1)
 		relative(t, float64(v.Peak), peak, 1e-8, v)
 		within(float64(v.Sup), many(v.Lambda).plus(v.Alpha-1), v)
+		proves := func(sup float64) bool {
+			return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+				return many(v.Lambda).enclosedPlus(c, c.Of(v.Lambda), v.Alpha-1), c.Of(sup)
+			})
+		}
+		require.True(t, proves(float64(v.Sup)*(1+1e-7)), "%+v", v)
+		require.False(t, proves(float64(v.Sup)*(1-1e-12)), "%+v", v)
 	}
 	require.Len(t, g.Sup, 5)
 	for _, v := range g.Curve {
@@ -97,6 +105,7 @@ func TestPersonsPromises(t *testing.T) {
 		{"logistic", dp.AddRemove, 0.2, 3.7327}, {"logistic", dp.AddRemove, 0.3, 3.7476},
 		{"huber", dp.AddRemove, 0.01, 3.8860}, {"huber", dp.AddRemove, 0.05, 3.9171}, {"huber", dp.AddRemove, 0.1, 4.1211},
 		{"huber", dp.AddRemove, 0.2, 4.4828}, {"huber", dp.AddRemove, 0.3, 4.8266},
+		{"huber", dp.AddRemove, 0.5, 5.6941}, {"huber", dp.Replace, 0.5, 11.7645}, // beyond x*
 		{"logistic", dp.Replace, 0.01, 7.4624}, {"logistic", dp.Replace, 0.1, 7.4624}, {"logistic", dp.Replace, 0.2, 7.6271},
 		{"logistic", dp.Replace, 0.3, 8.2931},
 		{"huber", dp.Replace, 0.01, 7.6845}, {"huber", dp.Replace, 0.03, 7.8360}, {"huber", dp.Replace, 0.05, 7.9913},
