@@ -44,11 +44,14 @@ type Public struct {
 	// [dp.Replace], and under [dp.AddRemove] 4·Records, 2³⁰ if not declared, at most 2⁴⁰. A fit
 	// refuses more records, which reveals that there are more.
 	MaxRecords int64
-	Bounds     loss.Bounds
-	Constants  loss.Constants // on Set for LSQ and GLM, on ℝᵈ for other structures
-	OnSet      loss.Constants // on Set whatever the structure
-	Modulus    float64        // μ_r, the strong convexity of r
-	Radius     float64        // sup ‖θ‖₂ over Set; +Inf, or 0 in a literal, without one
+	// Rows is m if a unit of privacy is a person with at most m lines, see [Persons]; 0 if it is a
+	// record. Records and MaxRecords then count persons.
+	Rows      int
+	Bounds    loss.Bounds
+	Constants loss.Constants // on Set for LSQ and GLM, on ℝᵈ for other structures
+	OnSet     loss.Constants // on Set whatever the structure
+	Modulus   float64        // μ_r, the strong convexity of r
+	Radius    float64        // sup ‖θ‖₂ over Set; +Inf, or 0 in a literal, without one
 
 	Linear   bool    // the loss depends on θ through ⟨a,θ⟩ only
 	Monotone bool    // the loss declares that the sign of φ′ is fixed for each record: loss.Constants.Monotone

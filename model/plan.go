@@ -309,8 +309,7 @@ func (pl *Plan) Profile() dp.Profile {
 		return pl.single.Profile()
 	}
 	remove, add := pl.seq.Profile()
-	steps := pl.seq.Steps()
-	return dp.Profile{Remove: remove, Add: add, RDP: pl.seq.RDP, Failure: pl.failure, Steps: &steps}
+	return dp.Profile{Remove: remove, Add: add, RDP: pl.seq.RDP, Failure: pl.failure, Steps: pl.seq.Steps()}
 }
 
 // String describes the plan in prose that may be published.

@@ -211,6 +211,9 @@ func (s *state) add(line []byte) error {
 		return fmt.Errorf("entry %d stands alone, want entry 1 at most", e.Number)
 	case e.Steps != nil && e.Steps.Check() != nil:
 		return e.Steps.Check()
+	case (e.Rows > 0) != s.terms.Persons || e.Rows < 0:
+		return fmt.Errorf("it has rows %d, the terms are about neighbors that differ in one %s", e.Rows,
+			unit(s.terms.Persons))
 	}
 	if err := cmp.Or(dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}.Check(), s.nonce(e)); err != nil {
 		return err

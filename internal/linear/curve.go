@@ -17,6 +17,7 @@ type Curve struct {
 	scalar   *scalar   // nil where a record has more than one scalar derivative
 	simplex  *simplex  // nil unless the loss is the multinomial logistic
 	spectrum *spectrum // nil where a record has one scalar derivative
+	span     *span     // nil unless units are persons with gradients in moving subspaces
 	s        float64   // L/σ
 	replace  bool
 }
@@ -39,6 +40,10 @@ func (k Curve) Profile(o, out float64) (remove, add func(eps float64) float64) {
 	}
 	remove, add = k.logs(o)
 	curveRemove, curveAdd := k.logs(0)
+	if k.scalar != nil && k.scalar.persons > 0 && !k.replace {
+		remove, add = exchanged(remove, add)
+		curveRemove, curveAdd = exchanged(curveRemove, curveAdd)
+	}
 	return least(remove, curveRemove), least(add, curveAdd)
 }
 
@@ -69,6 +74,8 @@ func (k Curve) logs(o float64) (remove, add func(eps float64) float64) {
 	switch {
 	case k.simplex != nil:
 		remove, add = k.simplex.logCurves(k.s/math.Sqrt2, o, k.replace) // X/σ = (L/√2)/σ
+	case k.span != nil && o == 0:
+		remove, add = k.span.logCurves(k.s)
 	case k.scalar == nil:
 		return chi, chi
 	case k.replace:
@@ -77,6 +84,9 @@ func (k Curve) logs(o float64) (remove, add func(eps float64) float64) {
 	default:
 		remove = func(eps float64) float64 { return k.scalar.boundRemove(eps, k.s, o) }
 		add = func(eps float64) float64 { return k.scalar.logAdd(eps, k.s, o) }
+	}
+	if k.scalar != nil && k.scalar.persons > 0 { // |N| in one step bounds Rényi divergence only
+		return remove, add
 	}
 	least := func(f func(eps float64) float64) func(eps float64) float64 {
 		return func(eps float64) float64 { return min(chi(eps), f(eps)) }
@@ -109,19 +119,18 @@ func (k Curve) RDP(alpha, o float64) float64 {
 	return (bound + alpha*o*o/2) * safeDelta
 }
 
-// Steps returns the steps of the minimizer and its output noise; nil unless a record has one scalar
-// derivative.
+// Steps returns the steps of the minimizer and its output noise; nil unless a unit is a record with
+// one scalar derivative.
 func (k Curve) Steps(o float64) *dp.Steps {
 	t := k.scalar
 	if t == nil {
 		return nil
 	}
-	q := Sequence{Relation: dp.AddRemove, C: []float64{t.c}, S: []float64{k.s}, T: o, Monotone: t.monotone}
+	q := Sequence{Persons: t.persons > 0, Relation: dp.AddRemove, C: []float64{t.c}, S: []float64{k.s}, T: o, Monotone: t.monotone}
 	if k.replace {
 		q.S[0] *= 2
 	}
-	steps := q.Steps()
-	return &steps
+	return q.Steps()
 }
 
 // rdp returns the least bounds for removing, adding and replacing a record in one step.
