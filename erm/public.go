@@ -44,11 +44,14 @@ type Public struct {
 	// [dp.Replace], and under [dp.AddRemove] 4·Records, 2³⁰ if not declared, at most 2⁴⁰. A fit
 	// refuses more records, which reveals that there are more.
 	MaxRecords int64
-	Bounds     loss.Bounds
-	Constants  loss.Constants // on Set for LSQ and GLM, on ℝᵈ for other structures
-	OnSet      loss.Constants // on Set whatever the structure
-	Modulus    float64        // μ_r, the strong convexity of r
-	Radius     float64        // sup ‖θ‖₂ over Set; +Inf, or 0 in a literal, without one
+	// Rows is m if a unit of privacy is a person with at most m lines, see [Persons]; 0 if it is a
+	// record. Records and MaxRecords then count persons.
+	Rows      int
+	Bounds    loss.Bounds
+	Constants loss.Constants // on Set for LSQ and GLM, on ℝᵈ for other structures
+	OnSet     loss.Constants // on Set whatever the structure
+	Modulus   float64        // μ_r, the strong convexity of r
+	Radius    float64        // sup ‖θ‖₂ over Set; +Inf, or 0 in a literal, without one
 
 	Linear   bool    // the loss depends on θ through ⟨a,θ⟩ only
 	Monotone bool    // the loss declares that the sign of φ′ is fixed for each record: loss.Constants.Monotone
@@ -93,6 +96,9 @@ func (p *Problem) Public(rel dp.Relation) (Public, error) {
 
 		exact:    exact(p.Loss),
 		operator: g,
+	}
+	if persons, ok := p.Data.Persons(); ok {
+		q.Rows = persons.Rows
 	}
 	if rel == dp.Replace {
 		q.Records, q.MaxRecords = n, max(int64(n), 1)
@@ -141,6 +147,9 @@ func (q Public) Complete(rel dp.Relation) (Public, error) {
 		return Public{}, fmt.Errorf("%w: Public.Dim = %d, want at least 1", ErrProblem, q.Dim)
 	case q.Records < 0:
 		return Public{}, fmt.Errorf("%w: Public.Records = %d, want a declared number of records, or 0", ErrProblem, q.Records)
+	case q.Rows < 0 || q.Rows > MaxRows:
+		return Public{}, fmt.Errorf("%w: Public.Rows = %d, want the most lines of a person, at most %d, or 0", ErrProblem,
+			q.Rows, MaxRows)
 	case q.MaxRecords < 0 || q.MaxRecords > largestRecords:
 		return Public{}, fmt.Errorf("%w: Public.MaxRecords = %d, want at most 2⁴⁰, or 0 for the default", ErrProblem,
 			q.MaxRecords)
@@ -287,7 +296,7 @@ func (q Public) allowance(per PublicPerturbation, rho float64) float64 {
 		a += n * (allowGrad + sum) * slope
 	}
 	// Underflow, and rows close to 0.
-	a += n * (5*k*tiny*(1+beta/q.Bounds.Row) + slope*min(1, 0x1p-500/q.Bounds.Row) + 0x1p-530*math.Sqrt(beta))
+	a += n * float64(max(q.Rows, 1)) * (5*k*tiny*(1+beta/q.Bounds.Row) + slope*min(1, 0x1p-500/q.Bounds.Row) + 0x1p-530*math.Sqrt(beta))
 	dist := 0x1p-97
 	if !q.Split {
 		dist = 2 * allowDist

@@ -13,6 +13,7 @@ import (
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/prefix"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table"
@@ -213,7 +214,8 @@ func (t *task) check(b dp.Budget) (erm.Public, error) {
 	}
 	q, err := t.public()
 	if err == nil && t.composed() {
-		err = t.options.checkSequence(q, b)
+		err = cmp.Or(release.CheckUnits("a sequence of releases, which squares and intervals need,", q.Rows),
+			t.options.checkSequence(q, b))
 	}
 	return q, cmp.Or(err, q.Smooth())
 }
