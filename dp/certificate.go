@@ -48,11 +48,14 @@ const model = "about the program: uniform secret bits, IEEE-754 arithmetic, the 
 //   - the release alone is seen: neither its time, nor memory, nor whether a context ended the fit;
 //   - data sets have at most as many records as the Params of the plan say.
 //
-// As JSON it has the stable names epsilon, delta, relation ("replace" or "add-remove"), theorem and
-// assumptions (a list, possibly empty).
+// As JSON it has the stable names epsilon, delta, relation ("replace" or "add-remove"), rows (left
+// out if 0), theorem and assumptions (a list, possibly empty).
 type Certificate struct {
 	Budget
 	Relation Relation `json:"relation"`
+	// Rows says what a neighbor differs in. 0 means one record. A positive number means one person
+	// with all lines of that person, of which at most Rows count.
+	Rows int `json:"rows,omitempty"`
 	// Theorem is a stable identifier such as "lop.joint/2". Another noise scale or statement gets
 	// another number.
 	Theorem     string       `json:"theorem"`
@@ -67,6 +70,10 @@ func (c Certificate) Check() error {
 	if err := c.Relation.Check(); err != nil {
 		return err
 	}
+	if c.Rows < 0 {
+		return fmt.Errorf("%w: Rows = %d, want the most lines of a person that count, or 0 if neighbors differ in one record",
+			ErrCondition, c.Rows)
+	}
 	if c.Theorem == "" {
 		return fmt.Errorf("%w: Theorem is empty, want the identifier of a theorem", ErrCondition)
 	}
@@ -77,7 +84,11 @@ func (c Certificate) Check() error {
 // each.
 func (c Certificate) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v-differentially private, %v neighbors\n  theorem: %s", c.Budget, c.Relation, c.Theorem)
+	fmt.Fprintf(&b, "%v-differentially private, %v neighbors", c.Budget, c.Relation)
+	if c.Rows > 0 {
+		fmt.Fprintf(&b, " that differ in one person, of whom at most %d lines count", c.Rows)
+	}
+	fmt.Fprintf(&b, "\n  theorem: %s", c.Theorem)
 	for _, a := range c.Assumptions {
 		fmt.Fprintf(&b, "\n  assumes: %s", string(a))
 	}
@@ -112,8 +123,8 @@ type Release struct {
 //
 // The theorem is "dp.basic/1" (docs/theory/composition.md#dp.basic/1) with those of the parts in
 // parentheses; the assumptions are the union of theirs. The error wraps ErrCondition for an empty
-// list or a part without a theorem, ErrRelation for an invalid relation or a mix of two, and
-// ErrBudget if a part or the sum fails Budget.Check.
+// list or a part without a theorem, ErrRelation for an invalid relation or a mix of two, or of
+// parts about persons and about records, and ErrBudget if a part or the sum fails Budget.Check.
 func Basic(c ...Certificate) (Certificate, error) {
 	sum, err := add("dp.basic/1", c)
 	if err != nil {
@@ -141,6 +152,11 @@ func add(theorem string, c []Certificate) (sum Certificate, err error) {
 			return sum, fmt.Errorf("%w: part %d is about %v neighbors and part 0 about %v, want one relation", ErrRelation, i,
 				part.Relation, sum.Relation)
 		}
+		if (part.Rows > 0) != (c[0].Rows > 0) {
+			return sum, fmt.Errorf("%w: part %d is about neighbors that differ in one %s and part 0 in one %s, want one unit",
+				ErrRelation, i, part.unit(), c[0].unit())
+		}
+		sum.Rows = max(sum.Rows, part.Rows)
 		sum.Epsilon = addUp(sum.Epsilon, part.Epsilon)
 		sum.Delta = addUp(sum.Delta, part.Delta)
 		theorems[i] = part.Theorem
@@ -148,6 +164,14 @@ func add(theorem string, c []Certificate) (sum Certificate, err error) {
 	}
 	sum.Theorem = theorem + "(" + strings.Join(theorems, ", ") + ")"
 	return sum, nil
+}
+
+// unit names what a neighbor differs in.
+func (c Certificate) unit() string {
+	if c.Rows > 0 {
+		return "person"
+	}
+	return "record"
 }
 
 // union appends to a the elements of b that a does not hold yet.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/big"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -132,4 +133,29 @@ func TestWith(t *testing.T) {
 	more.Assumptions[0] = "changed"
 	require.Equal(t, []Assumption{"a"}, c.Assumptions)
 	require.Equal(t, c, c.With())
+}
+
+// Certificates about persons say so, and do not mix with those about records.
+func TestCertificateOfPersons(t *testing.T) {
+	record := Certificate{Budget: Budget{Epsilon: 1}, Relation: Replace, Theorem: "test/1"}
+	few, many := record, record
+	few.Rows, many.Rows = 3, 20
+	sum, err := Basic(few, many)
+	require.NoError(t, err)
+	require.Equal(t, 20, sum.Rows)
+	require.Contains(t, sum.String(), "replace neighbors that differ in one person, of whom at most 20 lines count\n")
+	require.NotContains(t, record.String(), "person")
+	for _, mix := range [][]Certificate{{record, few}, {few, record}, {few, many, record}} {
+		_, err := Basic(mix...)
+		require.ErrorIs(t, err, ErrRelation)
+		require.ErrorContains(t, err, "want one unit")
+	}
+	few.Rows = -1
+	require.ErrorIs(t, few.Check(), ErrCondition)
+	text, err := json.Marshal([]Certificate{record, many})
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(text), "rows"))
+	var back []Certificate
+	require.NoError(t, json.Unmarshal(text, &back))
+	require.Equal(t, []int{0, 20}, []int{back[0].Rows, back[1].Rows})
 }

@@ -25,7 +25,8 @@ import (
 // The theorem is "dp.compose/2" (docs/theory/composition.md#dp.compose/2) with those of the parts
 // in parentheses; the assumptions are the union of theirs, DeclaredPlan if a plan is of a type of
 // the caller, and LossArithmetic. The error wraps ErrCondition for an empty list, a plan without a
-// certificate, or where no ε is known at delta, ErrRelation for a mix of relations, and ErrBudget
+// certificate, or where no ε is known at delta, ErrRelation for a mix of relations or of
+// persons and records, and ErrBudget
 // for a delta out of range.
 func Compose(delta float64, plans ...Plan) (Certificate, error) {
 	parts := make([]Certificate, len(plans))

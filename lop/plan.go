@@ -60,7 +60,8 @@ type Params struct {
 	Budget     dp.Budget   `json:"budget"` // of the whole release
 	Dim        int         `json:"dim"`
 	Records    int         `json:"records,omitempty"` // n under Replace, else the declared number
-	MaxRecords int64       `json:"maxRecords"`        // the most records of a data set
+	Rows       int         `json:"rows,omitempty"`    // the most lines of a person; 0 if a unit is one record
+	MaxRecords int64       `json:"maxRecords"`        // the most records, or persons, of a data set
 	Lipschitz  float64     `json:"lipschitz"`         // L of one record's loss
 	Smoothness float64     `json:"smoothness"`        // β of one record's loss
 	Modulus    float64     `json:"modulus"`           // μ_r of the regularizer

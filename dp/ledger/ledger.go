@@ -83,6 +83,9 @@ var (
 type Terms struct {
 	Total    dp.Budget   `json:"total"`    // of all releases together
 	Relation dp.Relation `json:"relation"` // of every plan; unset means dp.Replace
+	// Persons says that neighbors of every plan differ in one person: Rows of its certificate is
+	// positive.
+	Persons bool `json:"persons,omitempty"`
 	// Orders are the increasing orders α > 1 of Rényi filters; none means basic composition alone.
 	Orders []float64 `json:"orders,omitempty"`
 }
@@ -119,6 +122,7 @@ type Entry struct {
 	Epsilon     float64         `json:"epsilon"`
 	Delta       float64         `json:"delta"`
 	Relation    dp.Relation     `json:"relation"`
+	Rows        int             `json:"rows,omitempty"` // of the certificate
 	Assumptions []dp.Assumption `json:"assumptions"`
 	// RDP bounds the Rényi divergences at the orders of the terms, nil where no bound is known.
 	RDP []float64 `json:"rdp,omitempty"`
@@ -264,11 +268,16 @@ func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entr
 			return nil, fmt.Errorf("%w: the plan is about %v neighbors, want %v, as the ledger declares", dp.ErrRelation,
 				c.Relation, t.Relation)
 		}
+		if (c.Rows > 0) != t.Persons {
+			return nil, fmt.Errorf("%w: the plan is about neighbors that differ in one %s, want one %s, as the ledger declares",
+				dp.ErrRelation, unit(c.Rows > 0), unit(t.Persons))
+		}
 		p := plan.Profile()
 		e = Entry{
 			Number: len(l.s.entries) + 1, Time: now(), Theorem: c.Theorem,
-			Epsilon: c.Epsilon, Delta: c.Delta, Relation: c.Relation, Assumptions: c.With(dp.Declared(plan)...).Assumptions,
-			RDP: curve(t.Orders, p.RDP, c.Budget), Failure: p.Failure, Plan: plan.String(), Nonce: bits(),
+			Epsilon: c.Epsilon, Delta: c.Delta, Relation: c.Relation, Rows: c.Rows,
+			Assumptions: c.With(dp.Declared(plan)...).Assumptions,
+			RDP:         curve(t.Orders, p.RDP, c.Budget), Failure: p.Failure, Plan: plan.String(), Nonce: bits(),
 		}
 		return e, l.s.spent.admits(t, e)
 	})
@@ -277,6 +286,14 @@ func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entr
 	}
 	e.Hash = hash
 	return e, nil
+}
+
+// unit names what neighbors differ in.
+func unit(persons bool) string {
+	if persons {
+		return "person"
+	}
+	return "record"
 }
 
 // usable refuses a nil ledger and a nil context.
@@ -336,6 +353,8 @@ func (l *Ledger) VerifyFile(entry string, c dp.Certificate, file []byte) error {
 		return refuse("paid for %v, the file claims %v", paid, c.Budget)
 	case e.Relation != c.Relation:
 		return refuse("is about %v neighbors, the file claims %v", e.Relation, c.Relation)
+	case e.Rows != c.Rows:
+		return refuse("is about persons with at most %d lines that count (0: about records), the file claims %d", e.Rows, c.Rows)
 	case e.Theorem != c.Theorem:
 		return refuse("rests on theorem %q, the file claims %q", e.Theorem, c.Theorem)
 	case e.File == "" && e.Nonce == "":

@@ -89,6 +89,8 @@ func TestSpendRefuses(t *testing.T) {
 	ok.c.Relation = dp.AddRemove
 	seeded := ok
 	seeded.c.Assumptions = []dp.Assumption{dp.CallerSource}
+	persons := ok
+	persons.c.Rows = 5
 	canceled, cancel := context.WithCancel(ctx)
 	cancel()
 	for _, c := range []struct {
@@ -103,6 +105,7 @@ func TestSpendRefuses(t *testing.T) {
 		{ctx, plan{}, nil, dp.ErrBudget},
 		{ctx, nil, nil, dp.ErrCondition},
 		{ctx, plan{c: dp.Certificate{Budget: dp.Budget{Epsilon: 1}, Relation: dp.AddRemove}}, nil, dp.ErrCondition},
+		{ctx, persons, nil, dp.ErrRelation},
 		{canceled, ok, nil, ErrBusy},
 	} {
 		_, err := l.Spend(c.ctx, c.p, c.src)
@@ -111,6 +114,30 @@ func TestSpendRefuses(t *testing.T) {
 	require.Empty(t, l.Entries())
 	_, err := l.Spend(ctx, ok, nil)
 	require.NoError(t, err)
+}
+
+// A ledger is about persons or about records, and its entries say how many lines count.
+func TestPersons(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "l")
+	l, err := Create(path, Terms{Total: dp.Budget{Epsilon: 1}, Persons: true})
+	require.NoError(t, err)
+	persons := costs(0.5, 0)
+	_, err = l.Spend(ctx, persons, nil)
+	require.ErrorIs(t, err, dp.ErrRelation)
+	persons.c.Rows = 20
+	e, err := l.Spend(ctx, persons, nil)
+	require.NoError(t, err)
+	require.Equal(t, 20, e.Rows)
+	require.NoError(t, l.Commit(ctx, e.Hash, []byte("one")))
+	again, err := Open(path)
+	require.NoError(t, err)
+	require.True(t, again.Terms().Persons)
+	require.Equal(t, 20, again.Entries()[0].Rows)
+	require.NoError(t, again.VerifyFile(e.Hash, persons.c, []byte("one")))
+	for _, rows := range []int{0, 19} {
+		persons.c.Rows = rows
+		require.ErrorIs(t, again.VerifyFile(e.Hash, persons.c, []byte("one")), ErrMismatch)
+	}
 }
 
 func TestCreateRefuses(t *testing.T) {

@@ -39,6 +39,10 @@ func (k Curve) Profile(o, out float64) (remove, add func(eps float64) float64) {
 	}
 	remove, add = k.logs(o)
 	curveRemove, curveAdd := k.logs(0)
+	if k.scalar != nil && k.scalar.persons > 0 && !k.replace {
+		remove, add = exchanged(remove, add)
+		curveRemove, curveAdd = exchanged(curveRemove, curveAdd)
+	}
 	return least(remove, curveRemove), least(add, curveAdd)
 }
 
@@ -77,6 +81,9 @@ func (k Curve) logs(o float64) (remove, add func(eps float64) float64) {
 	default:
 		remove = func(eps float64) float64 { return k.scalar.boundRemove(eps, k.s, o) }
 		add = func(eps float64) float64 { return k.scalar.logAdd(eps, k.s, o) }
+	}
+	if k.scalar != nil && k.scalar.persons > 0 { // |N| in one step bounds Rényi divergence only
+		return remove, add
 	}
 	least := func(f func(eps float64) float64) func(eps float64) float64 {
 		return func(eps float64) float64 { return min(chi(eps), f(eps)) }

@@ -72,6 +72,8 @@ const (
 	TheoremKifer           = "lop.kifer/2"
 	TheoremKiferPure       = "lop.kifer-pure/2"
 	TheoremCMS11           = "lop.cms11/2"
+	TheoremPersons         = "lop.persons/1"
+	TheoremPersonsPure     = "lop.persons-pure/1"
 )
 
 // A Problem has everything that the noise depends on: public quantities, never a record.
@@ -97,6 +99,10 @@ type Problem struct {
 	// Monotone says that the sign of φ′ is fixed for each record (loss.Constants.Monotone). Only for
 	// losses of ⟨a,θ⟩.
 	Monotone bool
+	// Rows is the most rows of a person, whose loss is Σ wᵢφᵢ with Σ wᵢ ≤ 1; Constants, Envelope and
+	// Monotone are those of one row without its weight. 0 means that a unit is one record, and 1 that
+	// it is a person with one row of weight 1, for whom the same noise is enough.
+	Rows int
 }
 
 // check refuses constants for which no noise is enough. erm.Public.Complete has checked Dim and
@@ -108,6 +114,11 @@ func (p Problem) check() error {
 		return fmt.Errorf("%w: Modulus = %v, want a finite number ≥ 0", ErrProblem, p.Modulus)
 	case p.Calibration < Sharp || p.Calibration > CMS11:
 		return fmt.Errorf("%w: Calibration = %d, want Sharp, Kifer or CMS11", ErrProblem, int(p.Calibration))
+	case p.Rows < 0 || p.Rows > MostRows:
+		return fmt.Errorf("%w: Rows = %d, want at most 2³⁰ rows of a person, or 0 if a unit is one record", ErrProblem, p.Rows)
+	case p.Rows > 1 && p.Calibration != Sharp:
+		return fmt.Errorf("%w: Rows = %d: the published constants are about records; use Sharp for persons with several rows",
+			dp.ErrCondition, p.Rows)
 	}
 	if err := p.Budget.Check(); err != nil {
 		return err
@@ -177,7 +188,10 @@ func New(p Problem) (*Calibrator, error) {
 		k.chi.Q = min(2*k.fixed, p.Dim)
 		k.chi.Paired = k.fixed == 1 && p.Dim > 1
 	}
-	k.chi.Monotone = p.Monotone && p.Relation == dp.AddRemove && p.Calibration == Sharp
+	if k.persons() {
+		k.several()
+	}
+	k.chi.Monotone = p.Monotone && !k.persons() && p.Relation == dp.AddRemove && p.Calibration == Sharp
 
 	pure := p.Budget.Delta == 0
 	switch {
@@ -249,6 +263,9 @@ func (k *Calibrator) At(ridge float64) (Noise, error) {
 //	ρ log1p(β/μ)       docs/theory/linear.md#linear.det
 //	2 log1p(β/μ)       [CMS11]
 func (k *Calibrator) curvature(mu float64) float64 {
+	if k.persons() {
+		return k.personCurvature(mu)
+	}
 	rho := k.rank
 	if k.p.Calibration == CMS11 {
 		rho = 2
@@ -269,6 +286,9 @@ func (k *Calibrator) leastModulus(share float64) float64 {
 		return 2 * k.rank * beta / eps
 	case CMS11:
 		return beta / math.Expm1(share*eps/2) * SafeC
+	}
+	if k.persons() {
+		return k.leastPersonModulus(share * eps)
 	}
 	least := beta / math.Expm1(share*eps/k.rank) * SafeC
 	if k.simplex(least) != nil {
@@ -307,14 +327,21 @@ func (k *Calibrator) noise(mu float64, from *guess) Noise {
 				b.Rate, b.Theorem = rate, TheoremEnvelopePure
 			}
 		}
+		if k.persons() {
+			b.Theorem = TheoremPersonsPure
+		}
 		return b
 	case k.p.Calibration == Kifer:
 		b.Sigma, b.Theorem = k.g*math.Sqrt(8*(math.Ln2-num.Log(delta))+4*eps)/eps*SafeScale, TheoremKifer
 		return k.with(b, mu)
 	}
-	b.Sigma, b.Theorem = k.g*k.chi.LeastNoise(eps-b.C, delta)*SafeScale, TheoremCurve
-	if k.chi.Monotone {
-		b.Theorem = TheoremMonotone
+	switch {
+	case t != nil && t.persons > 0:
+		b.Sigma, b.Theorem = l*t.enough(eps, delta, replace), TheoremPersons
+	case k.chi.Monotone:
+		b.Sigma, b.Theorem = k.g*k.chi.LeastNoise(eps-b.C, delta)*SafeScale, TheoremMonotone
+	default:
+		b.Sigma, b.Theorem = k.g*k.chi.LeastNoise(eps-b.C, delta)*SafeScale, TheoremCurve
 	}
 	if from == nil {
 		return k.better(b, mu, k.p.Budget, 0, b.Sigma)
@@ -344,7 +371,13 @@ func (k *Calibrator) with(b Noise, mu float64) Noise {
 // of shift o. For losses of ⟨a,θ⟩ it searches below most.
 func (k *Calibrator) better(b Noise, mu float64, budget dp.Budget, o, most float64) Noise {
 	eps, target, l, replace := budget.Epsilon, num.Log(budget.Delta), k.p.Constants.Lipschitz, k.p.Relation == dp.Replace
+	if k.persons() {
+		b.Theorem = TheoremPersons
+	}
 	try := func(sigma, below float64, theorem string) {
+		if k.persons() {
+			theorem = TheoremPersons
+		}
 		if sigma < below {
 			b.Sigma, b.Theorem = sigma, theorem
 		}
@@ -381,7 +414,7 @@ func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) Noise {
 		chi.C, chi.S = b.C, s
 		return chi.LogJoint(whole.Epsilon, o)
 	}
-	if joint(k.g/b.Sigma) <= target { // else b is the smaller one, and the search may not end
+	if !(k.persons() && k.fixed == 1) && joint(k.g/b.Sigma) <= target { // else b is the smaller one, and the search may not end
 		if sigma := k.g * SafeScale * least(joint, target, b.Sigma/k.g, 1e-12); sigma < b.Sigma {
 			b.Sigma, b.Theorem = sigma, TheoremJoint
 		}
@@ -395,12 +428,15 @@ func (k *Calibrator) scalar(mu float64) *scalar {
 		return nil
 	}
 	q := k.p.Constants
+	if k.persons() {
+		return newPersons(q.Lipschitz, mu, q.Smoothness, k.p.Envelope, k.p.Monotone, min(k.p.Rows, k.p.Dim))
+	}
 	return newScalar(q.Lipschitz, mu, q.Smoothness, k.p.Envelope, k.p.Monotone)
 }
 
 // simplex returns the bounds for the multinomial logistic loss, nil for others. Its L is √2 X.
 func (k *Calibrator) simplex(mu float64) *simplex {
-	if k.p.Classes == 0 || k.p.Calibration != Sharp {
+	if k.p.Classes == 0 || k.p.Calibration != Sharp || k.persons() {
 		return nil
 	}
 	return newSimplex(k.p.Classes, 2*mu/(k.p.Constants.Lipschitz*k.p.Constants.Lipschitz))

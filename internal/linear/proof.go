@@ -39,7 +39,10 @@ func (k *Calibrator) provers() (list []func(claim) bool) {
 		list = append(list, k.provesRenyi)
 	}
 	if !pure {
-		list = append(list, k.provesSpectrum, k.provesChi) // the fast one first
+		list = append(list, k.provesSpectrum) // the fast one first
+	}
+	if !pure && !(k.persons() && k.fixed == 1) {
+		list = append(list, k.provesChi)
 	}
 	return list
 }
@@ -80,6 +83,9 @@ func (k *Calibrator) modulus(c enclose.Arithmetic, q claim) enclose.Interval {
 func (k *Calibrator) cost(c enclose.Arithmetic, q claim) enclose.Interval {
 	mu := k.modulus(c, q)
 	times := func(n int, x enclose.Interval) enclose.Interval { return c.Mul(c.Of(float64(n)), c.Log1p(x)) }
+	if k.persons() {
+		return k.enclosedPersons(c, mu)
+	}
 	v := times(int(k.rank), c.Quo(c.Of(k.p.Constants.Smoothness), mu))
 	if classes := k.p.Classes; classes > 0 {
 		v = c.Least(v, times(classes-1, c.Quo(c.Square(c.Of(k.p.Constants.Lipschitz)), c.Mul(c.Of(float64(2*classes)), mu))))
@@ -170,7 +176,10 @@ func (k *scalar) provesLeg(g leg, q claim) bool {
 func (k *scalar) rigorous() *scalar {
 	r := *k
 	r.exact = true
-	r.c = enclose.Log1pAbove(math.Nextafter(k.beta/k.mu, math.Inf(1)))
+	r.c = math.Nextafter(k.beta/k.mu, math.Inf(1))
+	if k.persons == 0 {
+		r.c = enclose.Log1pAbove(r.c)
+	}
 	return &r
 }
 
@@ -178,6 +187,12 @@ func (k *scalar) rigorous() *scalar {
 func (k *scalar) adding(c enclose.Arithmetic, e enclose.Interval, o float64, q claim) enclose.Interval {
 	s := c.Quo(c.Of(k.l), c.Of(q.sigma))
 	switch whole := c.Hypot(s, c.Of(o)); {
+	case k.persons > 0:
+		factor := c.Exp(c.Quo(c.Square(s), c.Of(8)))
+		if k.monotone {
+			return c.Add(c.Mul(factor, c.GaussianDelta(e, whole)), c.Quo(c.GaussianDelta(e, c.Of(o)), c.Of(2)))
+		}
+		return c.Mul(c.Mul(c.Of(2), factor), c.GaussianDelta(e, whole))
 	case k.monotone:
 		return c.Add(c.GaussianDelta(e, whole), c.Mul(c.NormalTail(c.Quo(s, c.Of(2))), c.GaussianDelta(e, c.Of(o))))
 	case o == 0:
@@ -196,11 +211,15 @@ func (k *scalar) provesRemoval(eps enclosed, near, o, delta float64, q claim) bo
 	target := num.Log(delta) - 1e-10 // a tenth of the margin of removes
 	guess, failed := near, false
 	return k.below(func(p float64) float64 {
-		guess = epsilonAt(math.Hypot(k.l/q.sigma*p, o), target, guess, 4e-12)
+		guess = k.reach(near, k.l/q.sigma, o, p, target, guess, 4e-12)
 		f := near - guess - 0x1p-51*math.Abs(near) // rounded down, as guess may be tiny
 		failed = failed || !enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
 			s := c.Quo(c.Mul(c.Of(k.l), c.Of(p)), c.Of(q.sigma))
-			return c.GaussianDelta(c.Sub(eps(c), c.Of(f)), c.Hypot(s, c.Of(o))), c.Of(delta)
+			v := c.GaussianDelta(c.Sub(eps(c), c.Of(f)), c.Hypot(s, c.Of(o)))
+			if k.persons > 0 {
+				v = c.Mul(v, c.Exp(c.Add(c.Quo(c.Of(f), c.Of(2)), c.Quo(c.Square(s), c.Of(8)))))
+			}
+			return v, c.Of(delta)
 		})
 		if failed {
 			return math.Inf(-1)

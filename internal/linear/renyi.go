@@ -32,8 +32,8 @@ func (k *scalar) renyi(eps, s, o float64) float64 {
 		return 0
 	}
 	square := s*s + o*o
-	kappa := order(eps, square, k.c)
-	log := fromRenyi(eps, square, kappa, psiPlus(k.c, kappa), 1, k.c)
+	kappa := k.order(eps, square)
+	log := fromRenyi(eps, square, kappa, k.plus(kappa), 1, k.c)
 	if !(log < 0) { // also NaN: no order is of use
 		return 0
 	}
@@ -109,7 +109,7 @@ func (k *scalar) renyiReplace(eps, s, o float64, near *leg) (log float64, best l
 		legs, lo, hi, steps = []leg{*near}, max(0, near.e1-eps/16), min(eps, near.e1+eps/16), 0
 	}
 	// No term changes by more than a factor of e over 1/κ.
-	tol := min(1e-6*eps, 1e-5/order(eps, s*s+o*o/4, k.c))
+	tol := min(1e-6*eps, 1e-5/k.order(eps, s*s+o*o/4))
 	best, log = bestLeg(legs, eps, lo, hi, steps, tol, func(eps float64) float64 { return k.renyi(eps, s, o/2) },
 		func(eps float64) float64 { return k.logAdd(eps, s, o/2) })
 	if !(log < 0) {
@@ -157,6 +157,11 @@ func (k *scalar) rdpRenyi(alpha, s float64) (remove, add, replace float64) {
 	kappa := max(alpha-1, 1e-9)
 	plus := func(c float64) float64 { return psiPlus(c, kappa) / kappa }
 	minus := func(c float64) float64 { return psiMinus(c, kappa) / kappa }
+	if k.persons > 0 { // sums of eigenvalues, at the largest curvature for any p
+		add, square := minus(math.Log1p(k.c)), (kappa+1)*s*s
+		remove := k.plus(kappa) / kappa
+		return square/2 + remove, square/2 + add, 2*square + remove + add
+	}
 	remove, add = k.second(plus).rdpRemoving(kappa+1, s), math.Inf(1)
 	if !math.IsInf(minus(k.c), 1) {
 		add = k.second(minus).rdpRemoving(kappa+1, s)
@@ -298,10 +303,10 @@ func (k *Calibrator) provesRenyi(q claim) bool {
 	s := t.l / q.sigma
 	removing := func(c enclose.Arithmetic, eps enclose.Interval, order, o float64) enclose.Interval {
 		x := c.Quo(c.Of(k.p.Constants.Smoothness), k.modulus(c, q))
-		return encloseRenyi(c, eps, t.l, o, order, enclosedPsiPlus(c, x, order), q)
+		return encloseRenyi(c, eps, t.l, o, order, t.enclosedPlus(c, x, order), q)
 	}
 	if k.p.Relation != dp.Replace {
-		kappa := order(q.eps, s*s+q.o*q.o, t.c)
+		kappa := t.order(q.eps, s*s+q.o*q.o)
 		return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
 			return c.Most(removing(c, c.Of(q.eps), kappa, q.o), t.adding(c, c.Of(q.eps), q.o, q)), c.Of(q.delta)
 		})
@@ -311,7 +316,7 @@ func (k *Calibrator) provesRenyi(q claim) bool {
 		return false
 	}
 	er, _, _, _ := g.parts(q.eps)
-	kappa, half := order(er, s*s+q.o*q.o/4, t.c), q.o/2
+	kappa, half := t.order(er, s*s+q.o*q.o/4), q.o/2
 	return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
 		er, ea := g.epsilons(c, q.eps)
 		remove, add := g.factors(c)

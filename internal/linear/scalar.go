@@ -26,6 +26,7 @@ type scalar struct {
 	c        float64                      // log1p(β/μ) ≥ κ, rounded up
 	envelope func(lo, hi float64) float64 // sup of h over gradient norms in [lo, hi]; nil: β
 	monotone bool
+	persons  int       // the most eigenvalues of a person's Hessian; 0: a unit is one record
 	grid     []float64 // values of p, from 0 to 1
 	kappas   []float64 // κ there
 	exact    bool      // κ is rounded up by proof, see rigorous
@@ -34,7 +35,12 @@ type scalar struct {
 // newScalar prepares the curve for a modulus.
 func newScalar(l, mu, beta float64, envelope func(lo, hi float64) float64, monotone bool) *scalar {
 	k := &scalar{l: l, mu: mu, beta: beta, c: math.Log1p(beta/mu) * SafeC, envelope: envelope, monotone: monotone}
-	if envelope == nil {
+	return k.tabulated()
+}
+
+// tabulated returns k with its grid and the κ there.
+func (k *scalar) tabulated() *scalar {
+	if k.envelope == nil {
 		k.grid, k.kappas = []float64{1}, []float64{k.c}
 		return k
 	}
@@ -60,14 +66,26 @@ func (k *scalar) kappa(p, q float64) float64 {
 	lo, hi := k.l*p, k.l*q
 	if k.exact {
 		lo, hi = math.Nextafter(lo, 0), min(math.Nextafter(hi, math.Inf(1)), k.l)
-		return min(k.c, enclose.Log1pAbove(math.Nextafter(k.envelope(lo, hi)/k.mu, math.Inf(1))))
+		x := math.Nextafter(k.envelope(lo, hi)/k.mu, math.Inf(1))
+		if k.persons > 0 {
+			return min(k.c, x)
+		}
+		return min(k.c, enclose.Log1pAbove(x))
 	}
-	return min(k.c, math.Log1p(k.envelope(lo, hi)/k.mu)*SafeC)
+	x := k.envelope(lo, hi) / k.mu
+	if k.persons > 0 {
+		return min(k.c, x*SafeC)
+	}
+	return min(k.c, math.Log1p(x)*SafeC)
 }
 
-// at returns log δ_G(ε−κ(p), √(s²p²+o²)) for κ = kappa.
+// at returns log δ_G(ε−κ(p), √(s²p²+o²)) for κ = kappa, and for persons κ/2 + s²p²/8 more.
 func (k *scalar) at(eps, s, o, p, kappa float64) float64 {
-	return dp.GaussianLogDelta(eps-kappa, math.Hypot(s*p, o))
+	log := dp.GaussianLogDelta(eps-kappa, math.Hypot(s*p, o))
+	if k.persons > 0 {
+		log += kappa/2 + s*s*p*p/8
+	}
+	return log
 }
 
 // logRemove returns the logarithm of the largest value over p that a search finds, and its p. It is
@@ -107,6 +125,8 @@ func (k *scalar) largest(f func(p, kappa float64) float64, share, tol float64) (
 // which is nearly exact where ε is many o above 0.
 func (k *scalar) logAdd(eps, s, o float64) float64 {
 	switch {
+	case k.persons > 0:
+		return k.logAddPerson(eps, s, o)
 	case o == 0 && k.monotone:
 		return logMonotone(eps, s)
 	case o == 0:
@@ -117,13 +137,17 @@ func (k *scalar) logAdd(eps, s, o float64) float64 {
 	return min(0, math.Ln2+dp.GaussianLogDelta(eps, math.Hypot(s, o)))
 }
 
-// boundRemove returns a certified upper bound on the supremum over p: above logRemove by 1e-6 if
-// few cells prove that. It is at most the bound with the largest κ for every p, and at most that of
-// renyi.
+// boundRemove returns a certified upper bound on the supremum over p: above logRemove by 1e-6, or
+// for persons 2e-7, if few cells prove that. It is at most the bound with the largest κ for every
+// p, and at most that of renyi.
 func (k *scalar) boundRemove(eps, s, o float64) float64 {
 	apart := min(k.at(eps, s, o, 1, k.c), k.renyi(eps, s, o))
 	found, _ := k.logRemove(eps, s, o)
-	for slack := 1e-6; k.envelope != nil && found > nothing && found+slack < apart; slack *= 10 {
+	slack := 1e-6
+	if k.persons > 0 {
+		slack = 2e-7
+	}
+	for ; k.envelope != nil && found > nothing && found+slack < apart; slack *= 10 {
 		if k.removes(eps, s, o, found+slack, patient) {
 			return found + slack
 		}
@@ -135,7 +159,7 @@ func (k *scalar) boundRemove(eps, s, o float64) float64 {
 //
 //	κ(p) ≤ ε − E(√(s²p²+o²)) for all p,   E(S) the ε with δ_G(ε, S) = e^{log}
 //
-// ε − E is concave in p and does not increase: docs/theory/linear.md#linear.chord.
+// for persons κ(p) ≤ X*(p), see scalar.reach. ε − E is concave in p and does not increase: docs/theory/linear.md#linear.chord.
 func (k *scalar) removes(eps, s, o, log float64, work int) bool {
 	if !(log < 0) {
 		return log == 0
@@ -143,7 +167,7 @@ func (k *scalar) removes(eps, s, o, log float64, work int) bool {
 	log -= 1e-9 // more than the rounding of everything here
 	guess := eps
 	return k.below(func(p float64) float64 {
-		guess = epsilonAt(math.Hypot(s*p, o), log, guess, 1e-12)
+		guess = k.reach(eps, s, o, p, log, guess, 1e-12)
 		return eps - guess
 	}, work)
 }
@@ -152,19 +176,26 @@ func (k *scalar) removes(eps, s, o, log float64, work int) bool {
 // none. It uses Newton's method from a guess. log δ_G is concave in ε, so that from the second step
 // on the iterates are on the safe side. The search stops within the relative distance near of the
 // root. Its last step goes 1e-12 to the safe side, so a near below 2e-12 may make it oscillate.
-func epsilonAt(shift, log, guess, near float64) float64 {
+func epsilonAt(shift, log, guess, near float64) float64 { return tiltedAt(shift, log, guess, near, 0) }
+
+// tiltedAt is epsilonAt for log δ_G(ε, S) − tilt·ε, of tilt 0 or ½.
+func tiltedAt(shift, log, guess, near, tilt float64) float64 {
 	if shift == 0 { // δ_G(ε, 0) = 1 − e^ε
+		if tilt > 0 { // 2 sinh(−ε/2) = e^{log}
+			return math.Nextafter(-2*math.Asinh(math.Exp(log)/2)*(1-0x1p-50), math.Inf(1))
+		}
 		return math.Nextafter(num.Log1mExp(log), math.Inf(1))
 	}
 	eps := guess
 	for range 100 {
-		v := dp.GaussianLogDelta(eps, shift)
+		delta := dp.GaussianLogDelta(eps, shift)
+		v := delta - tilt*eps
 		if math.IsInf(v, -1) { // too far out for a slope
 			eps /= 2
 			continue
 		}
 		// ∂δ/∂ε = −e^ε Φ(−ε/S − S/2)
-		slope := math.Exp(min(700, eps+num.LogPhi(-eps/shift-shift/2)-v))
+		slope := math.Exp(min(700, eps+num.LogPhi(-eps/shift-shift/2)-delta)) + tilt
 		step := (v - log) / slope
 		if v <= log && -step <= near*(math.Abs(eps)+shift) {
 			return eps
@@ -175,7 +206,7 @@ func epsilonAt(shift, log, guess, near float64) float64 {
 		}
 	}
 	for range 100 {
-		if dp.GaussianLogDelta(eps, shift) <= log {
+		if dp.GaussianLogDelta(eps, shift)-tilt*eps <= log {
 			return eps
 		}
 		eps += 1e-6 * (math.Abs(eps) + shift)
@@ -301,6 +332,12 @@ func (k *scalar) searchNoise(eps, o, target, most float64, from *guess, replace 
 		}
 		return log(s)
 	}, target, start, tol)
+	if replace && k.persons > 0 { // the other leg may be the better one at less noise
+		if v, g := k.logReplace(eps, 1/from.u, o, nil); v < target && g.removeFirst != from.leg.removeFirst {
+			from.leg = &g
+			from.u = least(log, target, from.u, tol)
+		}
+	}
 	return from.u
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/privopt/privopt/dp"
@@ -27,13 +28,22 @@ import (
 //	A(ε, μ) = 2^k δ_G(ε, μ)                                                 any convex φ
 //
 // and replacing one the least over both legs, with half of every sᵢ and of t in each step, and at
-// most 4^k δ_G(ε−c, μ). Proof: docs/theory/composition.md#composition.sequence.
+// most 4^k δ_G(ε−c, μ). Proof: docs/theory/composition.md#composition.sequence. For persons with
+// several rows each term has a factor, see Persons.
 type Sequence struct {
 	Relation dp.Relation
 	C, S     []float64 // cᵢ and sᵢ of the minimizers
 	T        float64   // t, 0 without Gaussian releases
 	// Monotone says that the sign of φ′ is fixed for each record of every loss.
 	Monotone bool
+	// Persons says that a unit is a person with several rows. Then cᵢ ≥ β/μ, and with h the share of
+	// every shift in a step, 1 or ½, docs/theory/persons.md#persons.sequence gives the factors
+	//
+	//	removing   exp(Σ(cᵢ/2 + h²sᵢ²/8))
+	//	adding     2^{|I|−k} exp(h²Σ_I sᵢ²/8) of each subset I, or exp(h²Σsᵢ²/8)
+	//
+	// and (3/2)^k exp(Σ(cᵢ/2+sᵢ²/8)) for 4^k. T counts the rounding of every row of a person.
+	Persons bool
 }
 
 // Check returns an error wrapping ErrProblem or dp.ErrRelation unless C and S have one
@@ -68,10 +78,12 @@ func (q Sequence) Profile() (remove, add func(eps float64) float64) {
 		both := of(q.logReplace)
 		return both, both
 	}
-	return of(func(eps float64) float64 {
-		return q.logRemove(eps,
-			1)
-	}), of(func(eps float64) float64 { return q.logAdd(eps, 1) })
+	remove = func(eps float64) float64 { return q.logRemove(eps, 1) }
+	add = func(eps float64) float64 { return q.logAdd(eps, 1) }
+	if q.Persons {
+		remove, add = exchanged(remove, add)
+	}
+	return of(remove), of(add)
 }
 
 // LargestShift returns the largest μ at which the sequence at(μ) meets the budget, up to a relative
@@ -121,17 +133,56 @@ func (q Sequence) c() float64 {
 
 // logRemove returns log δ_G(ε−c, scale·μ).
 func (q Sequence) logRemove(eps, scale float64) float64 {
-	return dp.GaussianLogDelta(eps-q.c(), q.shift(q.all(), scale))
+	log := dp.GaussianLogDelta(eps-q.c(), q.shift(q.all(), scale))
+	if q.Persons {
+		log += q.c()/2 + q.tilt(q.all(), scale)
+	}
+	return log
+}
+
+// tilt returns h²Σ_I sᵢ²/8 for persons, rounded up, and 0 for records.
+func (q Sequence) tilt(set int, scale float64) float64 {
+	if !q.Persons {
+		return 0
+	}
+	sum := 0.0
+	for i, s := range q.S {
+		if set>>i&1 == 1 {
+			sum += s * s
+		}
+	}
+	return scale * scale * sum / 8 * SafeC
+}
+
+// share returns the factor 2^{|I|−k} of the subset I for persons, and 1 for records.
+func (q Sequence) share(set int) float64 {
+	if !q.Persons {
+		return 1
+	}
+	return math.Ldexp(1, bits.OnesCount(uint(set))-len(q.S))
+}
+
+// direct returns the factor of replacing in one step, 4 for every minimizer, or 3/2 for persons.
+func (q Sequence) direct() float64 {
+	factor := 1.0
+	for range q.S {
+		if q.Persons {
+			factor *= 1.5 // exact, as k ≤ 16
+		} else {
+			factor *= 4
+		}
+	}
+	return factor
 }
 
 // logAdd returns log A(ε, scale·μ), at most 0.
 func (q Sequence) logAdd(eps, scale float64) float64 {
 	if !q.Monotone {
-		return min(0, float64(len(q.S))*math.Ln2+dp.GaussianLogDelta(eps, q.shift(q.all(), scale)))
+		return min(0, float64(len(q.S))*math.Ln2+q.tilt(q.all(), scale)+dp.GaussianLogDelta(eps, q.shift(q.all(), scale)))
 	}
 	sum := math.Inf(-1)
-	for bits := range q.all() + 1 {
-		sum = num.LogSumExp(sum, dp.GaussianLogDelta(eps, q.shift(bits, scale)))
+	for set := range q.all() + 1 {
+		sum = num.LogSumExp(sum, num.Log(q.share(set))+q.tilt(set, scale)+dp.GaussianLogDelta(eps, q.shift(set, scale)))
 	}
 	return min(0, sum)
 }
@@ -142,7 +193,7 @@ func (q Sequence) logReplace(eps float64) float64 {
 		return reflected(eps, q.logReplace(-eps))
 	}
 	_, best := q.bestLeg(eps)
-	return min(0, best, float64(2*len(q.S))*math.Ln2+q.logRemove(eps, 1))
+	return min(0, best, math.Log2(q.direct())*math.Ln2+q.logRemove(eps, 1))
 }
 
 // bestLeg returns the leg with the least bound at ε ≥ 0, and its logarithm.
@@ -160,15 +211,25 @@ func (q Sequence) Proves(b dp.Budget) bool {
 		for _, cost := range q.C {
 			eps = c.Sub(eps, c.Of(cost))
 		}
-		return c.GaussianDelta(eps, q.enclosedShift(c, q.all(), scale))
+		v := c.GaussianDelta(eps, q.enclosedShift(c, q.all(), scale))
+		if q.Persons {
+			half := c.Of(0)
+			for _, cost := range q.C {
+				half = c.Add(half, c.Of(cost/2))
+			}
+			v = c.Mul(v, c.Mul(c.Exp(half), q.enclosedTilt(c, q.all(), scale)))
+		}
+		return v
 	}
 	add := func(c enclose.Arithmetic, eps enclose.Interval, scale float64) enclose.Interval {
 		if !q.Monotone {
-			return c.Mul(c.Of(math.Ldexp(1, len(q.S))), c.GaussianDelta(eps, q.enclosedShift(c, q.all(), scale)))
+			return c.Mul(c.Mul(c.Of(math.Ldexp(1, len(q.S))), q.enclosedTilt(c, q.all(), scale)),
+				c.GaussianDelta(eps, q.enclosedShift(c, q.all(), scale)))
 		}
 		sum := c.Of(0)
-		for bits := range q.all() + 1 {
-			sum = c.Add(sum, c.GaussianDelta(eps, q.enclosedShift(c, bits, scale)))
+		for set := range q.all() + 1 {
+			factor := c.Mul(c.Of(q.share(set)), q.enclosedTilt(c, set, scale))
+			sum = c.Add(sum, c.Mul(factor, c.GaussianDelta(eps, q.enclosedShift(c, set, scale))))
 		}
 		return sum
 	}
@@ -183,7 +244,7 @@ func (q Sequence) Proves(b dp.Budget) bool {
 		r, a := g.factors(c)
 		return c.Add(c.Mul(r, remove(c, er, 0.5)), c.Mul(a, add(c, ea, 0.5))), c.Of(b.Delta)
 	}) || enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
-		return c.Mul(c.Of(math.Ldexp(1, 2*len(q.S))), remove(c, c.Of(b.Epsilon), 1)), c.Of(b.Delta)
+		return c.Mul(c.Of(q.direct()), remove(c, c.Of(b.Epsilon), 1)), c.Of(b.Delta)
 	})
 }
 
@@ -198,10 +259,24 @@ func (q Sequence) enclosedShift(c enclose.Arithmetic, bits int, scale float64) e
 	return c.Mul(c.Of(scale), c.Sqrt(sum))
 }
 
+// enclosedTilt is e^{tilt} in intervals.
+func (q Sequence) enclosedTilt(c enclose.Arithmetic, set int, scale float64) enclose.Interval {
+	if !q.Persons {
+		return c.Of(1)
+	}
+	sum := c.Of(0)
+	for i, s := range q.S {
+		if set>>i&1 == 1 {
+			sum = c.Add(sum, c.Square(c.Of(s)))
+		}
+	}
+	return c.Exp(c.Mul(c.Of(scale*scale/8), sum))
+}
+
 // A Step is one minimizer of a Sequence. C, S and Output are fixed numbers of the sequence. Ridge
 // and the clipping of the loss may depend on earlier releases.
 type Step struct {
-	C      float64 // cᵢ ≥ log1p(β/(Δ+μ_r))
+	C      float64 // cᵢ ≥ log1p(β/(Δ+μ_r)), for persons ≥ β/(Δ+μ_r)
 	S      float64 // sᵢ = G/σ
 	Output float64 // S′/σ_out of the output noise, one of the Gaussian releases
 	Ridge  float64 // Δ
@@ -210,4 +285,12 @@ type Step struct {
 // LeastRidge returns the least Δ ≥ 0 with log1p(β/(Δ+μ_r)) ≤ c, rounded up.
 func LeastRidge(beta, modulus, c float64) float64 {
 	return max(0, beta/math.Expm1(c)*(1+1e-12)-modulus)
+}
+
+// LeastRidge is the function LeastRidge, for persons the least Δ ≥ 0 with β/(Δ+μ_r) ≤ c.
+func (q Sequence) LeastRidge(beta, modulus, c float64) float64 {
+	if !q.Persons {
+		return LeastRidge(beta, modulus, c)
+	}
+	return max(0, beta/c*(1+1e-12)-modulus)
 }

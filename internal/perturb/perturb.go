@@ -55,7 +55,7 @@ type Params struct {
 	Theorem                        string
 	Relation                       dp.Relation
 	Budget                         dp.Budget
-	Dim, Records                   int
+	Dim, Records, Rows             int
 	MaxRecords                     int64
 	Lipschitz, Smoothness, Modulus float64
 	Radius, Clip                   float64

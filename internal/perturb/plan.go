@@ -100,7 +100,7 @@ func (s Settings) Calibrate(q erm.Public, b dp.Budget) (plan *Plan, err error) {
 			p.ExcessBound += p.Lipschitz * (pl.output.Cover + pl.output.Mean())
 		}
 	}
-	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation,
+	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Rows: p.Rows,
 		Theorem: p.Theorem}.With(pl.arithmetic()...).With(q.Assumptions...)
 	return pl.finish()
 }
@@ -108,8 +108,9 @@ func (s Settings) Calibrate(q erm.Public, b dp.Budget) (plan *Plan, err error) {
 // newPlan returns a plan with the numbers that are given: those of s, of q and the budget.
 func (s Settings) newPlan(q erm.Public, b dp.Budget) *Plan {
 	return &Plan{settings: s, public: q, params: Params{
-		Relation: s.relation(), Budget: b, Dim: q.Dim, Records: q.Records, MaxRecords: q.MaxRecords, Modulus: q.Modulus,
-		Radius: s.Radius, Clip: s.Clip, ExcessBound: math.Inf(1),
+		Relation: s.relation(), Budget: b, Dim: q.Dim, Records: q.Records, Rows: q.Rows, MaxRecords: q.MaxRecords,
+		Modulus: q.Modulus,
+		Radius:  s.Radius, Clip: s.Clip, ExcessBound: math.Inf(1),
 	}}
 }
 
@@ -133,6 +134,7 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 	k, err := linear.New(linear.Problem{
 		Dim: q.Dim, Constants: q.Constants, Modulus: q.Modulus, Relation: p.Relation, Budget: objective,
 		Calibration: s.Calibration, Monotone: q.Monotone, Envelope: q.Envelope(), Classes: q.Classes,
+		Rows: q.Rows,
 	})
 	if err != nil {
 		return err
@@ -386,7 +388,11 @@ func (pl *Plan) String() string {
 	}
 	p := pl.params
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors by %s. ", p.Budget, p.Relation, p.Theorem)
+	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors", p.Budget, p.Relation)
+	if p.Rows > 0 {
+		fmt.Fprintf(&b, " that differ in one person, of whom at most %d lines count,", p.Rows)
+	}
+	fmt.Fprintf(&b, " by %s. ", p.Theorem)
 	switch {
 	case p.Sigma > 0:
 		fmt.Fprintf(&b, "The risk is minimized with Gaussian linear noise of standard deviation %.4g a coordinate and a "+
@@ -437,8 +443,11 @@ func (s Settings) PlanStep(p *erm.Problem, cert dp.Certificate, step linear.Step
 		g *= 2
 	}
 	c := math.Log1p(k.Smoothness/(step.Ridge+q.Modulus)) * linear.SafeC
-	enough := enclose.ExceedsExpm1(step.C, math.Nextafter(k.Smoothness/math.Nextafter(step.Ridge+q.Modulus, 0),
-		math.Inf(1)))
+	most := math.Nextafter(k.Smoothness/math.Nextafter(step.Ridge+q.Modulus, 0), math.Inf(1))
+	enough := enclose.ExceedsExpm1(step.C, most)
+	if q.Rows > 1 {
+		c, enough = most, most <= step.C
+	}
 	if !q.Linear || !(c <= step.C) || !enough || !(g > 0 && g < math.Inf(1)) ||
 		!(step.S > 0 && step.S < math.Inf(1) && step.Output > 0) {
 		return nil, fmt.Errorf("%w: a step of a sequence needs a loss of ⟨a,θ⟩ with bounded slopes and a ridge with c ≤ "+

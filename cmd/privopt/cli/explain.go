@@ -52,7 +52,7 @@ The text may be published with the model.`,
 			}
 			c := m.Certificate()
 			e := explained{
-				Private: !slices.Contains(c.Assumptions, dp.CallerSource), Certificate: c, Protects: protects(c.Relation),
+				Private: !slices.Contains(c.Assumptions, dp.CallerSource), Certificate: c, Protects: protects(c),
 				Detects: []detection{{0.01, power(c.Budget, 0.01)}, {0.05, power(c.Budget, 0.05)}, {0.2, power(c.Budget, 0.2)}},
 				Plan:    m.Describe(), Choice: m.Choice(), Ledger: m.LedgerHead(),
 				Proof: noProof,
@@ -62,12 +62,16 @@ The text may be published with the model.`,
 	}
 }
 
-func protects(r dp.Relation) string {
-	if r == dp.AddRemove {
-		return "the values of any one record, and whether the record is in the table at all; the number of records is " +
-			"protected as well"
+func protects(c dp.Certificate) string {
+	one, number := "the values of any one record", "the number of records is "
+	its := "the record"
+	if c.Rows > 0 {
+		one, its, number = "all lines of any one person", "the person", "the number of persons is "
 	}
-	return "the values of any one record; the number of records is not protected"
+	if c.Relation == dp.AddRemove {
+		return fmt.Sprintf("%s, and whether %s is in the table at all; %sprotected as well", one, its, number)
+	}
+	return fmt.Sprintf("%s; %snot protected", one, number)
 }
 
 // power bounds the probability that a test detects which of two neighboring tables was

@@ -1,0 +1,229 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package linear
+
+import (
+	"math"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/enclose"
+	"github.com/privopt/privopt/internal/num"
+)
+
+// This file has the bounds for persons: a unit has up to m rows and the loss Σ wᵢφᵢ, Σ wᵢ ≤ 1. For
+// losses of ⟨a,θ⟩ with s = L/σ and x(p) = h(p)/μ, L and h of one row,
+//
+//	removing a person   sup_p e^{x(p)/2+s²p²/8} δ_G(ε−x(p), √(s²p²+o²)),  or by scalar.renyi
+//	adding a person     e^{s²/8} δ_G(ε, √(s²+o²)) + ½δ_G(ε, o)   the sign of φ′ is fixed for each row
+//	                    2e^{s²/8} δ_G(ε, √(s²+o²))               any convex φ
+//
+// and replacing one in two steps, see type leg. The number of rows enters nowhere but in
+// scalar.plus. Type scalar has the code, with x for κ. The proof puts each row by itself: the bound
+// on the privacy loss of a row has increasing differences, and its expectation is that of a convex
+// function that does not decrease: docs/theory/persons.md#lop.persons/1.
+
+// MostRows is the largest number of rows that a person may have.
+const MostRows = 1 << 30
+
+// persons reports whether a unit may have several rows.
+func (k *Calibrator) persons() bool { return k.p.Rows > 1 }
+
+// several changes the curve of New for persons. A person's gradient lies in the span of the
+// subspaces of all rows. For losses of ⟨a,θ⟩, where Curve uses Chi for Rényi divergences only, each
+// row stands by itself: docs/theory/persons.md#persons.renyi.
+func (k *Calibrator) several() {
+	k.chi.Paired = false
+	if k.fixed == 1 {
+		k.chi.Q = 1
+		return
+	}
+	k.chi.Q = k.most(k.fixed)
+	if k.p.Relation == dp.Replace {
+		k.chi.Q = min(2*k.chi.Q, k.p.Dim)
+	}
+}
+
+// most returns min(m·n, d), the dimension of m subspaces of dimension n.
+func (k *Calibrator) most(n int) int {
+	if k.p.Rows > k.p.Dim/n {
+		return k.p.Dim
+	}
+	return k.p.Rows * n
+}
+
+// trace returns a bound on the trace of the Hessian of one row in units of its Smoothness: its
+// rank, or 2(1−1/K) for the multinomial logistic loss.
+func (k *Calibrator) trace() float64 {
+	if n := float64(k.p.Classes); n > 0 {
+		return min(k.rank, 2*(1-1/n)*SafeC)
+	}
+	return k.rank
+}
+
+// personCurvature returns the most that the curvature of a person costs, rounded up: Λ = β/μ for
+// losses of ⟨a,θ⟩, and for others ρ log1p(T/(ρμ)), T the trace of one row and ρ the rank of all.
+func (k *Calibrator) personCurvature(mu float64) float64 {
+	x := k.p.Constants.Smoothness / mu
+	if k.fixed == 1 {
+		return x * SafeC
+	}
+	rho := float64(k.most(int(k.rank)))
+	return rho * math.Log1p(k.trace()*x/rho) * SafeC
+}
+
+// leastPersonModulus is the inverse of personCurvature.
+func (k *Calibrator) leastPersonModulus(c float64) float64 {
+	beta := k.p.Constants.Smoothness
+	if k.fixed == 1 {
+		return beta / c * SafeC
+	}
+	rho := float64(k.most(int(k.rank)))
+	return k.trace() * beta / (rho * math.Expm1(c/rho)) * SafeC
+}
+
+// enclosedPersons encloses personCurvature without its rounding up.
+func (k *Calibrator) enclosedPersons(c enclose.Arithmetic, mu enclose.Interval) enclose.Interval {
+	x := c.Quo(c.Of(k.p.Constants.Smoothness), mu)
+	if k.fixed == 1 {
+		return x
+	}
+	rho := c.Of(float64(k.most(int(k.rank))))
+	return c.Mul(rho, c.Log1p(c.Quo(c.Mul(c.Of(k.trace()), x), rho)))
+}
+
+// newPersons is newScalar for persons, of whose Hessians at most rank eigenvalues are positive. κ
+// is h/μ: several rows may exceed log1p(h/μ).
+func newPersons(l, mu, beta float64, envelope func(lo, hi float64) float64, monotone bool, rank int) *scalar {
+	k := &scalar{l: l, mu: mu, beta: beta, c: beta / mu * SafeC, envelope: envelope, monotone: monotone, persons: rank}
+	return k.tabulated()
+}
+
+// logAddPerson returns the logarithm of the bound on adding a person, at every real ε.
+func (k *scalar) logAddPerson(eps, s, o float64) float64 {
+	log := s*s/8 + dp.GaussianLogDelta(eps, math.Hypot(s, o))
+	if k.monotone {
+		return min(0, num.LogSumExp(log, dp.GaussianLogDelta(eps, o)-math.Ln2))
+	}
+	return min(0, log+math.Ln2)
+}
+
+// reach returns E for which κ(p) ≤ ε − E keeps the bound on removal at p below e^{log}. For persons
+// ε − E is X*(p), the root X of
+//
+//	X/2 + s²p²/8 + log δ_G(ε−X, √(s²p²+o²)) = log
+//
+// which is concave in p and does not increase: docs/theory/persons.md#lop.persons/1.
+func (k *scalar) reach(eps, s, o, p, log, guess, near float64) float64 {
+	shift := math.Hypot(s*p, o)
+	if k.persons == 0 {
+		return epsilonAt(shift, log, guess, near)
+	}
+	return tiltedAt(shift, log-s*s*p*p/8-eps/2, guess, near, 0.5)
+}
+
+// exchanged returns the bounds of a pair of directions at every real ε: no bound for persons tends
+// to 1 − e^ε as ε falls, but below 0 the other direction at −ε bounds each.
+func exchanged(remove, add func(eps float64) float64) (r, a func(eps float64) float64) {
+	of := func(f, other func(eps float64) float64) func(eps float64) float64 {
+		return func(eps float64) float64 {
+			if eps < 0 {
+				return min(0, f(eps), reflected(eps, min(0, other(-eps))))
+			}
+			return min(0, f(eps))
+		}
+	}
+	return of(remove, add), of(add, remove)
+}
+
+// enough returns a u = σ/L that is certainly enough for (ε, δ), ε > Λ, by the bounds at p = 1 with
+// the largest curvature.
+func (k *scalar) enough(eps, delta float64, replace bool) float64 {
+	g := leg{}
+	if replace {
+		g.e1 = (eps - k.c) / 2
+	}
+	u := enough(eps-k.c-g.e1, delta, 1)
+	for range 2000 {
+		remove := func(eps float64) float64 { return k.at(eps, 1/u, 0, 1, k.c) }
+		add := func(eps float64) float64 { return k.logAdd(eps, 1/u, 0) }
+		log := max(remove(eps), add(eps))
+		if replace {
+			log = g.log(eps, remove, add)
+		}
+		if log <= num.Log(delta)-1e-9 {
+			return u
+		}
+		u *= 2
+	}
+	return math.Inf(1)
+}
+
+// plus returns a bound on Σψ₊(xᵢ) over the eigenvalues xᵢ of a unit: ψ₊(Λ) for one record, and for
+// persons, whose xᵢ have the sum Λ at most, Λ·max ψ₊(x)/x over x ≤ Λ.
+func (k *scalar) plus(kappa float64) float64 {
+	if k.persons < 2 {
+		c := k.c
+		if k.persons == 1 {
+			c = math.Log1p(c)
+		}
+		return psiPlus(c, kappa)
+	}
+	x, _ := psiPeak(k.c, kappa)
+	return psiPlus(math.Log1p(x), kappa) * (k.c / x) * (1 + 1e-9) // the error of x lowers it
+}
+
+// psiPeak returns the x ≤ most at which ψ₊(x)/x is largest, and whether it is less than most. The
+// quotient rises up to x* > α^{−1/2} and falls from there on.
+func psiPeak(most, kappa float64) (x float64, less bool) {
+	falls := func(x float64) bool { // xψ₊′ < ψ₊
+		return (kappa+1)*kappa*x*x/((1+x)*(1+(kappa+1)*x)) < psiPlus(math.Log1p(x), kappa)
+	}
+	lo := 1 / math.Sqrt(kappa+1)
+	if most <= lo || !falls(most) {
+		return most, false
+	}
+	_, x = num.BisectTo(func(x float64) bool { return !falls(x) }, lo, most, 1e-9)
+	return x, true
+}
+
+// order returns a κ at which the bound of renyi is nearly least.
+func (k *scalar) order(eps, square float64) float64 {
+	if k.persons == 0 {
+		return order(eps, square, k.c)
+	}
+	kappa := order(eps, square, math.Log1p(k.c))
+	if k.persons > 1 && kappa < 1e15 {
+		if _, less := psiPeak(k.c, kappa); less {
+			x, _ := num.Minimize(func(x float64) float64 {
+				kappa := math.Exp(x)
+				return fromRenyi(eps, square, kappa, k.plus(kappa), 1, k.c)
+			}, num.Log(kappa)-2, num.Log(kappa)+1, 0, 1e-5)
+			kappa = math.Exp(x)
+		}
+	}
+	return kappa
+}
+
+// enclosedPlus encloses a bound on Σψ₊ as plus does, for Λ = x. Where ψ₊(Λ) may be too little, the
+// tangent at a point y ≥ α^{−1/2}, from which on ψ₊ is concave, gives
+//
+//	ψ₊(x)/x ≤ ψ₊′(y) + max(0, ψ₊(y) − yψ₊′(y))·√α
+//
+// for x ≥ α^{−1/2}, and below the quotient rises.
+func (k *scalar) enclosedPlus(c enclose.Arithmetic, x enclose.Interval, order float64) enclose.Interval {
+	at := enclosedPsiPlus(c, x, order)
+	if k.persons < 2 {
+		return at
+	}
+	alpha := c.Add(c.Of(1), c.Of(order))
+	slope := func(x enclose.Interval) enclose.Interval {
+		return c.Quo(c.Mul(c.Mul(alpha, c.Of(order)), x), c.Mul(c.Add(c.Of(1), x), c.Add(c.Of(1), c.Mul(alpha, x))))
+	}
+	if c.Sub(c.Mul(x, slope(x)), at).Lo.Sign() >= 0 || c.Mul(alpha, c.Square(x)).Hi.Cmp(c.Of(1).Lo) <= 0 {
+		return at
+	}
+	peak, _ := psiPeak(1e3, order) // x* is below 3
+	y := c.Of(max(peak, (1+0x1p-50)/math.Sqrt(order+1)))
+	gap := c.Most(c.Of(0), c.Sub(enclosedPsiPlus(c, y, order), c.Mul(y, slope(y))))
+	return c.Mul(x, c.Add(slope(y), c.Mul(gap, c.Sqrt(alpha))))
+}
