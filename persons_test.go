@@ -107,7 +107,8 @@ func TestFitOfPersons(t *testing.T) {
 		m := &lop.Mechanism{Relation: dp.AddRemove, Ridge: 2.5, Radius: 1, Trace: func(tr erm.Trace) { theta = tr.Theta }}
 		plan, err := m.Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-5})
 		require.NoError(t, err)
-		// units of people.json: logistic, Λ = .1; the output noise takes 0.1 % of the square of the ratio.
+		// The row of people.json for logistic losses and β/μ = .1. The output noise takes 0.1 % of the
+		// square of the ratio.
 		require.InEpsilon(t, 3.73264708800206850773519937846, plan.Params().Sigma, 1e-3)
 		require.Greater(t, plan.Params().Sigma, 3.73264708800206850773519937846)
 		ctx := fault.With(t.Context(), internal.Drawn, func(q erm.Perturbation) erm.Perturbation {

@@ -108,8 +108,8 @@ func newSparse(
 // sparseReader reads a sparse record into col and x and returns its label.
 type sparseReader = func(i int, col []int32, x []float64) ([]int32, []float64, float64)
 
-// sparseInOrder is newSparse for the records that order returns, in that order. order gets a function
-// that reads a record and forces it into the bounds.
+// sparseInOrder is newSparse for the records that order returns, in that order. order gets a
+// function that reads a record and forces it into the bounds.
 func sparseInOrder(
 	n, d, entries int, b loss.Bounds, read sparseReader, order func(forced sparseReader) (n int, index func(k int) int),
 ) *records {

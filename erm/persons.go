@@ -48,13 +48,15 @@ const MaxRows = 1024
 // Persons makes a person, and not a line, the unit of privacy. Neighboring data sets then differ in
 // all lines of one person.
 //
-// Of a person with more than Rows lines, the Rows lines with the least public hash of the id and the
-// line count, whatever their order; lines with equal hashes are equal. Lines without an id, which
-// means an empty one, have weight 0 and count nowhere. The weights of the lines of a person add up
-// to at most 1, so a person moves no sum over the records more than a single record may.
+// Of a person with more than Rows lines, only the Rows lines with the least hashes count, whatever
+// their order. The hash is public: the first 128 bits of the SHA-256 of the id and of the line as
+// forced into the bounds. Lines with equal hashes are equal. Lines without an id have weight 0 and
+// count nowhere. The weights of a person add up to at most 1, so a person moves no sum over the
+// records more than a single record may.
 //
-// Ids are compared byte by byte after blanks around them are cut off, by the first 128 bits of
-// their SHA-256. The guarantee is about one id: somebody with two of them has twice the ε.
+// Ids are compared byte by byte, by the first 128 bits of their SHA-256, after blanks around them
+// are cut off; an id of nothing but blanks is none. The guarantee is about one id: somebody with two
+// of them has twice the ε.
 type Persons struct {
 	Rows    int // m, the most lines of a person that count, 1 to MaxRows; public
 	Weights Weighting
@@ -73,12 +75,12 @@ func (p Persons) Check() error {
 }
 
 // OneID is the assumption of certificates over data by person.
-const OneID dp.Assumption = "a person is one id: neighboring tables differ in the lines of one id, and somebody whose " +
-	"lines have several ids is protected for each of them"
+const OneID dp.Assumption = "a person is one id: neighboring tables differ in the lines of one id, and somebody " +
+	"whose lines have several ids is protected for each of them"
 
-// weights returns the weight of a line by the number of lines of its person that count: 0 for 0, and
-// for k at most 1/k, a multiple of 2⁻⁵². So the weights of a person add up to at most 1, exactly, in
-// float64 too.
+// weights returns the weights of a line by the number k of lines of its person that count: 0 for
+// k = 0, else a multiple of 2⁻⁵² that is at most 1/k. So the weights of a person add up to at most
+// 1, and every sum of them is exact in float64.
 func (p Persons) weights(f *fault.Set) []float64 {
 	w := make([]float64, p.Rows+1)
 	for k := 1; k <= p.Rows; k++ {
@@ -140,8 +142,8 @@ func digestOf(id string) digest {
 	return digest(h.Sum(nil))
 }
 
-// lineDigest returns the digest of a record of the person id. buf is memory to use. Sparse and dense
-// rows have the same digest, because entries that are 0 are left out.
+// lineDigest returns the digest of a record of the person id. buf is memory to use. Sparse and
+// dense rows have the same digest, because entries that are 0 are left out.
 func lineDigest(id digest, col []int32, x []float64, label float64, buf []byte) (digest, []byte) {
 	buf = append(append(buf[:0], "privopt line\n"...), id[:]...)
 	buf = binary.LittleEndian.AppendUint64(buf, math.Float64bits(label))

@@ -307,7 +307,9 @@ func TestWeightedSums(t *testing.T) {
 		for name, data := range map[string]*Data{
 			"dense": in.memory(t, false, p), "sparse": in.memory(t, true, p), "file": in.file(t, p),
 		} {
-			for _, l := range []loss.Loss{loss.Logistic{}, loss.Squared{}, loss.Huber{Delta: 0.3}, inexact{}, general{loss.Logistic{}}} {
+			for _, l := range []loss.Loss{
+				loss.Logistic{}, loss.Squared{}, loss.Huber{Delta: 0.3}, inexact{}, general{loss.Logistic{}},
+			} {
 				t.Run(fmt.Sprintf("%v, %s, %T", weighting, name, l), func(t *testing.T) {
 					prob := Problem{Data: data, Loss: l}
 					obj := prob.Perturb(Perturbation{Quad: mat.NewDiagDense(3, []float64{1, 1, 1}), MinEig: 1, MaxEig: 1})
@@ -384,7 +386,8 @@ func TestOneLineAPerson(t *testing.T) {
 	plain, err := NewData(in.x, in.y, one)
 	require.NoError(t, err)
 	x := []float64{1, 2, -1}
-	a, b := (&Problem{Data: data, Loss: loss.Logistic{}}).Perturb(Perturbation{}), (&Problem{Data: plain, Loss: loss.Logistic{}}).Perturb(Perturbation{})
+	a := (&Problem{Data: data, Loss: loss.Logistic{}}).Perturb(Perturbation{})
+	b := (&Problem{Data: plain, Loss: loss.Logistic{}}).Perturb(Perturbation{})
 	g, h := make([]float64, 3), make([]float64, 3)
 	a.AccurateGrad(g, x)
 	b.AccurateGrad(h, x)
@@ -415,7 +418,9 @@ func TestEachPerson(t *testing.T) {
 	_, short := sums(t.Context(), memory, 0.25)
 	require.LessOrEqual(t, short, 0.25)
 	require.InDelta(t, 0.25, short, 1e-9)
-	broken := fault.With(t.Context(), fault.PersonNorm, func(v [2]float64) [2]float64 { return [2]float64{min(v[1], 0.25)} })
+	broken := fault.With(t.Context(), fault.PersonNorm, func(v [2]float64) [2]float64 {
+		return [2]float64{min(v[1], 0.25)}
+	})
 	_, long := sums(broken, memory, 0.25)
 	require.Greater(t, long, 0.26, "the control")
 	plain, err := NewData(in.x, in.y, one)
@@ -427,7 +432,8 @@ func TestEachPerson(t *testing.T) {
 // Map keeps weights and persons.
 func TestMapOfPersons(t *testing.T) {
 	in := crowd(300, 13)
-	for _, d := range []*Data{in.memory(t, false, Persons{Rows: 2}), in.memory(t, true, Persons{Rows: 2}), in.file(t, Persons{Rows: 2})} {
+	p := Persons{Rows: 2}
+	for _, d := range []*Data{in.memory(t, false, p), in.memory(t, true, p), in.file(t, p)} {
 		same := d.Map(func(_ []float64, b float64) (float64, bool) { return b, true })
 		require.Equal(t, lines(t, d), lines(t, same))
 		none := d.Map(func([]float64, float64) (float64, bool) { return 1, false })

@@ -296,7 +296,8 @@ func (q Public) allowance(per PublicPerturbation, rho float64) float64 {
 		a += n * (allowGrad + sum) * slope
 	}
 	// Underflow, and rows close to 0.
-	a += n * float64(max(q.Rows, 1)) * (5*k*tiny*(1+beta/q.Bounds.Row) + slope*min(1, 0x1p-500/q.Bounds.Row) + 0x1p-530*math.Sqrt(beta))
+	rows := float64(max(q.Rows, 1)) // of one unit: what underflows does so in each
+	a += n * rows * (5*k*tiny*(1+beta/q.Bounds.Row) + slope*min(1, 0x1p-500/q.Bounds.Row) + 0x1p-530*math.Sqrt(beta))
 	dist := 0x1p-97
 	if !q.Split {
 		dist = 2 * allowDist

@@ -199,7 +199,8 @@ func samePersons(data *table.Data) error {
 	want, persons := data.Encoder.Persons()
 	if has, ok := data.Records.Persons(); ok != persons || has != want && ok {
 		return fmt.Errorf("%w: the schema and the records disagree about persons: read a table with \"person\" in its "+
-			"schema by table.ReadCSV, or its records by erm.OpenByPerson; packed files and other sources have no ids", ErrOptions)
+			"schema by table.ReadCSV, or its records by erm.OpenByPerson; packed files and other sources have no ids",
+			ErrOptions)
 	}
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/privopt/privopt/erm"
 )
 
-const visits = `{ "schema": 1, "label": {"column": "y", "min": -1, "max": 1}, "missing": ["?"], "person": "who", "rows": 2,
+const visits = `{ "schema": 1, "label": {"column": "y", "min": -1, "max": 1}, "missing": ["?"],
+  "person": "who", "rows": 2,
   "columns": [{"name": "x", "min": 0, "max": 10}] }`
 
 func read(t *testing.T, schema, text string) *Data {

@@ -215,7 +215,7 @@ func (s *Schema) checkPerson() error {
 	}
 	for i, c := range s.Columns {
 		if c.Name == s.Person && !c.Ignore {
-			return bad("person", "%s is also a feature, columns[%d]: give it \"ignore\": true, or take it out of columns",
+			return bad("person", "%s is also a feature, columns[%d]: want a column of ids, with \"ignore\": true or not in columns",
 				quote(s.Person), i)
 		}
 	}

@@ -45,8 +45,9 @@ func CheckShares(b dp.Budget, shares ...dp.Budget) error {
 	return nil
 }
 
-// CheckUnits refuses persons of up to rows lines as units of privacy, for a mechanism whose proof is
-// about records. rows is erm.Public.Rows, 0 if units are records. The error wraps dp.ErrCondition.
+// CheckUnits refuses persons of up to rows lines as units of privacy, for a mechanism whose proof
+// is about records. rows is erm.Public.Rows, 0 if units are records. The error wraps
+// dp.ErrCondition.
 func CheckUnits(mechanism string, rows int) error {
 	if rows > 0 {
 		return fmt.Errorf("%w: %s protects single records and has no proof for persons of up to Rows = %d lines; want "+
