@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/lasso"
 	"github.com/privopt/privopt/table"
 )

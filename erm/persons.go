@@ -55,8 +55,8 @@ const MaxRows = 1024
 // records more than a single record may.
 //
 // Ids are compared byte by byte, by the first 128 bits of their SHA-256, after blanks around them
-// are cut off; an id of nothing but blanks is none. The guarantee is about one id: somebody with two
-// of them has twice the ε.
+// are cut off; an id of nothing but blanks is none. The guarantee is about one id: somebody with
+// two of them has twice the ε.
 type Persons struct {
 	Rows    int // m, the most lines of a person that count, 1 to MaxRows; public
 	Weights Weighting

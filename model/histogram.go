@@ -48,8 +48,8 @@ func bin(v float64) int {
 }
 
 // newHistogram releases the histogram of |b−⟨a,θ⟩|‖a‖; a nil theta is 0. Each record counts in one
-// bin, and a person with its weights, so the sensitivity is 1, or √2 for a record that is replaced. The counts are multiples of
-// the grid, a power of two below the noise.
+// bin, and a person with the weights of its lines, so the sensitivity is 1, or √2 for a record or a
+// person that is replaced. The counts are multiples of the grid, a power of two below the noise.
 func newHistogram(
 	ctx context.Context, data *erm.Data, theta []float64, tau float64, src rand.Source,
 ) (histogram, error) {

@@ -215,7 +215,8 @@ func (s *Schema) checkPerson() error {
 	}
 	for i, c := range s.Columns {
 		if c.Name == s.Person && !c.Ignore {
-			return bad("person", "%s is also a feature, columns[%d]: want a column of ids, with \"ignore\": true or not in columns",
+			return bad("person", "%s is also a feature, columns[%d]: want a column of ids, ignored "+
+				"there or not listed",
 				quote(s.Person), i)
 		}
 	}
