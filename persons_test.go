@@ -59,8 +59,8 @@ func TestPersonsOfMechanisms(t *testing.T) {
 	people := byPerson(t, crowd(60), erm.Persons{Rows: 3})
 	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
 	for _, m := range mechanisms(1e-8) {
-		if strings.HasPrefix(m.name, "objpert.") {
-			continue // their records are integers without ids
+		if strings.HasPrefix(m.name, "objpert.") || strings.HasPrefix(m.name, "lop of persons") {
+			continue // records of the first are integers without ids, the second makes its own persons
 		}
 		t.Run(m.name, func(t *testing.T) {
 			name, _, _ := strings.Cut(m.name, ",")
