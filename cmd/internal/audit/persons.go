@@ -80,8 +80,8 @@ func (w *crowd) counted(i int, list []record) (kept []record, weights []float64)
 }
 
 // persons is logistic regression on a pair of persons: 12 persons with the given number of lines
-// each and one more, whose lines are one or other; without other the person is missing on the second
-// side.
+// each and one more, whose lines are one or other; without other the person is missing on the
+// second side.
 func persons(p erm.Persons, lines int, one, other []record) *linear {
 	w := &crowd{Persons: p}
 	var data [2][]record
@@ -109,8 +109,8 @@ func persons(p erm.Persons, lines int, one, other []record) *linear {
 // repeated returns n copies of r.
 func repeated(n int, r record) []record { return slices.Repeat([]record{r}, n) }
 
-// opposed are persons whose lines have opposite gradients of the largest norm: all in one direction,
-// or all in the other.
+// opposed are persons whose lines have opposite gradients of the largest norm: all in one
+// direction, or all in the other.
 func opposed(n int) (one, other []record) {
 	return repeated(n, axis(5, 1, 1)), repeated(n, axis(5, 1, -1))
 }
