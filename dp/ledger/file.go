@@ -189,7 +189,8 @@ func (s *state) add(line []byte) error {
 	case !(e.Failure >= 0 && e.Failure <= 1):
 		return fmt.Errorf("it has the failure %v, want a probability", e.Failure)
 	case (e.Rows > 0) != s.terms.Persons || e.Rows < 0:
-		return fmt.Errorf("it has rows %d, the terms are about neighbors that differ in one %s", e.Rows, unit(s.terms.Persons))
+		return fmt.Errorf("it has rows %d, the terms are about neighbors that differ in one %s", e.Rows,
+			unit(s.terms.Persons))
 	}
 	if err := cmp.Or(dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}.Check(), s.nonce(e)); err != nil {
 		return err

@@ -354,7 +354,8 @@ func (l *Ledger) VerifyFile(entry string, c dp.Certificate, file []byte) error {
 	case e.Relation != c.Relation:
 		return refuse("is about %v neighbors, the file claims %v", e.Relation, c.Relation)
 	case e.Rows != c.Rows:
-		return refuse("is about persons with at most %d lines that count (0: about records), the file claims %d", e.Rows, c.Rows)
+		return refuse("is about persons with at most %d lines that count (0: about records), the file claims %d", e.Rows,
+			c.Rows)
 	case e.Theorem != c.Theorem:
 		return refuse("rests on theorem %q, the file claims %q", e.Theorem, c.Theorem)
 	case e.File == "" && e.Nonce == "":

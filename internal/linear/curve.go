@@ -17,6 +17,7 @@ type Curve struct {
 	scalar   *scalar   // nil where a record has more than one scalar derivative
 	simplex  *simplex  // nil unless the loss is the multinomial logistic
 	spectrum *spectrum // nil where a record has one scalar derivative
+	span     *span     // nil unless units are persons with gradients in moving subspaces
 	s        float64   // L/σ
 	replace  bool
 }
@@ -73,6 +74,8 @@ func (k Curve) logs(o float64) (remove, add func(eps float64) float64) {
 	switch {
 	case k.simplex != nil:
 		remove, add = k.simplex.logCurves(k.s/math.Sqrt2, o, k.replace) // X/σ = (L/√2)/σ
+	case k.span != nil && o == 0:
+		remove, add = k.span.logCurves(k.s)
 	case k.scalar == nil:
 		return chi, chi
 	case k.replace:

@@ -114,8 +114,9 @@ func (p Problem) check() error {
 		return fmt.Errorf("%w: Modulus = %v, want a finite number ≥ 0", ErrProblem, p.Modulus)
 	case p.Calibration < Sharp || p.Calibration > CMS11:
 		return fmt.Errorf("%w: Calibration = %d, want Sharp, Kifer or CMS11", ErrProblem, int(p.Calibration))
-	case p.Rows < 0 || p.Rows > MostRows:
-		return fmt.Errorf("%w: Rows = %d, want at most 2³⁰ rows of a person, or 0 if a unit is one record", ErrProblem, p.Rows)
+	case p.Rows < 0 || p.Rows > mostRows:
+		return fmt.Errorf("%w: Rows = %d, want at most 2³⁰ rows of a person, or 0 if a unit is one record", ErrProblem,
+			p.Rows)
 	case p.Rows > 1 && p.Calibration != Sharp:
 		return fmt.Errorf("%w: Rows = %d: the published constants are about records; use Sharp for persons with several rows",
 			dp.ErrCondition, p.Rows)
@@ -346,6 +347,9 @@ func (k *Calibrator) noise(mu float64, from *guess) Noise {
 	if from == nil {
 		return k.better(b, mu, k.p.Budget, 0, b.Sigma)
 	}
+	if m := k.span(mu); m != nil {
+		b.Sigma = min(b.Sigma, l*m.leastNoise(eps, num.Log(delta), b.Sigma/l, 1e-5, from))
+	}
 	if t != nil {
 		if from.u == 0 {
 			from.u = b.Sigma / l
@@ -361,7 +365,7 @@ func (k *Calibrator) with(b Noise, mu float64) Noise {
 	chi.C, chi.S = k.curvature(mu), k.g/b.Sigma
 	b.S = chi.S
 	b.Curve = Curve{
-		chi: chi, scalar: k.scalar(mu), simplex: k.simplex(mu), spectrum: k.spectrum(mu),
+		chi: chi, scalar: k.scalar(mu), simplex: k.simplex(mu), spectrum: k.spectrum(mu), span: k.span(mu),
 		s: k.p.Constants.Lipschitz / b.Sigma, replace: k.p.Relation == dp.Replace,
 	}
 	return b
@@ -399,6 +403,9 @@ func (k *Calibrator) better(b Noise, mu float64, budget dp.Budget, o, most float
 		x := l / math.Sqrt2
 		try(x*m.leastNoise(eps, target, b.Sigma/x, replace), b.Sigma, TheoremSimplex)
 	}
+	if m := k.span(mu); m != nil && o == 0 {
+		try(l*m.leastNoise(eps, target, b.Sigma/l, 1e-9, new(guess)), b.Sigma, TheoremPersons)
+	}
 	if m := k.spectrum(mu); m != nil {
 		try(k.g*m.leastNoise(eps, target, o), b.Sigma*(1-1e-6), TheoremRenyi)
 	}
@@ -414,7 +421,8 @@ func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) Noise {
 		chi.C, chi.S = b.C, s
 		return chi.LogJoint(whole.Epsilon, o)
 	}
-	if !(k.persons() && k.fixed == 1) && joint(k.g/b.Sigma) <= target { // else b is the smaller one, and the search may not end
+	// If joint(G/σ) > target, b is the smaller one, and the search may not end.
+	if !(k.persons() && k.fixed == 1) && joint(k.g/b.Sigma) <= target {
 		if sigma := k.g * SafeScale * least(joint, target, b.Sigma/k.g, 1e-12); sigma < b.Sigma {
 			b.Sigma, b.Theorem = sigma, TheoremJoint
 		}
@@ -429,7 +437,8 @@ func (k *Calibrator) scalar(mu float64) *scalar {
 	}
 	q := k.p.Constants
 	if k.persons() {
-		return newPersons(q.Lipschitz, mu, q.Smoothness, k.p.Envelope, k.p.Monotone, min(k.p.Rows, k.p.Dim))
+		rank := min(k.p.Rows, k.p.Dim)
+		return newPersons(q.Lipschitz, mu, q.Smoothness, k.p.Envelope, k.p.Monotone, rank)
 	}
 	return newScalar(q.Lipschitz, mu, q.Smoothness, k.p.Envelope, k.p.Monotone)
 }

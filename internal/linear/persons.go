@@ -22,8 +22,8 @@ import (
 // on the privacy loss of a row has increasing differences, and its expectation is that of a convex
 // function that does not decrease: docs/theory/persons.md#lop.persons/1.
 
-// MostRows is the largest number of rows that a person may have.
-const MostRows = 1 << 30
+// mostRows is the largest number of rows that a person may have.
+const mostRows = 1 << 30
 
 // persons reports whether a unit may have several rows.
 func (k *Calibrator) persons() bool { return k.p.Rows > 1 }
@@ -168,37 +168,61 @@ func (k *scalar) plus(kappa float64) float64 {
 		}
 		return psiPlus(c, kappa)
 	}
-	x, _ := psiPeak(k.c, kappa)
+	x, less := psiPeak(k.c, kappa)
+	if !less {
+		return psiPlus(math.Log1p(k.c), kappa)
+	}
 	return psiPlus(math.Log1p(x), kappa) * (k.c / x) * (1 + 1e-9) // the error of x lowers it
 }
 
-// psiPeak returns the x ≤ most at which ψ₊(x)/x is largest, and whether it is less than most. The
-// quotient rises up to x* > α^{−1/2} and falls from there on.
+// psiPeak returns the x ≤ most at which ψ₊(x)/x is largest, to about 1e-9, and whether it is less
+// than most. The quotient rises up to x* > α^{−1/2}, the root of xψ₊′ = ψ₊, and falls from there
+// on.
 func psiPeak(most, kappa float64) (x float64, less bool) {
-	falls := func(x float64) bool { // xψ₊′ < ψ₊
-		return (kappa+1)*kappa*x*x/((1+x)*(1+(kappa+1)*x)) < psiPlus(math.Log1p(x), kappa)
+	alpha := kappa + 1
+	excess := func(x float64) float64 { // xψ₊′ − ψ₊, which falls from α^{−1/2} on
+		return alpha*kappa*x*x/((1+x)*(1+alpha*x)) - psiPlus(math.Log1p(x), kappa)
 	}
-	lo := 1 / math.Sqrt(kappa+1)
-	if most <= lo || !falls(most) {
+	lo := 1 / math.Sqrt(alpha)
+	if most <= lo || !(excess(most) < 0) {
 		return most, false
 	}
-	_, x = num.BisectTo(func(x float64) bool { return !falls(x) }, lo, most, 1e-9)
+	x = min(2.3*lo, most) // near x* for usual α
+	for range 30 {
+		at := (1 + x) * (1 + alpha*x)
+		step := excess(x) / (alpha * kappa * x * (1 - alpha*x*x) / (at * at)) // xψ₊″
+		next := min(max(x-step, 1.001*lo), most)
+		if math.Abs(next-x) <= 1e-6*x { // Newton's method squares the error
+			return next, true
+		}
+		x = next
+	}
+	_, x = num.BisectTo(func(x float64) bool { return excess(x) >= 0 }, lo, most, 1e-9)
 	return x, true
 }
 
-// order returns a κ at which the bound of renyi is nearly least.
+// order returns a κ at which the bound of renyi is nearly least. For persons the derivative is that
+// of the function order with Λ/x times the terms of Ψ₊ at the x of psiPeak.
 func (k *scalar) order(eps, square float64) float64 {
 	if k.persons == 0 {
 		return order(eps, square, k.c)
 	}
 	kappa := order(eps, square, math.Log1p(k.c))
-	if k.persons > 1 && kappa < 1e15 {
-		if _, less := psiPeak(k.c, kappa); less {
-			x, _ := num.Minimize(func(x float64) float64 {
-				kappa := math.Exp(x)
-				return fromRenyi(eps, square, kappa, k.plus(kappa), 1, k.c)
-			}, num.Log(kappa)-2, num.Log(kappa)+1, 0, 1e-5)
-			kappa = math.Exp(x)
+	for range 20 {
+		if k.persons < 2 || kappa > 1e15 {
+			break
+		}
+		x, less := psiPeak(k.c, kappa)
+		if !less {
+			break
+		}
+		tilt := x / (1 + (kappa+1)*x)
+		slope := (2*kappa+1)*square/2 - eps + k.c/x*(math.Log1p(x)-tilt) - math.Log1p(1/kappa)
+		next := kappa - slope/(square+k.c/x*tilt*tilt+1/(kappa*(kappa+1)))
+		next = min(max(next, kappa/2), 2*kappa)
+		done := math.Abs(next-kappa) <= 1e-4*kappa
+		if kappa = next; done {
+			break
 		}
 	}
 	return kappa
@@ -226,4 +250,89 @@ func (k *scalar) enclosedPlus(c enclose.Arithmetic, x enclose.Interval, order fl
 	y := c.Of(max(peak, (1+0x1p-50)/math.Sqrt(order+1)))
 	gap := c.Most(c.Of(0), c.Sub(enclosedPsiPlus(c, y, order), c.Mul(y, slope(y))))
 	return c.Mul(x, c.Add(slope(y), c.Mul(gap, c.Sqrt(alpha))))
+}
+
+// A span bounds the privacy loss for persons whose rows have gradients in subspaces of q dimensions
+// that do not move with θ, and may differ from row to row. With F(z) = (e^{z/2} − e^{ε−z/2})₊, s =
+// L/σ and c of personCurvature,
+//
+//	removing  E F(c+sχ_q)
+//	adding    E F(sχ_q)
+//
+// and replacing in two steps: docs/theory/persons.md#persons.ranks.
+type span struct {
+	q       int
+	c       float64
+	replace bool
+}
+
+// span returns the bounds of a span at a modulus; nil where those of Chi are as good, for records,
+// and for losses of ⟨a,θ⟩, for which there are better bounds.
+func (k *Calibrator) span(mu float64) *span {
+	if !k.persons() || k.fixed == 1 || k.fixed == k.p.Dim || k.p.Budget.Delta == 0 {
+		return nil
+	}
+	return &span{k.fixed, k.personCurvature(mu), k.p.Relation == dp.Replace}
+}
+
+// log returns log E F(c+sχ_q) at every real ε, with F = 0 below r₀ = (ε−c)/s.
+func (m *span) log(eps, s, c float64) float64 {
+	r0, n := max(0, (eps-c)/s), float64(m.q-1)
+	if r0 > 1e3 && n < 1e5 { // P(χ_q > r₀) alone is far below
+		return nothing
+	}
+	gap := min(0, eps-c) // ε − c − s r₀
+	logf := func(y float64) float64 {
+		x := r0 + y
+		return n*num.Log(x) - x*x/2 + (c+s*x)/2 + num.Log(-math.Expm1(gap-s*y))
+	}
+	// At the peak n/(r₀+y) − r₀ − y + s/2 + h = 0, where the slope h of the last term is at most 1/y.
+	peak := peakOf(logf, math.Sqrt(n+1)+s)
+	top, sum, ok := integral(logf, peak, func(float64) float64 { return min(0.5, 1/(r0+1), 2/s) })
+	if !ok {
+		return 0
+	}
+	return (1-float64(m.q)/2)*math.Ln2 - num.LogGamma(float64(m.q)/2) + top + num.Log(sum)
+}
+
+// logCurves returns the logarithms of the bounds on removing and adding, or twice that on
+// replacing.
+func (m *span) logCurves(s float64) (remove, add func(eps float64) float64) {
+	leaves := func(eps float64) float64 { return min(0, m.log(eps, s, m.c)) }
+	comes := func(eps float64) float64 { return min(0, m.log(eps, s, 0)) }
+	if !m.replace {
+		return leaves, comes
+	}
+	var both func(eps float64) float64
+	both = func(eps float64) float64 {
+		if eps < 0 {
+			return reflected(eps, both(-eps))
+		}
+		_, log := bestLeg(bothLegs, eps, 0, eps, 12, 1e-4*eps, leaves, comes)
+		return min(0, log)
+	}
+	return both, both
+}
+
+// leastNoise returns u = σ/L for (ε, e^{target}) if it is below most, else +Inf, up to a relative
+// tol. Every leg is valid; the search near that of from costs a little utility only.
+func (m *span) leastNoise(eps, target, most, tol float64, from *guess) float64 {
+	log := func(s float64) float64 {
+		leaves := func(eps float64) float64 { return m.log(eps, s, m.c) }
+		comes := func(eps float64) float64 { return m.log(eps, s, 0) }
+		if !m.replace {
+			return max(leaves(eps), comes(eps))
+		}
+		legs, lo, hi, steps := bothLegs, 0.0, eps, 12
+		if g := from.leg; g != nil {
+			legs, lo, hi, steps = []leg{*g}, max(0, g.e1-eps/16), min(eps, g.e1+eps/16), 0
+		}
+		best, v := bestLeg(legs, eps, lo, hi, steps, 1e-3*eps, leaves, comes)
+		from.leg = &best
+		return v
+	}
+	if !(most > 0 && most < math.MaxFloat64) || !(log(1/most) <= target) {
+		return math.Inf(1)
+	}
+	return least(log, target-1e-9, most, tol) * SafeScale
 }

@@ -159,7 +159,8 @@ func (k *scalar) boundRemove(eps, s, o float64) float64 {
 //
 //	κ(p) ≤ ε − E(√(s²p²+o²)) for all p,   E(S) the ε with δ_G(ε, S) = e^{log}
 //
-// for persons κ(p) ≤ X*(p), see scalar.reach. ε − E is concave in p and does not increase: docs/theory/linear.md#linear.chord.
+// for persons κ(p) ≤ X*(p), see scalar.reach. ε − E is concave in p and does not increase:
+// docs/theory/linear.md#linear.chord.
 func (k *scalar) removes(eps, s, o, log float64, work int) bool {
 	if !(log < 0) {
 		return log == 0

@@ -107,7 +107,8 @@ func (pl *Plan) admit(q erm.Public) error {
 	case q.MaxRecords > want.MaxRecords:
 		return refuse("the problem is for at most %d records, the plan for %d", q.MaxRecords, want.MaxRecords)
 	case (q.Rows > 0) != (want.Rows > 0) || q.Rows > want.Rows:
-		return refuse("a unit of the problem has %d lines at most (0: it is one record), the plan is for %d", q.Rows, want.Rows)
+		return refuse("a unit of the problem has %d lines at most (0: it is one record), the plan is for %d", q.Rows,
+			want.Rows)
 	case !(has.Lipschitz > 0 && has.Lipschitz <= most.Lipschitz): // 0 means unknown
 		return refuse("the problem has Lipschitz = %v, the plan is for a known one of at most %v", has.Lipschitz,
 			most.Lipschitz)

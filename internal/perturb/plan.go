@@ -421,8 +421,9 @@ func (pl *Plan) String() string {
 
 // PlanStep returns the plan of one minimizer of a sequence with the certificate cert, whose Budget
 // is that of the whole sequence. The caller has proved that the sequence meets the certificate:
-// docs/theory/composition.md#model.auto/1. The error wraps erm.ErrProblem, or dp.ErrCondition for
-// numbers that the sequence does not allow or float64 cannot represent.
+// docs/theory/composition.md#model.auto/1. The error wraps erm.ErrProblem, dp.ErrRelation for a
+// certificate about other units, or dp.ErrCondition for numbers that the sequence does not allow or
+// float64 cannot represent.
 func (s Settings) PlanStep(p *erm.Problem, cert dp.Certificate, step linear.Step) (plan *Plan, err error) {
 	defer func() { err = s.mark(err) }()
 	if err := s.check(); err != nil {
@@ -437,6 +438,10 @@ func (s Settings) PlanStep(p *erm.Problem, cert dp.Certificate, step linear.Step
 	}
 	if err != nil {
 		return nil, err
+	}
+	if cert.Rows != q.Rows {
+		return nil, fmt.Errorf("%w: the certificate of a sequence has Rows = %d, the data have %d", dp.ErrRelation, cert.Rows,
+			q.Rows)
 	}
 	g, k := q.Constants.Lipschitz, q.Constants
 	if s.relation() == dp.Replace {

@@ -74,6 +74,10 @@ func TestPlanStep(t *testing.T) {
 			require.ErrorContains(t, err, "model: ", name)
 		}
 	}
+	people := cert
+	people.Rows = 3
+	_, err = Settings{Package: "model"}.PlanStep(p, people, good)
+	require.ErrorIs(t, err, dp.ErrRelation)
 	_, err = Settings{Package: "model"}.PlanStep(nil, cert, good)
 	require.ErrorIs(t, err, erm.ErrProblem)
 	_, err = Settings{Package: "model", Ridge: -1}.PlanStep(p, cert, good)
