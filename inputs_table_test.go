@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/lasso"
 	"github.com/privopt/privopt/table"
 )
@@ -80,6 +81,7 @@ func TestEveryInputTable(t *testing.T) {
 		"Encoder.NumClasses":   call(e.NumClasses),
 		"Encoder.Dim":          call(e.Dim),
 		"Encoder.Bounds":       call(e.Bounds),
+		"Encoder.Persons":      call(func() erm.Persons { p, _ := e.Persons(); return p }),
 		"Encoder.LabelText":    call(e.LabelText, 0.5),
 		"Encoder.LabelValue":   call(e.LabelValue, 0.5).mayBeNaN(),
 		"Encoder.Coefficients": call(e.Coefficients, []float64{1, 2, 3}).mayBeNaN(),

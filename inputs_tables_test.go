@@ -29,6 +29,8 @@ type zeros struct{}
 
 func (zeros) Dims() (records, features int) { return 3, 2 }
 
+func (zeros) ReadIDs(_ context.Context, ids []string, _ int) error { clear(ids); return nil }
+
 func (zeros) Read(context.Context, []float64, []float64, int) error { return nil }
 
 // asking is a Remote that keeps what it was asked, and the answer.
@@ -420,6 +422,30 @@ func TestEveryInputERM(t *testing.T) {
 			n, _ := b.Data().Dims()
 			return n
 		}, []int32{0, 1}, 1.0).keep(0),
+		"Builder.ID": call(func(id string) error {
+			b, err := erm.NewBuilder(2, true, unit)
+			require.NoError(t, err)
+			b.Add(rows[0], 1)
+			b.ID(id)
+			_, err = b.ByPerson(context.Background(), erm.Persons{Rows: 1})
+			return err
+		}, "a"),
+		"Builder.ByPerson": call(func(ctx context.Context, p erm.Persons) (*erm.Data, error) {
+			b, err := erm.NewBuilder(2, true, unit)
+			require.NoError(t, err)
+			return b.ByPerson(ctx, p)
+		}, context.Background(), erm.Persons{Rows: 3}),
+		"OpenByPerson": call(func(ctx context.Context, b loss.Bounds, p erm.Persons) error {
+			_, err := erm.OpenByPerson(ctx, zeros{}, b, p)
+			return err
+		}, context.Background(), unit, erm.Persons{Rows: 3}),
+		"Persons.Check":    call(erm.Persons.Check, erm.Persons{Rows: 3}),
+		"Weighting.String": call(erm.Weighting.String, erm.LinesEqual),
+		"Data.Persons":     call(func() bool { _, ok := p.Data.Persons(); return ok }),
+		"Data.EachPerson": call(func(most float64) error {
+			add := func(dst []float64, w float64, a []float64, b float64) { dst[0] += w * b }
+			return p.Data.EachPerson(context.Background(), 1, most, add, func([]float64) {})
+		}, 1.0),
 		"Builder.Data": call(func(label float64) float64 { return built(rows[0], label).Label(0) }, 1.0),
 		"Data.Dims":    call(p.Data.Dims), "Data.Bounds": call(p.Data.Bounds),
 		"Data.Row": call(p.Data.Row, 1).keep(0), "Data.Label": call(p.Data.Label, 1).keep(0), // like indexing a slice

@@ -93,6 +93,22 @@ func discrete[L fitter[*objpert.Problem]](
 	return opened(m, q, b)
 }
 
+// twofold makes every record the two lines of a person.
+func twofold(p *erm.Problem) (*erm.Problem, error) {
+	n, d := p.Data.Dims()
+	b, err := erm.NewBuilder(d, true, p.Data.Bounds())
+	if err != nil {
+		return nil, err
+	}
+	for i := range 2 * n {
+		b.Add(p.Data.Row(i/2), p.Data.Label(i/2))
+		b.ID(fmt.Sprint("person ", i/2))
+	}
+	q := *p
+	q.Data, err = b.ByPerson(context.Background(), erm.Persons{Rows: 3})
+	return &q, err
+}
+
 // ternary is {−1,0,1}ᵈ.
 var ternary = objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1}
 
@@ -119,6 +135,13 @@ func mechanisms(cover float64) []mechanism {
 		})
 		both("lop.Clip", func(p *erm.Problem, b dp.Budget, t tracing) (any, release, error) {
 			return opened(&lop.Mechanism{Relation: rel, Radius: 1, Clip: 0.5, Cover: cover, Trace: t}, p, b)
+		})
+		both("lop of persons", func(p *erm.Problem, b dp.Budget, t tracing) (any, release, error) {
+			p, err := twofold(p)
+			if err != nil {
+				return nil, nil, err
+			}
+			return opened(&lop.Mechanism{Relation: rel, Radius: 1, Cover: cover, Trace: t}, p, b)
 		})
 		both("lop.Output", func(p *erm.Problem, b dp.Budget, t tracing) (any, release, error) {
 			return opened(&lop.Output{Relation: rel, Radius: 1, Trace: t}, p, b)
@@ -559,7 +582,7 @@ func TestForeignPlanIsListed(t *testing.T) {
 			require.NoError(t, err, m.name)
 			require.Contains(t, c.Assumptions, dp.DeclaredPlan, m.name)
 			l, err := ledger.Create(filepath.Join(t.TempDir(), "ledger"), ledger.Terms{Total: dp.Budget{Epsilon: 9, Delta: 0.1},
-				Relation: m.rel})
+				Relation: m.rel, Persons: own.Certificate().Rows > 0})
 			require.NoError(t, err)
 			e, err := l.Spend(t.Context(), p, nil)
 			require.NoError(t, err, m.name)

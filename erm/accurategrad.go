@@ -58,6 +58,7 @@ func (q *query) pairLinear(p *partial, r *records, lo, hi int) (allowance float6
 		m := min(q.block(r, lo, hi), pairBlock)
 		s, at := r.at(lo)
 		w, wl, low, y, norms := p.u[:m], p.curves[:m], p.weights[:m], s.y[at:at+m], s.norm[at:at+m]
+		weights := s.weights(at, m)
 		r.mul2(w, wl, s, at, q.x)
 		if q.low != nil {
 			r.mul(low, s, at, q.low, q.stream)
@@ -66,14 +67,17 @@ func (q *query) pairLinear(p *partial, r *records, lo, hi int) (allowance float6
 			}
 		}
 		for i, u := range w {
-			norm, ul := norms[i], wl[i]
+			norm, ul, weight := norms[i], wl[i], 1.0
+			if weights != nil {
+				weight = weights[i]
+			}
 			w[i], wl[i] = 0, 0
 			if norm == 0 {
 				continue
 			}
 			if q.short && norm < 0x1p-500 { // sup φ″ may overflow, but ‖∇ℓ‖ does not
 				if c := q.loss.Constants(loss.Bounds{Row: norm, Label: q.bounds.Label}, q.normX); c.Lipschitz > 0 {
-					allowance += c.Lipschitz
+					allowance += weight * c.Lipschitz
 					continue
 				}
 			}
@@ -88,6 +92,13 @@ func (q *query) pairLinear(p *partial, r *records, lo, hi int) (allowance float6
 			}
 			_, a := r.in(s, at+i)
 			k := float64(len(a) + 4)
+			if weights != nil {
+				w[i], wl[i] = num.Mul2(w[i], wl[i], weight, 0)
+				allowance += 8*unit*unit*norm*math.Abs(w[i]) + norm*rounding*math.Abs(w[i]) +
+					weight*(norm*e+bend*(k*k*unit*unit*norm*q.normX))
+				least += (bend + 4) * k
+				continue
+			}
 			allowance += norm*(e+rounding*math.Abs(w[i])) + bend*(k*k*unit*unit*norm*q.normX)
 			least += (bend + 4) * k
 		}
@@ -124,8 +135,9 @@ func (s *costs) slope2(u, ul, b, norm float64) (hi, lo, err, curve float64) {
 func (q *query) pairGeneral(p *partial, r *records, from, to int) (allowance float64) {
 	for i := from; i < to; i++ {
 		q.loss.Grad(p.g, q.x, r.row(i, p.scratch), r.label(i))
-		kernel.AddMulVec2(p.grad, p.low, p.g, []float64{1}, []float64{0})
-		allowance += (allowGrad + q.rounding()) * floats.Norm(p.g, 2)
+		w := r.weight(i)
+		kernel.AddMulVec2(p.grad, p.low, p.g, []float64{w}, []float64{0})
+		allowance += w * (allowGrad + q.rounding()) * floats.Norm(p.g, 2)
 	}
 	return allowance
 }

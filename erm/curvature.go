@@ -136,7 +136,7 @@ func (o *Objective) Smoothness() float64 {
 	}
 	hi := s.most()
 	if s.glm == nil || s.short {
-		return s.weight*float64(s.data.n)*s.curve + hi
+		return s.weight*float64(s.data.units())*s.curve + hi
 	}
 	return s.weight*s.curve*s.topEig() + hi
 }
@@ -157,7 +157,7 @@ func (o *Objective) TermSmoothness() float64 {
 	if s.glm != nil && !s.short {
 		norm := 0.0
 		for i := range s.data.slabs {
-			norm = max(norm, floats.Max(s.data.slabs[i].norm))
+			norm = max(norm, s.data.slabs[i].longest())
 		}
 		if s.data.src != nil {
 			norm = s.bounds.Row
@@ -193,7 +193,7 @@ func (s *objective) topEig() float64 {
 		return r.top
 	}
 	n, d := float64(r.n), float64(r.d)
-	top := n * r.bounds.Row * r.bounds.Row * (1 + 0x1p-50)
+	top := float64(r.units()) * r.bounds.Row * r.bounds.Row * (1 + 0x1p-50)
 	flops := float64(r.floatsOnce) * float64(r.floatsOnce) / max(n, 1)
 	switch {
 	case s.glm != nil && !s.whole && flops <= gramFlops && d*d <= gramFloats:
@@ -214,21 +214,39 @@ func (s *objective) topEig() float64 {
 	return top
 }
 
+// longest returns the largest root of w‖a‖² over the records.
+func (s *slab) longest() (norm float64) {
+	if s.w == nil {
+		return floats.Max(s.norm)
+	}
+	for k, v := range s.norm {
+		norm = max(norm, v*math.Sqrt(s.w[k]))
+	}
+	return norm
+}
+
 // sizes returns the lesser of Σ ‖aᵢ‖² and maxᵢ ‖aᵢ‖₁ · maxⱼ Σᵢ |aᵢⱼ|, rounded up.
 func (r *records) sizes() float64 {
 	squares := 0.0
 	for i := range r.slabs {
-		squares += floats.Dot(r.slabs[i].norm, r.slabs[i].norm)
+		if s := &r.slabs[i]; s.w == nil {
+			squares += floats.Dot(s.norm, s.norm)
+		} else {
+			for k, v := range s.norm {
+				squares += s.w[k] * v * v
+			}
+		}
 	}
 	columns, row := make([]float64, r.d), 0.0
 	for i := range r.n {
 		col, a := r.entries(i)
+		w := r.weight(i)
 		for k, v := range a {
 			j := k
 			if col != nil {
 				j = int(col[k])
 			}
-			columns[j] += math.Abs(v)
+			columns[j] += w * math.Abs(v)
 		}
 		row = max(row, floats.Norm(a, 1))
 	}
@@ -279,7 +297,7 @@ func (o *Objective) Attainable() float64 {
 	if !s.whole || math.IsInf(known(s.consts.Lipschitz), 1) {
 		return 0
 	}
-	return 0x1p-10 * (grain + 40) * unit * float64(s.data.n) * s.consts.Lipschitz
+	return 0x1p-10 * (grain + 40) * unit * float64(s.data.units()) * s.consts.Lipschitz
 }
 
 // Steepness returns an upper bound on the Lipschitz constant of ∇f from declared bounds and n
@@ -287,5 +305,5 @@ func (o *Objective) Attainable() float64 {
 // curvature.
 func (o *Objective) Steepness() float64 {
 	s := o.s()
-	return (float64(s.data.n)*known(s.consts.Smoothness) + s.most()) * (1 + 0x1p-40)
+	return (float64(s.data.units())*known(s.consts.Smoothness) + s.most()) * (1 + 0x1p-40)
 }

@@ -185,6 +185,7 @@ type Builder struct{ in *building } // a pointer, which fmt prints as an address
 type building struct {
 	records // sparse ones as they came, dense ones forced into the bounds
 	scratch []float64
+	ids     []digest // of records, as far as they are known
 }
 
 // partWidth is the number of entries of a row for which the slabs of a Builder of sparse rows are
@@ -289,10 +290,11 @@ func (d Data) Format(f fmt.State, _ rune) {
 }
 
 // Dims returns the number n of records and d of features; 0 and 0 for nil and the zero value. Under
-// [dp.AddRemove] n is private.
+// [dp.AddRemove] n is private. For data of [Persons], n is the number of persons: that of their
+// lines is private under every relation.
 func (d *Data) Dims() (records, features int) {
 	r := d.records()
-	return r.n, r.d
+	return r.units(), r.d
 }
 
 // Bounds returns the declared bounds, zero for nil and the zero value.
@@ -330,6 +332,9 @@ func (d *Data) Map(f func(a []float64, b float64) (label float64, keep bool)) *D
 	from := d.records()
 	if from.src != nil {
 		return from.mapped(f)
+	}
+	if from.people != nil {
+		return from.mappedInPlace(f)
 	}
 	labels := make([]float64, from.n)
 	keep := make([]bool, from.n)

@@ -133,7 +133,7 @@ func buffers(n int) func() any {
 	return func() any { v := make([]float64, n); return &v }
 }
 
-// Len returns the number of records, which is the number of components of f.
+// Len returns the number of components of f: that of the records, or of the lines of all persons.
 func (o *Objective) Len() int { return o.s().data.n }
 
 // Dim returns d, the length of θ.
@@ -217,18 +217,18 @@ func (o *Objective) GradTerms(dst, x []float64, idx []int) {
 	g, row := s.get(), s.get()
 	for _, i := range idx {
 		s.loss.Grad(*g, x, r.row(i, *row), r.label(i))
-		kernel.AddScaled(dst, 1, *g)
+		kernel.AddScaled(dst, r.weight(i), *g)
 	}
 	s.put(g, row)
 }
 
-// slope returns φ′(u;b) for the record at index k of slab.
+// slope returns wφ′(u;b) for the record at index k of slab, w its weight.
 func (s *objective) slope(slab *slab, k int, u float64) float64 {
 	if s.lsq != 0 {
-		return s.lsq * (u - slab.y[k])
+		return s.lsq * (u - slab.y[k]) * slab.weight(k)
 	}
 	_, dphi, _ := s.glm.Scalar(u, slab.y[k], slab.norm[k])
-	return dphi
+	return dphi * slab.weight(k)
 }
 
 // addPerturbation adds share·(b + Q(x−θ̃)) to dst.
@@ -325,7 +325,7 @@ func (o *Objective) SumRounded(dst []int64, x []float64, idx []int, exponent int
 				continue
 			}
 			s.loss.Grad(*g, x, r.row(i, *row), r.label(i))
-			addRounded(*sum, 1, nil, *g, shift)
+			addRounded(*sum, r.weight(i), nil, *g, shift)
 		}
 		for j, v := range *sum {
 			dst[j] += int64(v * scale)

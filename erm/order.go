@@ -84,7 +84,34 @@ func newDense(n, d, threads int, b loss.Bounds, read func(i int, row []float64) 
 // It is called at least twice for every record, because rows of different lengths cannot be sorted
 // in place.
 func newSparse(
-	n, d, entries int, b loss.Bounds, read func(i int, col []int32, x []float64) ([]int32, []float64, float64),
+	n, d, entries int, b loss.Bounds, read sparseReader,
+) *records {
+	return sparseInOrder(n, d, entries, b, read, func(forced sparseReader) (int, func(k int) int) {
+		var c, other []int32
+		var x, y []float64
+		var label, second float64
+		keys := make([]key, n)
+		for i := range keys {
+			c, x, label = forced(i, c, x)
+			keys[i] = key{hashSparse(c, x, label), i}
+		}
+		radix(keys, 0)
+		arrange(keys, func(i, j int) int {
+			c, x, label = forced(i, c, x)
+			other, y, second = forced(j, other, y)
+			return compareSparse(c, other, x, y, label, second)
+		})
+		return n, func(k int) int { return keys[k].index }
+	})
+}
+
+// sparseReader reads a sparse record into col and x and returns its label.
+type sparseReader = func(i int, col []int32, x []float64) ([]int32, []float64, float64)
+
+// sparseInOrder is newSparse for the records that order returns, in that order. order gets a
+// function that reads a record and forces it into the bounds.
+func sparseInOrder(
+	n, d, entries int, b loss.Bounds, read sparseReader, order func(forced sparseReader) (n int, index func(k int) int),
 ) *records {
 	r := &records{d: d, sparse: true, shift: slabShift(max(entries/max(n, 1), 1)), bounds: b}
 	var scratch []float64
@@ -101,22 +128,12 @@ func newSparse(
 		}
 		return col[:m], x[:m], forceLabel(label, b.Label)
 	}
-	var c, other []int32
-	var x, y []float64
-	var label, second float64
-	keys := make([]key, n)
-	for i := range keys {
-		c, x, label = forced(i, c, x)
-		keys[i] = key{hashSparse(c, x, label), i}
-	}
-	radix(keys, 0)
-	arrange(keys, func(i, j int) int {
-		c, x, label = forced(i, c, x)
-		other, y, second = forced(j, other, y)
-		return compareSparse(c, other, x, y, label, second)
-	})
-	for k, key := range keys {
-		c, x, label = forced(key.index, c, x)
+	var c []int32
+	var x []float64
+	var label float64
+	n, index := order(forced)
+	for k := range n {
+		c, x, label = forced(index(k), c, x)
 		s := r.open(n - k)
 		s.col, s.x = append(s.col, c...), append(s.x, x...)
 		s.ptr = append(s.ptr, len(s.x))
@@ -146,7 +163,7 @@ func (r *records) sort() {
 		_, y := r.entries(j)
 		return compare(x, y, r.label(i), r.label(j))
 	})
-	r.permute(keys)
+	r.permute(r.n, func(k int) int { return keys[k].index })
 }
 
 // arrange sorts keys that are sorted by hash: keys of equal hashes are sorted by compare of their
@@ -264,12 +281,12 @@ func radix(keys []key, threads int) {
 	}))
 }
 
-// permute moves record keys[k].index to k for every k.
-func (r *records) permute(keys []key) {
-	for k := range keys {
-		from := keys[k].index
+// permute moves record index(k) to k for each of n records. index is a permutation.
+func (r *records) permute(n int, index func(k int) int) {
+	for k := range n {
+		from := index(k)
 		for from < k { // an earlier swap moved the record
-			from = keys[from].index
+			from = index(from)
 		}
 		if from == k {
 			continue

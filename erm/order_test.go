@@ -254,7 +254,7 @@ func BenchmarkOrder(b *testing.B) {
 				for k, i := range rnd.Perm(r.n) {
 					keys[k].index = i
 				}
-				r.permute(keys)
+				r.permute(r.n, func(k int) int { return keys[k].index })
 				b.StartTimer()
 				r.sort()
 			}

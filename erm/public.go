@@ -97,6 +97,9 @@ func (p *Problem) Public(rel dp.Relation) (Public, error) {
 		exact:    exact(p.Loss),
 		operator: g,
 	}
+	if persons, ok := p.Data.Persons(); ok {
+		q.Rows = persons.Rows
+	}
 	if rel == dp.Replace {
 		q.Records, q.MaxRecords = n, max(int64(n), 1)
 	}
@@ -144,6 +147,9 @@ func (q Public) Complete(rel dp.Relation) (Public, error) {
 		return Public{}, fmt.Errorf("%w: Public.Dim = %d, want at least 1", ErrProblem, q.Dim)
 	case q.Records < 0:
 		return Public{}, fmt.Errorf("%w: Public.Records = %d, want a declared number of records, or 0", ErrProblem, q.Records)
+	case q.Rows < 0 || q.Rows > MaxRows:
+		return Public{}, fmt.Errorf("%w: Public.Rows = %d, want the most lines of a person, at most %d, or 0", ErrProblem,
+			q.Rows, MaxRows)
 	case q.MaxRecords < 0 || q.MaxRecords > largestRecords:
 		return Public{}, fmt.Errorf("%w: Public.MaxRecords = %d, want at most 2⁴⁰, or 0 for the default", ErrProblem,
 			q.MaxRecords)
@@ -290,7 +296,8 @@ func (q Public) allowance(per PublicPerturbation, rho float64) float64 {
 		a += n * (allowGrad + sum) * slope
 	}
 	// Underflow, and rows close to 0.
-	a += n * (5*k*tiny*(1+beta/q.Bounds.Row) + slope*min(1, 0x1p-500/q.Bounds.Row) + 0x1p-530*math.Sqrt(beta))
+	rows := float64(max(q.Rows, 1)) // of one unit: what underflows does so in each
+	a += n * rows * (5*k*tiny*(1+beta/q.Bounds.Row) + slope*min(1, 0x1p-500/q.Bounds.Row) + 0x1p-530*math.Sqrt(beta))
 	dist := 0x1p-97
 	if !q.Split {
 		dist = 2 * allowDist

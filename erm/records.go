@@ -22,6 +22,7 @@ type records struct {
 	slabs  []slab
 	bounds loss.Bounds
 	src    *source // of records that are not in slabs, else nil
+	people *people // whose the records are; nil if every record is a unit of its own
 
 	floatsOnce int // floats()
 
@@ -46,6 +47,7 @@ type slab struct {
 
 	y    []float64
 	norm []float64 // ‖aᵢ‖₂, rounded up
+	w    []float64 // weights; nil means 1
 }
 
 // slabFloats is the number of entries in a slab: 1 MiB.
@@ -119,6 +121,15 @@ func (r *records) at(i int) (*slab, int) {
 func (r *records) label(i int) float64 { s, k := r.at(i); return s.y[k] }
 
 func (r *records) norm(i int) float64 { s, k := r.at(i); return s.norm[k] }
+
+func (r *records) weight(i int) float64 { s, k := r.at(i); return s.weight(k) }
+
+func (s *slab) weight(k int) float64 {
+	if s.w == nil {
+		return 1
+	}
+	return s.w[k]
+}
 
 // entries returns the stored entries of row i and, if the rows are sparse, their columns. They must
 // not be changed.

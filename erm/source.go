@@ -95,10 +95,14 @@ func (r *records) err() error {
 }
 
 // Assumptions returns the assumptions of certificates over these data: [TrustedCluster] for a
-// [Remote].
+// [Remote], [OneID] for data of [Persons].
 func (d *Data) Assumptions() []dp.Assumption {
-	if src := d.records().src; src != nil {
-		if _, ok := src.Source.(Remote); ok {
+	r := d.records()
+	if r.people != nil {
+		return []dp.Assumption{OneID}
+	}
+	if r.src != nil {
+		if _, ok := r.src.Source.(Remote); ok {
 			return []dp.Assumption{TrustedCluster}
 		}
 	}
@@ -106,13 +110,23 @@ func (d *Data) Assumptions() []dp.Assumption {
 }
 
 // Each calls f with every record in turn: its row, which f must neither change nor keep, and its
-// label. The error is nil for records in memory; otherwise it wraps [ErrSource].
+// label. Lines of persons come without their weights, see [Data.EachPerson]. The error is nil for
+// records in memory; otherwise it wraps [ErrSource].
 func (d *Data) Each(f func(a []float64, b float64)) error {
+	return d.each(context.Background(), func(a []float64, b, w float64) {
+		if w > 0 {
+			f(a, b)
+		}
+	})
+}
+
+// each calls f with every record and its weight.
+func (d *Data) each(ctx context.Context, f func(a []float64, b, w float64)) error {
 	r := d.records()
 	if r.src == nil {
 		scratch := make([]float64, r.d)
 		for i := range r.n {
-			f(r.row(i, scratch), r.label(i))
+			f(r.row(i, scratch), r.label(i), r.weight(i))
 		}
 		return nil
 	}
@@ -121,13 +135,13 @@ func (d *Data) Each(f func(a []float64, b float64)) error {
 	var fingerprint [2]uint64
 	mult := multipliersOf(r.src.key, r.d)
 	for at := 0; at < r.n; at += w.rec.n {
-		if err := r.src.read(context.Background(), w, r, at, min(readRows(r.d), r.n-at)); err != nil {
+		if err := r.src.read(ctx, w, r, at, min(readRows(r.d), r.n-at)); err != nil {
 			return err
 		}
 		sum := w.fingerprint(mult)
 		fingerprint[0], fingerprint[1] = fingerprint[0]+sum[0], fingerprint[1]+sum[1]
 		for i := range w.rec.n {
-			f(w.rec.row(i, nil), w.rec.label(i))
+			f(w.rec.row(i, nil), w.rec.label(i), w.rec.weight(i))
 		}
 	}
 	return r.src.same(fingerprint)
@@ -158,6 +172,7 @@ type window struct {
 	rec     records
 	first   int
 	scratch []float64
+	weights []float64
 }
 
 var windows = sync.Pool{New: func() any { return new(window) }}
@@ -189,6 +204,17 @@ func (s *source) read(ctx context.Context, w *window, r *records, first, count i
 				label, x.norm[k] = 0, 0
 			}
 			x.y[k] = forceLabel(label, r.bounds.Label)
+		}
+	}
+	if x.w = nil; r.people != nil {
+		w.weights = resize(w.weights, count)
+		x.w = w.weights
+		r.people.weigh(x.w, first)
+		for k, v := range x.w {
+			if v == 0 {
+				clear(x.x[k*r.d : (k+1)*r.d])
+				x.y[k], x.norm[k] = 0, 0
+			}
 		}
 	}
 	return nil
@@ -299,9 +325,40 @@ type local struct{ Source }
 
 // mapped returns data to whose records f is applied at every read.
 func (r *records) mapped(f func(a []float64, b float64) (label float64, keep bool)) *Data {
-	return newSource(r.n, r.d, r.bounds, &source{
+	d := newSource(r.n, r.d, r.bounds, &source{
 		Source: local{r.src.Source}, each: append(slices.Clip(r.src.each), f), key: r.src.key,
 	})
+	d.r().people = r.people
+	return d
+}
+
+// mappedInPlace is Map for records of persons in memory, which keep their order.
+func (r *records) mappedInPlace(f func(a []float64, b float64) (label float64, keep bool)) *Data {
+	out := &records{n: r.n, d: r.d, sparse: r.sparse, shift: r.shift, bounds: r.bounds, people: r.people}
+	row, scratch := make([]float64, r.d), make([]float64, r.d)
+	for i := range r.n {
+		from, k := r.at(i)
+		s := out.open(r.n - i)
+		col, a := r.in(from, k)
+		copy(row, r.row(i, scratch))
+		label, keep := f(row, from.y[k])
+		size := from.norm[k]
+		switch {
+		case keep:
+			s.col, s.x = append(s.col, col...), append(s.x, a...)
+		case r.sparse:
+			label, size = 0, 0
+		default:
+			label, size = 0, 0
+			s.x = append(s.x, make([]float64, r.d)...)
+		}
+		if r.sparse {
+			s.ptr = append(s.ptr, len(s.x))
+		}
+		s.y, s.norm = append(s.y, forceLabel(label, r.bounds.Label)), append(s.norm, size)
+		s.w = append(s.w, from.w[k])
+	}
+	return canonical(out)
 }
 
 // sampleRows is the number of consecutive records in a sample.
@@ -334,6 +391,9 @@ func (o *Objective) Sample() (sample *Objective, ok bool) {
 		for i := at; i < at+sampleRows; i++ {
 			_, row := from.entries(i)
 			part.x, part.y, part.norm = append(part.x, row...), append(part.y, from.label(i)), append(part.norm, from.norm(i))
+			if r.people != nil {
+				part.w = append(part.w, from.weight(i))
+			}
 		}
 	}
 	data := &records{n: n, d: r.d, shift: oneSlab, slabs: []slab{part}, bounds: r.bounds, floatsOnce: n * r.d}
@@ -356,7 +416,20 @@ func Pad(src Source, dim int) Source {
 	if _, d := src.Dims(); d >= dim {
 		return src
 	}
+	if s, ok := src.(Identified); ok {
+		return identified{padding{src, dim}, s}
+	}
 	return padding{src, dim}
+}
+
+// identified is padding of an Identified.
+type identified struct {
+	padding
+	ids Identified
+}
+
+func (p identified) ReadIDs(ctx context.Context, ids []string, first int) error {
+	return p.ids.ReadIDs(ctx, ids, first)
 }
 
 type padding struct {

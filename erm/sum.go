@@ -214,10 +214,10 @@ func (q *query) linear(p *partial, r *records, lo, hi int) {
 	for lo < hi {
 		m := q.block(r, lo, hi)
 		s, k := r.at(lo)
-		u, y, norm := p.u[:m], s.y[k:k+m], s.norm[k:k+m]
+		u, y, norm, weights := p.u[:m], s.y[k:k+m], s.norm[k:k+m], s.weights(k, m)
 		r.mul(u, s, k, q.x, q.stream) // u = Ax
 		if bound {
-			p.allow += q.boundAt(u, norm)
+			p.allow += q.boundAt(u, norm, weights)
 		}
 		switch {
 		case !value && !hess && q.lsq != 0:
@@ -235,12 +235,18 @@ func (q *query) linear(p *partial, r *records, lo, hi int) {
 					u[i] = q.lsq * (v - y[i]) // the bits of Slope
 				}
 				if value {
-					p.value[0], p.value[1] = add2(p.value[0], p.value[1], phi)
+					p.addValue(phi, weights, i)
 				}
 			}
 		}
+		if weights != nil {
+			floats.Mul(u, weights)
+			if hess {
+				floats.Mul(p.curves[:m], weights)
+			}
+		}
 		if bound {
-			p.allow += q.boundSlopes(u, norm)
+			p.allow += q.boundSlopes(u, norm, weights != nil)
 		}
 		if grad {
 			r.addMul(p.grad, s, k, u) // Σ += A'u
@@ -252,23 +258,50 @@ func (q *query) linear(p *partial, r *records, lo, hi int) {
 	}
 }
 
+// addValue adds phi, times weight i unless there are none, to the sum of values.
+func (p *partial) addValue(phi float64, weights []float64, i int) {
+	if weights != nil {
+		v, e := num.TwoProd(weights[i], phi)
+		if p.value[0], p.value[1] = add2(p.value[0], p.value[1], v); !math.IsInf(v, 0) {
+			p.value[1] += e
+		}
+		return
+	}
+	p.value[0], p.value[1] = add2(p.value[0], p.value[1], phi)
+}
+
+// weights returns the weights of the m records from index k of s, nil if all are 1.
+func (s *slab) weights(k, m int) []float64 {
+	if s.w == nil {
+		return nil
+	}
+	return s.w[k : k+m]
+}
+
 // boundAt returns the part of the bound of ResidualWithin that is due to errors of the predictions
-// u.
-func (q *query) boundAt(u, norm []float64) float64 {
+// u, weighted unless weights is nil.
+func (q *query) boundAt(u, norm, weights []float64) float64 {
 	sum, d := 0.0, float64(q.dim)
 	least := d * tiny // computed once: products of subnormal numbers are slow
 	for i, v := range u {
 		if norm[i] > 0 {
-			sum += q.bend(norm[i]) * (d*unit*norm[i]*q.normX + allowSlope*math.Abs(v) + least)
+			t := q.bend(norm[i]) * (d*unit*norm[i]*q.normX + allowSlope*math.Abs(v) + least)
+			if weights != nil {
+				t *= weights[i]
+			}
+			sum += t
 		}
 	}
 	return sum
 }
 
 // boundSlopes returns the part of the bound of ResidualWithin that is due to errors of the slopes
-// w.
-func (q *query) boundSlopes(w, norm []float64) float64 {
+// w. A product with a weight is one rounding more.
+func (q *query) boundSlopes(w, norm []float64, weighted bool) float64 {
 	sum, roundings := 0.0, float64(q.grain+8)
+	if weighted {
+		roundings++
+	}
 	least := float64(q.dim) * tiny
 	for i, v := range w {
 		sum += norm[i]*((allowSlope+roundings*unit)*math.Abs(v)+tiny) + least
@@ -279,13 +312,13 @@ func (q *query) boundSlopes(w, norm []float64) float64 {
 // general adds Σℓ(x;aᵢ,bᵢ) and Σ∇ℓ(x;aᵢ,bᵢ) over records [lo, hi) to p.
 func (q *query) general(p *partial, r *records, lo, hi int) {
 	for i := lo; i < hi; i++ {
-		a, b := r.row(i, p.scratch), r.label(i)
+		a, b, w := r.row(i, p.scratch), r.label(i), r.weight(i)
 		if q.ask&askGrad != 0 {
 			q.loss.Grad(p.g, q.x, a, b)
-			kernel.AddScaled(p.grad, 1, p.g)
+			kernel.AddScaled(p.grad, w, p.g)
 		}
 		if q.ask&askValue != 0 {
-			p.value[0], p.value[1] = add2(p.value[0], p.value[1], q.loss.Func(q.x, a, b))
+			p.addValue(q.loss.Func(q.x, a, b), []float64{w}, 0)
 		}
 	}
 }
@@ -300,6 +333,14 @@ func (q *query) gram(p *partial, r *records, lo, hi int) {
 		m := q.block(r, lo, hi)
 		s, k := r.at(lo)
 		y := s.y[k : k+m]
+		if weights := s.weights(k, m); weights != nil {
+			wy := floats.MulTo(p.u[:m], y, weights)
+			r.addMul(p.grad, s, k, wy)
+			p.value[0] += floats.Dot(wy, y)
+			p.outer(r, lo, weights)
+			lo += m
+			continue
+		}
 		r.addMul(p.grad, s, k, y)
 		p.value[0] += floats.Dot(y, y)
 		p.outer(r, lo, ones[:m])

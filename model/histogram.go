@@ -3,6 +3,7 @@
 package model
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -47,22 +48,30 @@ func bin(v float64) int {
 }
 
 // newHistogram releases the histogram of |b−⟨a,θ⟩|‖a‖; a nil theta is 0. Each record counts in one
-// bin, so the sensitivity is 1, or √2 for a record that is replaced. The counts are multiples of
-// the grid, a power of two below the noise.
-func newHistogram(f *fault.Set, data *erm.Data, theta []float64, tau float64, src rand.Source) (histogram, error) {
+// bin, and a person with the weights of its lines, so the sensitivity is 1, or √2 for a record or a
+// person that is replaced. The counts are multiples of the grid, a power of two below the noise.
+func newHistogram(
+	ctx context.Context, data *erm.Data, theta []float64, tau float64, src rand.Source,
+) (histogram, error) {
 	counts := make([]int64, len(edges))
 	b, exponent := data.Bounds(), countGrid(tau)
 	unit := b.Row * b.Label
-	err := data.Each(func(a []float64, r float64) {
+	of := func(a []float64, r float64) int {
 		if theta != nil {
 			r -= floats.Dot(a, theta)
 		}
-		counts[bin(math.Abs(r)*floats.Norm(a, 2)/unit)] += 1 << -exponent
-	})
+		return bin(math.Abs(r) * floats.Norm(a, 2) / unit)
+	}
+	var err error
+	if _, persons := data.Persons(); persons {
+		err = personCounts(ctx, data, counts, exponent, of)
+	} else {
+		err = data.Each(func(a []float64, r float64) { counts[of(a, r)] += 1 << -exponent })
+	}
 	if err != nil {
 		return nil, err
 	}
-	return withNoise(fault.At(f, fault.Counts, counts), tau, exponent, src), nil
+	return withNoise(fault.At(fault.From(ctx), fault.Counts, counts), tau, exponent, src), nil
 }
 
 // countGrid returns the exponent of a grid well below tau; 1 is a multiple of the grid.

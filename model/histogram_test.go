@@ -23,9 +23,9 @@ func TestHistogramOfOneRecord(t *testing.T) {
 			rows, labels = append(rows, []float64{rnd.NormFloat64(), rnd.NormFloat64()}), append(labels, rnd.NormFloat64())
 		}
 		theta := []float64{rnd.NormFloat64(), rnd.NormFloat64()}
-		all, err := newHistogram(nil, records(t, rows, labels), theta, 0.5, noise.Reproducible(1))
+		all, err := newHistogram(t.Context(), records(t, rows, labels), theta, 0.5, noise.Reproducible(1))
 		require.NoError(t, err)
-		less, err := newHistogram(nil, records(t, rows[1:], labels[1:]), theta, 0.5, noise.Reproducible(1))
+		less, err := newHistogram(t.Context(), records(t, rows[1:], labels[1:]), theta, 0.5, noise.Reproducible(1))
 		require.NoError(t, err)
 		floats.Sub(all, less)
 		require.Equal(t, 1., floats.Sum(all))

@@ -3,6 +3,7 @@
 package model
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 
@@ -46,8 +47,12 @@ func sumSensitivity(bound, pair float64, d int) (sensitivity float64, exponent i
 // sums adds the rounded terms waa′ of all records for the two matrices, w = φ″ and w = φ′², with
 // w‖a‖² clamped to bounds. The term of a record depends on that record alone, and integers add up
 // exactly.
-func sums(data *erm.Data, theta []float64, l loss.Linear, bounds [2]float64, exponent [2]int) (out [2][]int64,
-	err error) {
+func sums(
+	ctx context.Context, data *erm.Data, theta []float64, l loss.Linear, bounds [2]float64, exponent [2]int,
+) (out [2][]int64, err error) {
+	if _, persons := data.Persons(); persons {
+		return personSums(ctx, data, theta, l, bounds, exponent)
+	}
 	_, d := data.Dims()
 	for k := range out {
 		out[k] = make([]int64, d*(d+1)/2)
@@ -105,7 +110,7 @@ func releaseSum(f *fault.Set, sum []int64, d int, tau float64, exponent int, src
 
 // moments releases the sums of curvatures and squared gradients at θ.
 func (pl *Plan) moments(
-	f *fault.Set, p *erm.Problem, clip float64, theta []float64, params perturb.Params, src rand.Source,
+	ctx context.Context, p *erm.Problem, clip float64, theta []float64, params perturb.Params, src rand.Source,
 ) (*moments, error) {
 	l, _ := p.Loss.(loss.Linear)
 	if clip > 0 {
@@ -122,7 +127,8 @@ func (pl *Plan) moments(
 		hessianTau: sensitivity[0] / (math.Sqrt(s.Shares.Hessian) * s.Mu) * safeScale,
 		scoresTau:  sensitivity[1] / (math.Sqrt(s.Shares.Scores) * s.Mu) * safeScale,
 	}
-	sum, err := sums(p.Data, theta, l, most, exponent)
+	f := fault.From(ctx)
+	sum, err := sums(ctx, p.Data, theta, l, most, exponent)
 	if err != nil {
 		return nil, err
 	}

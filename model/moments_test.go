@@ -31,7 +31,7 @@ func term(t *testing.T, row []float64, label float64, theta []float64, l loss.Li
 	for k := range exponent {
 		_, exponent[k] = sumSensitivity(most[k], 1, len(theta))
 	}
-	sum, err := sums(records(t, [][]float64{row}, []float64{label}), theta, l, most, exponent)
+	sum, err := sums(t.Context(), records(t, [][]float64{row}, []float64{label}), theta, l, most, exponent)
 	require.NoError(t, err)
 	var out [2][]float64
 	for k := range out {
@@ -138,7 +138,7 @@ func TestSumsAreTheMoments(t *testing.T) {
 	for k := range most {
 		_, exponent[k] = sumSensitivity(most[k], 1, d)
 	}
-	sum, err := sums(records(t, rows, labels), theta, loss.Logistic{}, most, exponent)
+	sum, err := sums(t.Context(), records(t, rows, labels), theta, loss.Logistic{}, most, exponent)
 	require.NoError(t, err)
 	for k := range most {
 		got := releaseSum(nil, sum[k], d, 0, exponent[k], noise.Reproducible(1))

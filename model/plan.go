@@ -4,6 +4,7 @@ package model
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/prefix"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table"
@@ -94,11 +96,15 @@ func schemaTask(s *table.Schema, o *Options) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
-	empty, err := erm.Empty(e.Dim(), e.Bounds())
+	b, err := erm.NewBuilder(e.Dim(), true, e.Bounds())
 	if err != nil {
 		return nil, err
 	}
-	task, err := newTask(&table.Data{Records: empty, Encoder: e}, o)
+	empty := b.Data
+	if p, ok := e.Persons(); ok {
+		empty = func() *erm.Data { d, _ := b.ByPerson(context.Background(), p); return d } // the schema checked p
+	}
+	task, err := newTask(&table.Data{Records: empty(), Encoder: e}, o)
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +139,9 @@ func newTask(data *table.Data, opt *Options) (*task, error) {
 		t.options = *opt
 	}
 	o := &t.options
+	if err := samePersons(data); err != nil {
+		return nil, err
+	}
 	kind, classes, schema := table.Kind(0), 0, &table.Schema{}
 	if e := data.Encoder; e != nil {
 		kind, classes, schema = e.Kind(), e.NumClasses(), e.Schema()
@@ -181,6 +190,21 @@ func newTask(data *table.Data, opt *Options) (*task, error) {
 	return t, nil
 }
 
+// samePersons refuses records of persons other than the schema declares. Without it a table with a
+// column of ids that was read without them would protect single lines.
+func samePersons(data *table.Data) error {
+	if data.Encoder == nil {
+		return nil
+	}
+	want, persons := data.Encoder.Persons()
+	if has, ok := data.Records.Persons(); ok != persons || has != want && ok {
+		return fmt.Errorf("%w: the schema and the records disagree about persons: read a table with \"person\" in its "+
+			"schema by table.ReadCSV, or its records by erm.OpenByPerson; packed files and other sources have no ids",
+			ErrOptions)
+	}
+	return nil
+}
+
 // plan calibrates, from the public quantities of the problem alone.
 func (t *task) plan(b dp.Budget) (*Plan, error) {
 	q, err := t.check(b)
@@ -213,7 +237,8 @@ func (t *task) check(b dp.Budget) (erm.Public, error) {
 	}
 	q, err := t.public()
 	if err == nil && t.composed() {
-		err = t.options.checkSequence(q, b)
+		err = cmp.Or(release.CheckUnits("a sequence of releases, which squares and intervals need,", q.Rows),
+			t.options.checkSequence(q, b))
 	}
 	return q, cmp.Or(err, q.Smooth())
 }

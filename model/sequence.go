@@ -11,7 +11,6 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/draw"
-	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/prefix"
@@ -333,13 +332,12 @@ const (
 // steps runs a sequence. Minimizers draw from src, which may be nil, histograms and sums from
 // direct.
 func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Source) (*outcome, error) {
-	f := fault.From(ctx)
 	s, w := *pl.params.Sequence, pl.params.Sequence.Shares
 	n, d := float64(pl.params.Records), float64(pl.params.Dim)
 	choice := &Choice{Clip: s.Clip, Signal: 0.08}
 	if s.TwoStep {
 		tau := func(share float64) float64 { return pl.pair() / pl.shift(share) * safeScale }
-		labels, err := newHistogram(f, p.Data, nil, tau(w.Labels), direct)
+		labels, err := newHistogram(ctx, p.Data, nil, tau(w.Labels), direct)
 		if err != nil {
 			return nil, prefix.Errorf("model: %w", err)
 		}
@@ -354,7 +352,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 		if err != nil {
 			return nil, err
 		}
-		resid, err := newHistogram(f, p.Data, first.Theta, tau(w.Residuals), direct)
+		resid, err := newHistogram(ctx, p.Data, first.Theta, tau(w.Residuals), direct)
 		if err != nil {
 			return nil, prefix.Errorf("model: %w", err)
 		}
@@ -375,7 +373,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 	choice.Ridge, choice.Sigma, choice.OutputSigma = params.Ridge, params.Sigma, params.OutputSigma
 	out := &outcome{theta: last.Theta, cert: last.Certificate, choice: choice}
 	if pl.params.Intervals != nil {
-		if out.moments, err = pl.moments(f, p, choice.Clip, last.Theta, params, direct); err != nil {
+		if out.moments, err = pl.moments(ctx, p, choice.Clip, last.Theta, params, direct); err != nil {
 			return nil, prefix.Errorf("model: %w", err)
 		}
 	}

@@ -25,7 +25,7 @@ const leastDelta = 1e-90
 // checkPublic refuses public quantities and budgets for which there is no noise scale.
 func checkPublic(q erm.Public, b dp.Budget) error {
 	k := q.Constants
-	if err := b.Check(); err != nil {
+	if err := cmp.Or(b.Check(), units(q)); err != nil {
 		return fmt.Errorf("qop: %w", err)
 	}
 	switch {

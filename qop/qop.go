@@ -288,11 +288,14 @@ func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	return m.calibrate(q, b)
 }
 
+// units refuses persons.
+func units(q erm.Public) error { return release.CheckUnits("quadratic perturbation", q.Rows) }
+
 // publicOf returns the public quantities of p, with constants that hold on all of ℝᵈ: cocoercivity
 // needs them there.
 func publicOf(p *erm.Problem, rel dp.Relation) (erm.Public, error) {
 	q, err := p.Public(rel)
-	if err != nil {
+	if err = cmp.Or(err, units(q)); err != nil {
 		return q, fmt.Errorf("qop: %w", err)
 	}
 	q.Constants = p.Loss.Constants(q.Bounds, math.Inf(1))

@@ -237,6 +237,10 @@ func (pl *Plan) admit(p *erm.Problem) (w []float64, op prox.Operator, own []dp.A
 	if err := p.Check(); err != nil {
 		return nil, nil, nil, fmt.Errorf("sco: %w", err)
 	}
+	persons, _ := p.Data.Persons()
+	if err := release.CheckUnits(pl.params.Theorem, persons.Rows); err != nil {
+		return nil, nil, nil, fmt.Errorf("sco: %w", err)
+	}
 	q := pl.params
 	switch n, d := p.Data.Dims(); {
 	case d != q.Dim:

@@ -60,6 +60,9 @@ func known(p *erm.Problem, rel dp.Relation) (q erm.Public, w []float64, op prox.
 	if rel == dp.Replace {
 		q.Records = n
 	}
+	if persons, ok := p.Data.Persons(); ok {
+		q.Rows = persons.Rows
+	}
 	if p.Set != nil {
 		q.Radius = p.Set.Radius(d)
 	}
@@ -111,6 +114,9 @@ type setting struct {
 func newSetting(q erm.Public, rel dp.Relation, b dp.Budget, radius float64) (setting, error) {
 	rel = cmp.Or(rel, dp.Replace)
 	q, err := q.Complete(rel)
+	if err == nil {
+		err = release.CheckUnits("a method of noisy gradients or of passes", q.Rows)
+	}
 	if err != nil {
 		return setting{}, fmt.Errorf("sco: %w", err)
 	}

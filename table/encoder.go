@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -325,6 +326,16 @@ func cloneFloat(v *float64) *float64 {
 		return nil
 	}
 	return new(*v)
+}
+
+// Persons returns what the schema says about persons, for [erm.OpenByPerson]; ok is false if every
+// record is a unit of its own.
+func (e *Encoder) Persons() (p erm.Persons, ok bool) {
+	p.Rows = e.schema.Rows
+	if e.schema.Weights == erm.LinesEqual.String() {
+		p.Weights = erm.LinesEqual
+	}
+	return p, e.schema.Person != ""
 }
 
 // Features returns the coordinates of an encoded row in order.

@@ -3,6 +3,7 @@
 package table
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -60,11 +61,19 @@ func (o Options) ReadCSV(r io.Reader, s *Schema) (*Data, error) {
 	for rows.Next() {
 		col, val := rows.Row()
 		b.AddSparse(col, val, rows.Label())
+		if id := rows.id(); len(id) > 0 {
+			b.ID(string(id))
+		}
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
-	return &Data{Records: b.Data(), Encoder: e}, nil
+	p, byPerson := e.Persons()
+	if !byPerson {
+		return &Data{Records: b.Data(), Encoder: e}, nil
+	}
+	data, err := b.ByPerson(context.Background(), p)
+	return &Data{Records: data, Encoder: e}, err
 }
 
 // Rows reads records one at a time, with the memory of a line:
@@ -81,6 +90,7 @@ type Rows struct {
 	names   []string
 	at      []int // field of each column of e
 	label   int   // field of the label, -1 for none
+	person  int   // field of the id, -1 for none
 	missing map[string]bool
 
 	fields [][]byte
@@ -126,7 +136,7 @@ func (r *Rows) header() error {
 	if err != nil {
 		return err
 	}
-	declared := map[string]bool{r.e.schema.Label.Column: true}
+	declared := map[string]bool{r.e.schema.Label.Column: true, r.e.schema.Person: r.e.schema.Person != ""}
 	for _, c := range r.e.schema.Columns {
 		declared[c.Name] = c.Cross == nil
 	}
@@ -199,6 +209,12 @@ func (r *Rows) find(has map[string]int) error {
 		r.at = append(r.at, j)
 	}
 	missing := len(lacks)
+	if r.person = -1; r.e.schema.Person != "" {
+		if r.person = at(r.e.schema.Person); r.o.Unlabeled || r.o.Skip {
+			lacks = lacks[:missing]
+		}
+	}
+	missing = len(lacks)
 	if r.label = at(r.e.schema.Label.Column); r.o.Unlabeled {
 		lacks = lacks[:missing]
 	}
@@ -251,6 +267,14 @@ func (r *Rows) Err() error {
 // Row returns the entries of the encoded row that are not 0 and their increasing columns, valid
 // until the next call of Next. Not private: it is a record.
 func (r *Rows) Row() (col []int32, val []float64) { return r.col, r.val }
+
+// id returns the id of the person, empty for none.
+func (r *Rows) id() []byte {
+	if r.person < 0 || len(r.fields) == 0 || r.missing[string(r.fields[r.person])] {
+		return nil
+	}
+	return r.fields[r.person]
+}
 
 // Label returns the label, 0 if the table has none. Not private: it is part of a record.
 func (r *Rows) Label() float64 { return r.y }

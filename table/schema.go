@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
 )
 
 // Schema declares the columns of a table and the label, all of it public. Its JSON form is that of
@@ -22,6 +23,7 @@ import (
 //
 //	{ "schema": 1, "records": 30000, "neighbors": "replace",
 //	  "label": {"column": "income", "positive": [">50K"], "negative": ["<=50K"]},
+//	  "person": "patient", "rows": 20,
 //	  "intercept": true, "missing": ["?", ""],
 //	  "columns": [
 //	    {"name": "age", "min": 17, "max": 90, "bins": [25, 35, 45, 55]},
@@ -34,8 +36,17 @@ type Schema struct {
 	Records int `json:"records,omitzero"`
 	// Neighbors is the relation that private mechanisms use; unset means dp.Replace.
 	Neighbors dp.Relation `json:"neighbors,omitzero"`
-	File      File        `json:"file,omitzero"` // unset means a header line and commas
-	Label     Label       `json:"label"`
+	// Person is the column of ids of persons; "" means that every record is a person. With it, Records
+	// counts persons, neighbors differ in all lines of one person, and lines without an id are left
+	// out. See [erm.Persons].
+	Person string `json:"person,omitzero"`
+	// Rows is the most lines of a person that count, 1 to [erm.MaxRows].
+	Rows int `json:"rows,omitzero"`
+	// Weights is "persons", also if unset, for lines of weight 1/k of a person with k of them, or
+	// "rows" for 1/Rows.
+	Weights string `json:"weights,omitzero"`
+	File    File   `json:"file,omitzero"` // unset means a header line and commas
+	Label   Label  `json:"label"`
 	// Intercept adds a coordinate that is the same for every record.
 	Intercept bool     `json:"intercept,omitzero"`
 	Missing   []string `json:"missing,omitzero"` // spellings of a missing value, "" for an empty field
@@ -170,6 +181,9 @@ func (s *Schema) check() error {
 	if len(s.Columns) == 0 {
 		return bad("columns", "empty, want at least one column")
 	}
+	if err := s.checkPerson(); err != nil {
+		return err
+	}
 	seen := map[string]string{s.Label.Column: "label.column"}
 	for i, c := range s.Columns {
 		path := fmt.Sprintf("columns[%d].name", i)
@@ -192,8 +206,49 @@ func (s *Schema) check() error {
 
 // declares reports whether the schema has a column of the file by that name.
 func (s *Schema) declares(field string) bool {
-	return field == s.Label.Column ||
+	return field == s.Label.Column || field != "" && field == s.Person ||
 		slices.ContainsFunc(s.Columns, func(c Column) bool { return c.Name == field && c.Cross == nil })
+}
+
+// checkPerson checks what the schema says about persons.
+func (s *Schema) checkPerson() error {
+	if s.Person == "" {
+		switch {
+		case s.Rows != 0:
+			return bad("rows", "%d without \"person\": name the column of ids, or leave it out", s.Rows)
+		case s.Weights != "":
+			return bad("weights", "%s without \"person\": name the column of ids, or leave it out", quote(s.Weights))
+		}
+		return nil
+	}
+	if err := name("person", s.Person); err != nil {
+		return err
+	}
+	if s.Person == s.Label.Column {
+		return bad("person", "%s is also label.column: want a column of ids", quote(s.Person))
+	}
+	for i, c := range s.Columns {
+		if c.Name == s.Person && !c.Ignore {
+			return bad("person", "%s is also a feature, columns[%d]: want a column of ids, ignored "+
+				"there or not listed",
+				quote(s.Person), i)
+		}
+	}
+	switch {
+	case s.Rows == 0:
+		return bad("rows", "not declared, want the most lines of a person that count, 1 to %d", erm.MaxRows)
+	case s.Rows < 1 || s.Rows > erm.MaxRows:
+		return bad("rows", "%d, want the most lines of a person that count, 1 to %d", s.Rows, erm.MaxRows)
+	}
+	return among("weights", s.Weights, erm.PersonsEqual.String(), erm.LinesEqual.String())
+}
+
+// among checks a word; "" means the first.
+func among(path, word string, words ...string) error {
+	if word == "" || slices.Contains(words, word) {
+		return nil
+	}
+	return bad(path, "%s, want one of %s", quote(word), list(words))
 }
 
 func (f File) check() error {

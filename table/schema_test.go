@@ -44,6 +44,15 @@ func TestReadSchema(t *testing.T) {
 func TestReadSchemaErrors(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{`"schema": 1`, `"schema": 2`, "schema: version 2, want 1"},
+		{`"intercept": true`, `"rows": 5`, `rows: 5 without "person": name the column of ids`},
+		{`"intercept": true`, `"weights": "rows"`, `weights: "rows" without "person"`},
+		{`"intercept": true`, `"person": "id"`, "rows: not declared, want the most lines of a person"},
+		{`"intercept": true`, `"person": "id", "rows": -1`, "rows: -1, want the most lines of a person"},
+		{`"intercept": true`, `"person": "id", "rows": 1025`, "rows: 1025, want the most lines of a person that count"},
+		{`"intercept": true`, `"person": "income", "rows": 5`, `person: "income" is also label.column`},
+		{`"intercept": true`, `"person": "age", "rows": 5`, `person: "age" is also a feature, columns[0]: want`},
+		{`"intercept": true`, `"person": " id", "rows": 5`, `person: " id" begins or ends with blanks`},
+		{`"intercept": true`, `"person": "id", "rows": 5, "weights": "lines"`, `weights: "lines", want one`},
 		{`"records": 30000`, `"records": -1`, "records: -1, want the public number"},
 		{`"records": 30000`, `"records": 1.5`, `records: the number "1.5", want a whole number`},
 		{`"replace"`, `"swap"`, `neighbors: dp: invalid relation: "swap", want "replace" or "add-remove"`},

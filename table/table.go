@@ -30,6 +30,10 @@
 // no loss of ⟨a,θ⟩ has a gradient there. Options.Skip leaves such lines out for predictions and
 // scores.
 //
+// With Schema.Person the unit of privacy is a person, who may have many lines: Records counts
+// persons, and lines without an id count nowhere. Packed files and sources have no ids and are
+// refused by fits.
+//
 // A quote has to be closed in its line, unless File.Multiline is set. A last line without a line
 // end counts unless it is empty.
 //

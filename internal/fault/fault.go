@@ -116,6 +116,12 @@ var (
 	Counts = NewStep[[]int64]("counts")
 	// Moments is a sum of rounded symmetric matrices.
 	Moments = NewStep[[]int64]("moments")
+	// LineWeight is the weight of one of k lines of a person.
+	LineWeight = NewStep[float64]("weight of a line")
+	// LineOrder lists the lines of a person by their places in the input, those to keep first.
+	LineOrder = NewStep[[]int]("order of the lines of a person")
+	// PersonNorm is the norm by which the sum of a person is clamped, and that of its longest line.
+	PersonNorm = NewStep[[2]float64]("norm of a person")
 
 	// Stage is the first stage of the solver of a covered release that runs, counted from 0: the
 	// methods of package splitting, refinement, proved descent.

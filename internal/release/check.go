@@ -45,6 +45,18 @@ func CheckShares(b dp.Budget, shares ...dp.Budget) error {
 	return nil
 }
 
+// CheckUnits refuses persons of up to rows lines as units of privacy, for a mechanism whose proof
+// is about records. rows is erm.Public.Rows, 0 if units are records. The error wraps
+// dp.ErrCondition.
+func CheckUnits(mechanism string, rows int) error {
+	if rows > 0 {
+		return fmt.Errorf("%w: %s protects single records and has no proof for persons of up to Rows = %d lines; want "+
+			"lop.Mechanism, lop.Output, sco.ObjPert or sco.Output, or data in which every person has one line and no id",
+			dp.ErrCondition, mechanism, rows)
+	}
+	return nil
+}
+
 // CheckContext refuses a nil context by an error that wraps kind.
 func CheckContext(kind error, ctx context.Context) error {
 	if ctx == nil {

@@ -83,6 +83,7 @@ var Pairs = map[string]string{
 	"A11": "a canary in sampled batches, empty and partial batches",
 	"A12": "two optima tied on one side, decided by the smallest score on the other",
 	"A13": "two releases from one stream",
+	"A14": "a person with lines that are opposite, nearly parallel or more than count",
 }
 
 // Layer is how a case measures, see the package comment.

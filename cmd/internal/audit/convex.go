@@ -23,9 +23,11 @@ type convex struct {
 	budget dp.Budget
 	kinks  kinks
 	data   [2][]record
+	crowd  *crowd
 
 	pair
-	records [2][]record // as the fit must use them
+	records [2][]record  // as the fit must use them
+	weights [2][]float64 // of the records; nil means 1
 }
 
 // dim returns d.
@@ -37,15 +39,27 @@ func ready[L plan[*erm.Problem]](
 	ctx context.Context, e *env, c *convex, use func(record) record,
 	mech func(trace func(erm.Trace)) planner[*erm.Problem, L],
 ) (first L, err error) {
-	c.records = [2][]record{}
+	c.records, c.weights = [2][]record{}, [2][]float64{}
 	var problems [2]*erm.Problem
 	for i, list := range c.data {
-		if problems[i], err = problem(list, c.bounds, c.loss, c.kinks); err != nil {
+		if c.crowd != nil {
+			problems[i], err = c.crowd.problem(ctx, i, list, c.bounds, c.loss, c.kinks)
+		} else {
+			problems[i], err = problem(list, c.bounds, c.loss, c.kinks)
+		}
+		if err != nil {
 			return first, err
 		}
-		problems[i].Records = len(c.data[0])
+		if c.crowd == nil {
+			problems[i].Records = len(c.data[0])
+		} else {
+			problems[i].Records = problems[0].Records
+		}
 		for _, r := range list {
 			c.records[i] = append(c.records[i], use(r))
+		}
+		if c.crowd != nil {
+			c.records[i], c.weights[i] = c.crowd.counted(i, c.records[i])
 		}
 	}
 	if first, err = open(&c.pair, mech(func(t erm.Trace) { c.trace = t }), problems, c.budget); err != nil {
@@ -59,7 +73,7 @@ func (c *convex) slope(theta []float64, i int, hess []float64) []float64 {
 	d := len(theta)
 	g := make([]float64, d)
 	clear(hess)
-	for _, r := range c.records[i] {
+	for k, r := range c.records[i] {
 		if l, ok := c.loss.(round); ok { // ∇ = ‖a‖²(θ−θ̃), ∇² = ‖a‖²I
 			w := floats.Dot(r.a, r.a)
 			for j := range g {
@@ -69,6 +83,9 @@ func (c *convex) slope(theta []float64, i int, hess []float64) []float64 {
 			continue
 		}
 		slope, curve := derivatives(c.loss.(loss.Linear), floats.Dot(r.a, theta), r.b, floats.Norm(r.a, 2), c.clip)
+		if c.weights[i] != nil {
+			slope, curve = c.weights[i][k]*slope, c.weights[i][k]*curve
+		}
 		floats.AddScaled(g, slope, r.a)
 		if hess != nil {
 			for j, v := range r.a {

@@ -186,7 +186,7 @@ func linearMechanisms() []mechanism {
 	fifth := lop.Mechanism{Share: 0.2}
 	space5, added5 := space(20, dp.Replace), space(20, dp.AddRemove)
 	alone := [2][]record{{axis(1, 1, 1)}, {axis(1, 1, -1)}}
-	return []mechanism{{"lop", cases(linearKinds, settings{
+	return []mechanism{{"lop", cases(linearKinds, append(settings{
 		{"logistic", "A1", "white exactly outside output coarse residues cover searched* twice", logistic(plain, opposite())},
 		{"logistic", "A2", "white exactly outside* searched*", logistic(plain, present())},
 		{"kifer", "A1", "white exactly output", published(lop.Kifer, 0.01, opposite())},
@@ -210,7 +210,7 @@ func linearMechanisms() []mechanism {
 		{"equal records", "A8", "white cover", equal()},
 		{"rows of 1e±150", "A9", "white cover", extreme()},
 		{"lattice", "A1", "named", unnamed()},
-	}), linearControls()}, {"lop-clip", cases(linearKinds, settings{
+	}, personSettings()...)), append(linearControls(), personControls()...)}, {"lop-clip", cases(linearKinds, settings{
 		{"least squares, d = 1", "A1", "white exactly outside cover", clipped(1)},
 		{"least squares, d = 5", "A1", "white outside cover", clipped(5)},
 	}), nil}, {"lop-output", cases(linearKinds, settings{

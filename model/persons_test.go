@@ -1,0 +1,116 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/loss"
+)
+
+// crowd returns data of n persons with k lines each, all with equal lines if equal is set, and the
+// data of one line of each.
+func crowd(t *testing.T, n, k int, equal bool, w erm.Weighting) (people, single *erm.Data) {
+	rnd := rand.New(rand.NewPCG(uint64(n), uint64(k)))
+	bounds := loss.Bounds{Row: 1, Label: 1}
+	b, err := erm.NewBuilder(2, false, bounds)
+	require.NoError(t, err)
+	one, err := erm.NewBuilder(2, false, bounds)
+	require.NoError(t, err)
+	for i := range n {
+		var a []float64
+		var y float64
+		for j := range k {
+			if j == 0 || !equal {
+				a, y = []float64{rnd.Float64() - 0.5, rnd.Float64() - 0.5}, 2*rnd.Float64()-1
+			}
+			b.Add(a, y)
+			b.ID(string(rune('a' + i)))
+		}
+		one.Add(a, y)
+	}
+	people, err = b.ByPerson(t.Context(), erm.Persons{Rows: max(k, 2), Weights: w})
+	require.NoError(t, err)
+	return people, one.Data()
+}
+
+// A person whose lines are equal adds to the sums what the one line does, to a unit of the grid; a
+// person that is added moves them by no more than a record, however long its lines.
+func TestSumsOfPersons(t *testing.T) {
+	theta := []float64{0.5, -1}
+	most := [2]float64{0.25, 1}
+	var exponent [2]int
+	var sensitivity [2]float64
+	for k, v := range most {
+		sensitivity[k], exponent[k] = sumSensitivity(v, 1, 2)
+	}
+	for _, k := range []int{1, 3, 7} {
+		people, single := crowd(t, 20, k, true, erm.PersonsEqual)
+		got, err := sums(t.Context(), people, theta, loss.Logistic{}, most, exponent)
+		require.NoError(t, err)
+		want, err := sums(t.Context(), single, theta, loss.Logistic{}, most, exponent)
+		require.NoError(t, err)
+		for i := range want {
+			for j := range want[i] {
+				require.InDelta(t, want[i][j], got[i][j], 20)
+			}
+		}
+	}
+	for _, w := range []erm.Weighting{erm.PersonsEqual, erm.LinesEqual} {
+		alone, _ := crowd(t, 1, 5, false, w)
+		for _, clip := range []float64{1, 1e-3} { // lines beyond the bounds are clamped
+			bounds := [2]float64{clip * most[0], clip * most[1]}
+			sum, err := sums(t.Context(), alone, theta, loss.Logistic{}, bounds, exponent)
+			require.NoError(t, err)
+			for i, v := range sum {
+				x := make([]float64, len(v))
+				for j, c := range v {
+					x[j] = math.Ldexp(float64(c), exponent[i])
+				}
+				require.LessOrEqual(t, floats.Norm(x, 2), clip*most[i]+sensitivity[i]-most[i])
+				require.Positive(t, floats.Norm(x, 2))
+			}
+		}
+	}
+}
+
+// The matrix of gradients has what lines of a person have in common, which that of single lines has
+// not: two opposite gradients cancel.
+func TestGradientsOfAPerson(t *testing.T) {
+	b, err := erm.NewBuilder(1, false, loss.Bounds{Row: 1, Label: 1})
+	require.NoError(t, err)
+	for _, y := range []float64{1, -1} {
+		b.Add([]float64{1}, y)
+		b.ID("a")
+	}
+	data, err := b.ByPerson(t.Context(), erm.Persons{Rows: 2})
+	require.NoError(t, err)
+	sum, err := sums(t.Context(), data, []float64{0}, loss.Logistic{}, [2]float64{0.25, 1}, [2]int{-20, -20})
+	require.NoError(t, err)
+	require.Zero(t, sum[1][0])
+	require.EqualValues(t, 1<<18, sum[0][0], "½·¼ + ½·¼")
+}
+
+// Counts of a person add up to at most 1 and miss it by less than a unit for each bin.
+func TestCountsOfPersons(t *testing.T) {
+	for _, k := range []int{1, 3, 10, 1000} {
+		people, _ := crowd(t, 10, k, false, erm.PersonsEqual)
+		for _, exponent := range []int{0, -5, -30} {
+			counts := make([]int64, 3)
+			i := 0
+			require.NoError(t, personCounts(t.Context(), people, counts, exponent, func([]float64, float64) int {
+				i++
+				return i % 3
+			}))
+			total := math.Ldexp(float64(counts[0]+counts[1]+counts[2]), exponent)
+			require.LessOrEqual(t, total, 10.0)
+			require.GreaterOrEqual(t, total, 10-30*math.Ldexp(1, exponent))
+		}
+	}
+}
