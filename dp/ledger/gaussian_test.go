@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -389,6 +390,8 @@ func TestGaussianFile(t *testing.T) {
 		"Steps.Curvature = -0.05":     {all[0], edit(all[1], `"curvature":0.05`, `"curvature":-0.05`)},
 		"want numbers ≥ 0":            {all[0], edit(all[1], `"rdp":[`, `"rdp":[-`)},
 		"not written by this version": {all[0], edit(all[1], `"square":0.0001`, `"Squares":0.0001`)},
+		"it has 0 values of rdp":      {all[0], regexp.MustCompile(`"rdp":\[[^]]*]`).ReplaceAll(all[1], []byte(`"rdp":[]`))},
+		"add-remove neighbors":        {all[0], edit(all[1], `"relation":"replace"`, `"relation":"add-remove"`)},
 	} {
 		_, err := open(text...)
 		require.ErrorIs(t, err, ErrBroken, want)
