@@ -344,7 +344,7 @@ func TestAlone(t *testing.T) {
 	_, err = l.Spend(ctx, small, nil)
 	require.NoError(t, err)
 	_, err = l.Spend(ctx, small, nil)
-	require.ErrorIs(t, err, ErrOverspent, "its Rényi filter counts no more")
+	require.ErrorIs(t, err, ErrOverspent)
 	require.Len(t, l.Entries(), 2)
 
 	l = create(t, terms)
@@ -397,6 +397,16 @@ func TestGaussianFile(t *testing.T) {
 		require.ErrorIs(t, err, ErrBroken, want)
 		require.ErrorContains(t, err, want)
 	}
+	// Behind an entry that stands alone only the sums count, even if the other filters have room.
+	alone, err := open(all[0], edit(all[1], `,"plan"`, `,"alone":true,"plan"`))
+	require.NoError(t, err)
+	for _, p := range []dp.Plan{steps(1e-9, 0, 0), gaussian(0.001, 0.9999e-6)} {
+		_, err = alone.Spend(ctx, p, nil)
+		require.ErrorIs(t, err, ErrOverspent)
+	}
+	_, err = alone.Spend(ctx, costs(0.9, 0.9e-6), nil)
+	require.NoError(t, err)
+
 	old, err := open(all[0], edit(all[1], has+",", ""))
 	require.NoError(t, err)
 	e := old.Entries()[0]
