@@ -150,6 +150,11 @@ func TestSequenceRDP(t *testing.T) {
 	require.InEpsilon(t, math.Log2(1.5), one.Steps().Doublings, 1e-12)
 	one.Persons = true
 	require.Nil(t, one.Steps())
+	three := Sequence{Relation: dp.Replace, C: []float64{0.3, 0.1, 0.2}, S: []float64{0.2, 0.1, 0.3}, T: 0.1}
+	steps = three.Steps()
+	require.InEpsilon(t, 0.15, steps.Square, 1e-12)
+	require.InEpsilon(t, 0.6, steps.Curvature, 1e-12)
+	require.Equal(t, 3., steps.Doublings)
 }
 
 // Only a loss of ⟨a,θ⟩ has steps: the bound by s|N| is false for gradients of more dimensions, and
