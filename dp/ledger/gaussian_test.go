@@ -310,6 +310,8 @@ func TestNewTerms(t *testing.T) {
 		_, err := NewTerms(total, dp.Replace)
 		require.ErrorIs(t, err, ErrTerms)
 	}
+	_, err = NewTerms(dp.Budget{Epsilon: 1, Delta: dp.MinDelta}, dp.Replace)
+	require.ErrorContains(t, err, "want at least 1e-300 for each of")
 	for _, change := range []func(g *Gaussian){
 		func(g *Gaussian) { g.Square *= 1.01 }, func(g *Gaussian) { g.Square = math.NaN() },
 		func(g *Gaussian) { g.Curvature = 2 }, func(g *Gaussian) { g.Other = g.Curvature * 2 },
