@@ -40,6 +40,8 @@ type Schema struct {
 	Intercept bool     `json:"intercept,omitzero"`
 	Missing   []string `json:"missing,omitzero"` // spellings of a missing value, "" for an empty field
 	Columns   []Column `json:"columns"`          // every column of the table but the label
+	// Discovery holds what a private search for this schema released, nil if there was none.
+	Discovery *Discovered `json:"discovery,omitempty"`
 }
 
 // File describes the text of a table.

@@ -1,0 +1,584 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package model
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/discover"
+	"github.com/privopt/privopt/internal/draw"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/prefix"
+	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/internal/sqrtsum"
+	"github.com/privopt/privopt/table"
+)
+
+// theoremDiscover is the identifier of a private search for a schema, with or without a fit after
+// it: docs/theory/discovery.md#model.discover/1.
+const theoremDiscover = "model.discover/1"
+
+// Discovery holds the public choices of a private search for a schema. The zero value means that
+// everything is automatic.
+type Discovery struct {
+	// Share of μ² that a fit without a schema spends on the search; 0 means 0.1.
+	Share float64
+	// Bins and Levels are the most bins of a number and levels of a category; 0 means 8 and 50.
+	Bins, Levels int
+	// Task is what the label is for: TwoClasses, Numbers, or "" for what its counts show. A fit
+	// needs it before the search.
+	Task string
+	// Positive is the spelling of the positive class of two; "" means the later one in the order of
+	// numbers or text.
+	Positive string
+}
+
+// Tasks of a search for a schema.
+const (
+	TwoClasses = "two-classes"
+	Numbers    = "number"
+)
+
+// Tasks lists the tasks of a search for a schema.
+func Tasks() []string { return []string{TwoClasses, Numbers} }
+
+// Shares and limits of a search, fixed on public data.
+const (
+	kindShare    = 0.02 // of μ² of the search, for the kinds of the columns
+	keyShare     = 0.1  // of δ, for spellings that one record has alone
+	defaultFound = 0.1  // share of μ² in a fit
+	mostClasses  = 20
+	mostColumns  = 2000
+)
+
+// roundShares divide the μ² of a column of numbers among its rounds.
+var roundShares = []float64{0.55, 0.20, 0.15, 0.10}
+
+func (o Discovery) complete() (Discovery, error) {
+	o.Share, o.Bins, o.Levels = cmp.Or(o.Share, defaultFound), cmp.Or(o.Bins, 8), cmp.Or(o.Levels, 50)
+	switch {
+	case !(o.Share > 0 && o.Share < 1):
+		return o, fmt.Errorf("%w: Share = %v of the search for a schema, want a number in (0, 1)", ErrOptions, o.Share)
+	case o.Bins < 1 || o.Bins > 1000 || o.Levels < 1 || o.Levels > 100000:
+		return o, fmt.Errorf("%w: Bins = %d and Levels = %d, want 1 to 1000 bins and 1 to 100,000 levels", ErrOptions,
+			o.Bins, o.Levels)
+	case o.Task != "" && !slices.Contains(Tasks(), o.Task):
+		return o, fmt.Errorf("%w: Task %.40q, want one of %s", ErrOptions, o.Task, strings.Join(Tasks(), ", "))
+	}
+	return o, nil
+}
+
+// A DiscoveryPlan fixes the noise and the cost of a private search for a schema from public
+// quantities alone, before the first draw.
+type DiscoveryPlan struct {
+	choices  Discovery
+	relation dp.Relation
+	budget   dp.Budget
+	columns  int // to discover, the label among them
+	records  int // n, or the declared number; 0 for none
+	t, q     float64
+	cert     dp.Certificate
+	fit      *discoveredFit // nil for the schema alone
+}
+
+var _ dp.Plan = (*DiscoveryPlan)(nil)
+
+// NewDiscoveryPlan plans the search in a table with a number of columns to discover, the label
+// among them, and a public number of records: n under [dp.Replace], the declared one or 0 under
+// [dp.AddRemove]. From o it uses Discover, Relation and Records.
+//
+// The error wraps [ErrOptions], [dp.ErrBudget], [dp.ErrRelation], or [dp.ErrCondition] where the
+// records are too few to show anything; it depends on public numbers only.
+func NewDiscoveryPlan(columns, records int, b dp.Budget, o *Options) (*DiscoveryPlan, error) {
+	pl, err := newDiscovery(columns, records, b, o)
+	if err == nil {
+		err = pl.alone()
+	}
+	if err == nil {
+		err = pl.refuse()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pl, nil
+}
+
+// newDiscovery returns a plan without its noise.
+func newDiscovery(columns, records int, b dp.Budget, o *Options) (*DiscoveryPlan, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	choices, err := copied(cmp.Or(o.Discover, &Discovery{})).complete()
+	if err != nil {
+		return nil, err
+	}
+	pl := &DiscoveryPlan{choices: choices, relation: cmp.Or(o.Relation, dp.Replace), budget: b, columns: columns,
+		records: records}
+	if err := cmp.Or(b.Check(), pl.relation.Check()); err != nil {
+		return nil, prefix.Errorf("model: %w", err)
+	}
+	switch {
+	case b.Delta == 0:
+		return nil, prefix.Errorf("model: %w: a search for a schema needs δ > 0, for spellings that one record has alone",
+			dp.ErrCondition)
+	case columns < 1 || columns > mostColumns:
+		return nil, fmt.Errorf("%w: %d columns to discover, want 1 to %d: declare or ignore some", ErrOptions, columns,
+			mostColumns)
+	case records < 0 || records == 0 && pl.relation == dp.Replace:
+		return nil, fmt.Errorf("%w: %d records, want the public number of records", ErrOptions, records)
+	}
+	pl.q = keyShare * b.Delta
+	pl.cert = dp.Certificate{Budget: b, Relation: pl.relation, Theorem: theoremDiscover}
+	return pl, nil
+}
+
+// rest returns the budget of everything but the thresholds, rounded down:
+//
+//	(ε + log(1 − Q), δ − Q)
+func (pl *DiscoveryPlan) rest() (dp.Budget, error) {
+	b := dp.Budget{Epsilon: pl.budget.Epsilon + math.Log1p(-pl.q)*(1+1e-12), Delta: pl.budget.Delta - pl.q}
+	b.Epsilon, b.Delta = math.Nextafter(b.Epsilon, -1), math.Nextafter(b.Delta, 0)
+	if !(b.Epsilon > 0) {
+		return b, prefix.Errorf("model: %w: ε = %v is below a tenth of δ = %v: state a smaller δ", dp.ErrCondition,
+			pl.budget.Epsilon, pl.budget.Delta)
+	}
+	return b, nil
+}
+
+// alone calibrates the search for a schema that no fit follows.
+func (pl *DiscoveryPlan) alone() error {
+	b, err := pl.rest()
+	if err != nil {
+		return err
+	}
+	at := func(mu float64) linear.Sequence { return linear.Sequence{Relation: dp.AddRemove, T: mu} }
+	if pl.t, err = linear.LargestShift(b, 0, at); err != nil {
+		return prefix.Errorf("model: %w", err)
+	}
+	for down := 1e-12; down < 1e-7; down *= 4 {
+		if t := pl.t * (1 - down); at(t).Proves(b) {
+			pl.t = t
+			return nil
+		}
+	}
+	pl.cert = pl.cert.With(dp.CalibrationArithmetic)
+	return nil
+}
+
+// sensitivity returns Δ, how far apart in ℓ₂ the counts of a column are on neighbors.
+func (pl *DiscoveryPlan) sensitivity(f *fault.Set) float64 {
+	if pl.relation == dp.Replace {
+		return fault.At(f, fault.ColumnSensitivity, math.Sqrt2)
+	}
+	return fault.At(f, fault.ColumnSensitivity, 1.0)
+}
+
+// kindSigma returns the noise of the counts of kinds of all columns.
+func (pl *DiscoveryPlan) kindSigma(f *fault.Set) float64 {
+	return pl.sensitivity(f) * math.Sqrt(float64(pl.columns)/kindShare) / pl.t * safeScale
+}
+
+// part returns s of a column with weight w among columns with weights that add up to total.
+func (pl *DiscoveryPlan) part(w, total float64) float64 {
+	return math.Sqrt((1-kindShare)*w/total) * pl.t
+}
+
+// threshold returns the least T with P(1 + round(σX) ≥ T) ≤ q.
+func threshold(sigma, q float64) int {
+	enough := func(t float64) bool { return num.LogQ((t-1.5)/sigma)*(1-1e-13) <= num.Log(q) }
+	t := math.Ceil(1.5 - sigma*num.NormalQuantile(q))
+	for !enough(t) {
+		t++
+	}
+	for enough(t - 1) {
+		t--
+	}
+	return int(t)
+}
+
+// sight returns the threshold of a level if every column were text, and the deviation of a prefix
+// sum of numbers.
+func (pl *DiscoveryPlan) sight() (least int, deviation float64) {
+	m := float64(pl.columns)
+	p := pl.part(1, m)
+	_, deviation = prefixNoise(sqrtsum.New(discover.NumCells), pl.relation, p*math.Sqrt(roundShares[0]))
+	return threshold(pl.sensitivity(nil)/p*safeScale, pl.q/m), deviation
+}
+
+// prefixNoise returns the noise of the weighted sums at s, and the deviation of a prefix sum.
+func prefixNoise(m *sqrtsum.Matrix, r dp.Relation, s float64) (sigma, deviation float64) {
+	sigma = m.Sensitivity(r) / s * safeScale
+	return sigma, sigma * math.Sqrt(float64(m.Norm2())) / sqrtsum.One / sqrtsum.One
+}
+
+// refuse returns an error if the search can hardly show anything.
+func (pl *DiscoveryPlan) refuse() error {
+	if pl.blind() {
+		least, _ := pl.sight()
+		enough, _ := num.BisectTo(func(eps float64) bool {
+			other := *pl
+			other.budget.Epsilon = eps
+			return other.alone() == nil && !other.blind()
+		}, 100*pl.budget.Epsilon, pl.budget.Epsilon, 1e-3)
+		return prefix.Errorf("model: %w: discovery: with %d records, %d columns and ε = %.4g a level would have to be in %d "+
+			"records to be seen. Declare columns, ignore some, or use ε ≥ %.3g", dp.ErrCondition, pl.records, pl.columns,
+			pl.budget.Epsilon, least, math.Ceil(100*enough)/100)
+	}
+	if sigma, _ := prefixNoise(sqrtsum.New(discover.NumCells), pl.relation,
+		pl.part(1, 2*float64(pl.columns))*math.Sqrt(roundShares[3]/2)); !(sigma < 1<<55) {
+		return prefix.Errorf("model: %w: discovery: noise of deviation %.3g is beyond integers: use a larger ε",
+			dp.ErrCondition, sigma)
+	}
+	return nil
+}
+
+func (pl *DiscoveryPlan) blind() bool {
+	least, deviation := pl.sight()
+	n := float64(pl.records)
+	return n > 0 && float64(least) > n/2 && deviation > n/8
+}
+
+// Certificate states what the search costs, with the fit if there is one.
+func (pl *DiscoveryPlan) Certificate() dp.Certificate {
+	if pl == nil || pl.cert.Theorem == "" {
+		return dp.Certificate{}
+	}
+	return pl.cert.With()
+}
+
+// Profile returns the privacy profile: Q + δ*(ε + log(1 − Q)), where δ* is the profile of the search
+// and the fit with known spellings.
+func (pl *DiscoveryPlan) Profile() dp.Profile {
+	if pl == nil || pl.cert.Theorem == "" {
+		return dp.Unknown()
+	}
+	inner := dp.GaussianProfile(pl.t)
+	if pl.fit != nil {
+		inner = pl.fit.profile(pl.t)
+	}
+	return pl.shifted(inner)
+}
+
+// shifted adds the spellings that one record has alone to the profile of the rest.
+func (pl *DiscoveryPlan) shifted(p dp.Profile) dp.Profile {
+	shift := func(c dp.Curve) dp.Curve {
+		return func(eps float64) float64 { return min(1, (pl.q+c(eps+math.Log1p(-pl.q)))*(1+1e-12)) }
+	}
+	return dp.Profile{Remove: shift(p.Remove), Add: shift(p.Add), Failure: p.Failure}
+}
+
+// String describes the plan in prose that may be published.
+func (pl *DiscoveryPlan) String() string {
+	if pl == nil || pl.cert.Theorem == "" {
+		return "an empty plan"
+	}
+	least, deviation := pl.sight()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors, by theorem %s. A search for the schema of %d columns, as "+
+		"private as a Gaussian release with μ = %.4g", pl.budget, pl.relation, theoremDiscover, pl.columns, pl.t)
+	fmt.Fprintf(&b, ", counts kinds of fields, spellings and numbers. If all columns are text, a spelling is shown from "+
+		"about %d records on; the count of numbers below an edge has a standard deviation near %.3g.", least, deviation)
+	if n := pl.records; n > 0 && least > n/10 {
+		fmt.Fprintf(&b, " That is more than a tenth of the %d records: rarer levels become \"other\".", n)
+	}
+	if pl.fit != nil {
+		b.WriteString(" " + pl.fit.words)
+	}
+	return b.String()
+}
+
+// Discover finds a schema for a table: it plans, charges the ledger of the options if there is one,
+// and releases noisy counts, from which the schema follows. The schema may be published; its
+// Discovery holds all that was released. A problem that the counts show, such as a label that is
+// neither classes nor a number, is not an error: Discovery.Problem tells it, and the budget is spent.
+//
+// From o it uses Discover, Relation, Records, Ledger and Source. The error is that of
+// [NewDiscoveryPlan], or of the ledger or the source.
+func Discover(ctx context.Context, u *table.Undeclared, b dp.Budget, o *Options) (*table.Schema, error) {
+	if err := release.CheckContext(ErrOptions, ctx); err != nil {
+		return nil, err
+	}
+	if u == nil {
+		return nil, fmt.Errorf("%w: the table is nil, want one that table.Discovery read", ErrOptions)
+	}
+	o = cmp.Or(o, &Options{})
+	pl, err := NewDiscoveryPlan(len(u.Columns()), publicRecords(u, o), b, o)
+	if err != nil {
+		return nil, err
+	}
+	head := ""
+	if o.Ledger != nil {
+		entry, err := o.Ledger.Spend(ctx, pl, o.Source)
+		if err != nil {
+			return nil, prefix.Errorf("model: %w", err)
+		}
+		head = entry.Hash
+	}
+	s, err := pl.search(ctx, u, o.Source)
+	if err == nil && o.Ledger != nil {
+		var text strings.Builder
+		if _, err = s.WriteTo(&text); err == nil {
+			err = o.Ledger.Commit(ctx, head, []byte(text.String()))
+		}
+	}
+	if err != nil {
+		return nil, prefix.Errorf("model: %w", err)
+	}
+	return s, nil
+}
+
+// publicRecords returns n under dp.Replace, and the declared number under dp.AddRemove.
+func publicRecords(u *table.Undeclared, o *Options) int {
+	if cmp.Or(o.Relation, dp.Replace) == dp.Replace {
+		return u.Records()
+	}
+	return o.Records
+}
+
+// search draws the noise once and returns the schema.
+func (pl *DiscoveryPlan) search(ctx context.Context, u *table.Undeclared, src rand.Source) (*table.Schema, error) {
+	source, _ := draw.Open(src, pl.cert)
+	s := &searcher{pl: pl, u: u, f: fault.From(ctx), src: source, matrix: map[int]*sqrtsum.Matrix{}}
+	out := s.run()
+	if err := source.Err(); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// searcher is one run of a plan.
+type searcher struct {
+	pl     *DiscoveryPlan
+	u      *table.Undeclared
+	f      *fault.Set
+	src    rand.Source
+	matrix map[int]*sqrtsum.Matrix
+}
+
+// noisy returns k + round(σX), cut to ±draw.Most.
+func (s *searcher) noisy(k []int64, sigma float64) []int64 {
+	out := make([]int64, len(k))
+	draw.Noise{Sigma: sigma}.Fill(out, s.src)
+	for i, v := range fault.At(s.f, fault.Counts, k) {
+		out[i] = min(max(out[i]+v, -draw.Most), draw.Most)
+	}
+	return out
+}
+
+// prefixes releases weighted sums of the cells and returns the estimates of their prefix sums, with
+// their deviation, and the sums.
+func (s *searcher) prefixes(cells []int64, shift float64) (prefix []float64, deviation float64, line string) {
+	m := s.matrix[len(cells)]
+	if m == nil {
+		m = sqrtsum.New(len(cells))
+		s.matrix[len(cells)] = m
+	}
+	sigma, deviation := prefixNoise(m, s.pl.relation, shift)
+	sums := s.noisy(m.Times(fault.At(s.f, fault.Cells, cells)), sigma)
+	y, words := make([]float64, len(sums)), make([]string, len(sums))
+	for i, v := range sums {
+		y[i], words[i] = float64(v), strconv.FormatInt(v, 10)
+	}
+	prefix, sum := m.Solve(y), 0.0
+	for i, v := range prefix {
+		sum += v
+		prefix[i] = sum
+	}
+	return prefix, deviation, strings.Join(words, " ")
+}
+
+// plot is what the kinds of a column decide.
+type plot struct {
+	verdict        discover.Verdict
+	whole, missing bool
+	weight         float64
+}
+
+// run releases the counts, and returns the schema that follows.
+func (s *searcher) run() *table.Schema {
+	pl, names := s.pl, s.u.Columns()
+	label, l := s.u.Label()
+	found := &table.Discovered{Theorem: pl.cert.Theorem, Epsilon: pl.budget.Epsilon, Delta: pl.budget.Delta,
+		Neighbors: pl.relation, Mu: pl.t}
+	plots, total, keyed := make([]plot, len(names)), 0.0, 0
+	sigma := pl.kindSigma(s.f)
+	for j, name := range names {
+		counts := s.u.Kinds(j)
+		a := s.noisy(counts[:], sigma)
+		p := &plots[j]
+		p.verdict, p.whole, p.missing = discover.Kinds{Missing: float64(a[0]), Whole: float64(a[1]), Other: float64(a[2]),
+			Text: float64(a[3])}.Verdict(sigma)
+		if p.verdict != discover.Nothing {
+			p.weight = 1
+		}
+		if j == label && p.verdict == discover.Number && pl.choices.Task == "" {
+			p.weight = 2 // for spellings and for a range
+		}
+		total += p.weight
+		if p.verdict == discover.Text || j == label {
+			keyed++
+		}
+		found.Columns = append(found.Columns, table.DiscoveredColumn{Name: name, Kinds: ints(a)})
+	}
+	var columns []table.Column
+	for j, name := range names {
+		p, c := plots[j], &found.Columns[j]
+		if p.weight == 0 {
+			c.Note = "hardly any fields are text or numbers"
+			if j == label {
+				found.Problem = fmt.Sprintf("the label %q has hardly any fields with a meaning", name)
+				continue
+			}
+			columns = append(columns, table.Column{Name: name, Ignore: true})
+			continue
+		}
+		part := pl.part(p.weight, total)
+		switch {
+		case j == label:
+			found.Problem = s.label(&l, c, j, p, part, keyed)
+		case p.verdict == discover.Text:
+			columns = append(columns, s.levels(c, j, p, part, keyed))
+		default:
+			columns = append(columns, s.number(c, j, p, part))
+		}
+	}
+	out := s.u.Schema(l, columns)
+	out.Records, out.Neighbors, out.Discovery = pl.records, pl.relation, found
+	if !slices.ContainsFunc(out.Columns, func(c table.Column) bool { return !c.Ignore }) {
+		found.Problem = cmp.Or(found.Problem, "no column showed anything but the label")
+	}
+	return out
+}
+
+func ints(k []int64) []int {
+	out := make([]int, len(k))
+	for i, v := range k {
+		out[i] = int(v)
+	}
+	return out
+}
+
+// spellings releases the spellings of a column that are frequent enough, with their counts, sorted
+// by count and then by bytes.
+func (s *searcher) spellings(c *table.DiscoveredColumn, j int, part float64, keyed int) {
+	sigma := s.pl.sensitivity(s.f) / part * safeScale
+	c.Threshold = fault.At(s.f, fault.Threshold, threshold(sigma, s.pl.q/float64(keyed)))
+	type shown struct {
+		text  string
+		count int
+	}
+	var list []shown
+	s.u.Spellings(j, func(text string, count int64) {
+		if y := int(s.noisy([]int64{count}, sigma)[0]); y >= c.Threshold {
+			list = append(list, shown{text, y})
+		}
+	})
+	slices.SortFunc(list, func(a, b shown) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), strings.Compare(a.text, b.text))
+	})
+	for _, v := range list {
+		c.Spellings, c.Counts = append(c.Spellings, v.text), append(c.Counts, v.count)
+	}
+}
+
+// levels discovers a column of text.
+func (s *searcher) levels(c *table.DiscoveredColumn, j int, p plot, part float64, keyed int) table.Column {
+	s.spellings(c, j, part, keyed)
+	if len(c.Spellings) == 0 {
+		c.Note = "nothing repeated often enough: an identifier, free text or a rare value"
+		return table.Column{Name: c.Name, Ignore: true}
+	}
+	return table.Column{Name: c.Name, Levels: slices.Clone(c.Spellings[:min(len(c.Spellings), s.pl.choices.Levels)]),
+		Other: true, Missing: p.missing}
+}
+
+// rounds discovers the law of a column of numbers, nil if nothing shows.
+func (s *searcher) rounds(c *table.DiscoveredColumn, j int, p plot, part float64) *discover.Column {
+	at := func(round int) float64 { return part * math.Sqrt(roundShares[round]) }
+	prefix, deviation, line := s.prefixes(s.u.Numbers(j, discover.NumCells, discover.Index), at(0))
+	c.Sums = append(c.Sums, line)
+	k := discover.NewColumn(prefix, deviation, p.whole)
+	for round := 1; k != nil && round < len(roundShares); round++ {
+		heavy := k.Heavy()
+		if len(heavy) == 0 {
+			break
+		}
+		prefix, deviation, line := s.prefixes(s.u.Numbers(j, 10*len(heavy), discover.Splitter(heavy)), at(round))
+		c.Sums = append(c.Sums, line)
+		k.Split(prefix, deviation)
+	}
+	return k
+}
+
+// number discovers a column of numbers.
+func (s *searcher) number(c *table.DiscoveredColumn, j int, p plot, part float64) table.Column {
+	k := s.rounds(c, j, p, part)
+	if k == nil {
+		c.Note = "too few numbers to show a range"
+		return table.Column{Name: c.Name, Ignore: true}
+	}
+	lo, hi := k.Range()
+	out := table.Column{Name: c.Name, Min: &lo, Max: &hi, Other: true, Missing: p.missing}
+	if edges := k.Edges(s.pl.choices.Bins); len(edges) > 0 {
+		out.Bins = edges
+	}
+	return out
+}
+
+// label discovers the label and returns a problem, "" for none.
+func (s *searcher) label(
+	l *table.Label, c *table.DiscoveredColumn, j int, p plot, part float64, keyed int,
+) (problem string) {
+	task := s.pl.choices.Task
+	both := p.verdict == discover.Number && task == ""
+	if both {
+		part /= math.Sqrt2
+	}
+	if task != Numbers {
+		s.spellings(c, j, part, keyed)
+	}
+	n := len(c.Spellings)
+	switch {
+	case n == 2 || task == "" && p.verdict == discover.Text && n > 2 && n <= mostClasses:
+		return s.classes(l, c)
+	case task == TwoClasses || p.verdict == discover.Text:
+		return fmt.Sprintf("the label %q shows %d spellings, want 2, or up to %d for classes; is it the right column?",
+			c.Name, n, mostClasses)
+	}
+	k := s.rounds(c, j, p, part)
+	if k == nil {
+		return fmt.Sprintf("the label %q shows neither classes nor a range", c.Name)
+	}
+	lo, hi := k.Range()
+	l.Min, l.Max, l.Unknown = &lo, &hi, "middle"
+	return ""
+}
+
+// classes sets the classes of a label; the unknown ones count as the most frequent class.
+func (s *searcher) classes(l *table.Label, c *table.DiscoveredColumn) (problem string) {
+	most, sorted := c.Spellings[0], slices.SortedFunc(slices.Values(c.Spellings), discover.Order)
+	if len(sorted) > 2 {
+		l.Levels, l.Unknown = sorted, most
+		return ""
+	}
+	if positive := s.pl.choices.Positive; positive == sorted[0] {
+		slices.Reverse(sorted)
+	} else if positive != "" && positive != sorted[1] {
+		problem = fmt.Sprintf("the label %q does not show the positive class that was named", c.Name)
+	}
+	l.Negative, l.Positive, l.Unknown = sorted[:1], sorted[1:], "positive"
+	if most == sorted[0] {
+		l.Unknown = "negative"
+	}
+	return problem
+}
