@@ -165,8 +165,8 @@ func (u *Undeclared) header(t *text) error {
 		}
 		u.names = make([]string, len(fields))
 		if !slices.ContainsFunc(fields, func(f []byte) bool { return string(f) == label }) {
-			return wrong("line %d: none of its %s is the label %s; want a header line with the names of the columns, or the "+
-				"names of the columns in File.Fields if the file has none", t.line, count(len(fields), "field"), quote(label))
+			return wrong("line %d: none of its %s is the label %s; want a header line with the names of the columns, or "+
+				"the names as \"fields\" (--fields a,b,c) if the file has none", t.line, count(len(fields), "field"), quote(label))
 		}
 		if err := headerNames(u.names, fields, t.line); err != nil {
 			return err

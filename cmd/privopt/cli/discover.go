@@ -5,44 +5,52 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/table"
 )
 
 // searching holds the flags of a private search for a schema.
 type searching struct {
-	choices                 model.Discovery
-	label, fields, ignore   string
-	delimiter, comment      string
-	records                 int
-	missing                 []string
-	found                   *table.Undeclared
+	choices               model.Discovery
+	label, fields, ignore string
+	delimiter, comment    string
+	records               int
 }
 
-func (t *searching) flags(c *cobra.Command) {
+// flags adds the flags of a search. label is the default of --label.
+func (t *searching) flags(c *cobra.Command, label string) {
 	f := c.Flags()
-	f.StringVar(&t.choices.Task, "task", "", "what the label is for: `TASK` two-classes or number (default: what its "+
-		"counts show)")
-	f.StringVar(&t.choices.Positive, "positive", "", "`SPELLING` of the positive class of two (default: the later one)")
-	f.StringVar(&t.ignore, "ignore", "", "`NAMES` of columns to leave out: a,b,c")
+	f.StringVar(&t.label, "label", "", "`COLUMN` to predict (default: "+label+")")
+	f.StringVar(&t.delimiter, "delimiter", "", "one `CHAR` between fields, \\t for a tab (default a comma)")
+	f.StringVar(&t.fields, "fields", "", "`NAMES` of the columns, if the file has no header line: a,b,c")
 	f.StringVar(&t.comment, "comment", "", "one `CHAR` that begins a comment line (default none)")
+	f.StringVar(&t.ignore, "ignore", "", "`NAMES` of columns that a private search leaves out: a,b,c")
+	f.StringVar(&t.choices.Task, "task", "", "what the label is for, in a private search: `TASK` two-classes or number\n"+
+		"(default: what its counts show)")
+	f.StringVar(&t.choices.Positive, "positive", "", "`SPELLING` of the positive class of two, in a private search\n"+
+		"(default: the later one)")
+	complete(c, "label", nil)
+	complete(c, "delimiter", []string{",", ";", "|", `\t`})
 	complete(c, "task", model.Tasks())
+}
+
+// file returns the form of the text.
+func (t *searching) file() table.File {
+	f := table.File{Delimiter: strings.ReplaceAll(t.delimiter, `\t`, "\t"), Comment: t.comment}
+	if t.fields != "" {
+		f.Fields = strings.Split(t.fields, ",")
+	}
+	return f
 }
 
 // read reads the table whose columns are not known.
 func (t *searching) read(ctx context.Context, a *app, flag, path string) (*table.Undeclared, error) {
-	d := table.Discovery{Missing: t.missing}
-	d.Label.Column = t.label
-	d.File.Delimiter = strings.ReplaceAll(t.delimiter, `\t`, "\t")
-	d.File.Comment = t.comment
-	if t.fields != "" {
-		d.File.Fields = strings.Split(t.fields, ",")
-	}
+	d := table.Discovery{File: t.file(), Label: table.Label{Column: t.label}}
 	if t.ignore != "" {
 		for _, name := range strings.Split(t.ignore, ",") {
 			d.Declared = append(d.Declared, table.Column{Name: name, Ignore: true})
@@ -60,49 +68,82 @@ func (t *searching) read(ctx context.Context, a *app, flag, path string) (*table
 	return u, nil
 }
 
-// private finds a schema for a private table, within the budget of t.
-func (a *app) private(ctx context.Context, t *fitting, s *searching, path, out string) error {
+// prepare completes the budget of a search, opens the ledger and returns the table.
+func (a *app) prepareSearch(ctx context.Context, t *fitting, flag, path string) (*table.Undeclared, error) {
+	s, o := &t.search, &t.options
 	if s.label == "" {
-		return usagef("--private needs --label COLUMN: the last column is no default, because a file without a header " +
-			"line would publish its first record")
+		return nil, usagef("%s without a schema needs --label COLUMN: the last column is no default, because a file "+
+			"without a header line would publish its first record", flag)
 	}
-	o := &t.options
-	o.Discover = &s.choices
-	o.Records = s.records
+	o.Discover, o.Records = &s.choices, s.records
 	if err := t.source(); err != nil {
-		return err
+		return nil, err
 	}
-	if t.ledger != "" {
-		l, err := openLedger("--ledger", t.ledger)
-		if err != nil {
-			return err
+	if err := t.openLedger(); err != nil {
+		return nil, err
+	}
+	u, err := s.read(ctx, a, flag, path)
+	if err != nil {
+		return nil, err
+	}
+	t.origin = stated
+	if t.budget.Delta < 0 {
+		n := s.records
+		if o.Relation != dp.AddRemove { // the number of records is public
+			n = u.Records()
 		}
-		o.Ledger, t.entries = l, len(l.Entries())
+		if n == 0 {
+			return nil, usagef("the default δ = 1/n₀² needs the number of records: state --records N, or --delta, such as 1e-9")
+		}
+		t.budget.Delta = model.DefaultDelta(n)
+		t.origin = "1/n₀² for " + amount(n, "record")
 	}
-	u, err := s.read(ctx, a, "--private", path)
+	return u, t.budget.Check()
+}
+
+// private finds a schema for a private table.
+func (a *app) private(ctx context.Context, t *fitting, path string) error {
+	u, err := a.prepareSearch(ctx, t, "--private", path)
 	if err != nil {
 		return err
 	}
-	if err := t.discoveryDelta(u, s.records); err != nil {
-		return err
-	}
-	file, err := a.create(out, t.force, 0)
+	out, err := a.create(t.out, t.force, 0)
 	if err != nil {
 		return err
 	}
-	defer file.abandon()
-	found, err := model.Discover(ctx, u, t.budget, o)
+	defer out.abandon()
+	found, err := model.Discover(ctx, u, t.budget, &t.options)
+	if err == nil {
+		err = writeSchema(out, found)
+	}
 	if err != nil {
 		return t.spent(err)
 	}
-	if _, err := found.WriteTo(file); err != nil {
-		return t.spent(err)
-	}
-	if err := file.commit(); err != nil {
-		return t.spent(err)
-	}
-	a.searched(found, t)
+	a.searched(t, found)
 	return nil
 }
 
-var _ io.Writer
+func writeSchema(out *output, s *table.Schema) error {
+	if _, err := s.WriteTo(out); err != nil {
+		return err
+	}
+	return out.commit()
+}
+
+// searched reports what a search released.
+func (a *app) searched(t *fitting, s *table.Schema) {
+	d := s.Discovery
+	a.note("The search cost ε = %s, δ = %s (%s), %v neighbors. The schema may be published: all that was released is in "+
+		"its \"discovery\".", number(d.Epsilon), number(d.Delta), t.origin, d.Neighbors)
+	for _, c := range d.Columns {
+		if c.Note != "" {
+			a.note("%s is ignored: %s.", printable(c.Name), c.Note)
+		}
+	}
+	if d.Problem != "" {
+		a.note("No model can be fitted yet: %s. The budget counts as spent.", d.Problem)
+	}
+	if t.options.Source != nil {
+		a.note("NOT PRIVATE: anyone who guesses --seed can reproduce the noise. Use this schema for tests only.")
+	}
+}

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,6 +137,7 @@ type fitting struct {
 	public, force     bool
 	entries           int     // of the ledger, before the fit
 	engine            *Engine // nil for privopt, which reads the records itself
+	search            searching
 }
 
 func (a *app) fit() *cobra.Command {
@@ -189,15 +191,8 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 		return err
 	}
 	o := &t.options
-	if err := t.source(); err != nil {
+	if err := cmp.Or(t.source(), t.openLedger()); err != nil {
 		return err
-	}
-	if t.ledger != "" {
-		l, err := openLedger("--ledger", t.ledger)
-		if err != nil {
-			return err
-		}
-		o.Ledger, t.entries = l, len(l.Entries())
 	}
 	early, err := t.early()
 	if err != nil {
@@ -227,6 +222,18 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 		return t.spent(fmt.Errorf("%s: %w", out.path, err))
 	}
 	return a.report(t, m, data.Data, text.Len())
+}
+
+// openLedger opens the ledger of --ledger, if there is one.
+func (t *fitting) openLedger() error {
+	if t.ledger == "" {
+		return nil
+	}
+	l, err := openLedger("--ledger", t.ledger)
+	if err == nil {
+		t.options.Ledger, t.entries = l, len(l.Entries())
+	}
+	return err
 }
 
 func (t *fitting) source() error {
