@@ -88,7 +88,7 @@ type DiscoveryPlan struct {
 	records  int // n, or the declared number; 0 for none
 	t, q     float64
 	cert     dp.Certificate
-	fit      *discoveredFit // nil for the schema alone
+	fit      *followUp // nil for the schema alone
 }
 
 var _ dp.Plan = (*DiscoveryPlan)(nil)
@@ -256,25 +256,18 @@ func (pl *DiscoveryPlan) Certificate() dp.Certificate {
 	return pl.cert.With()
 }
 
-// Profile returns the privacy profile: Q + δ*(ε + log(1 − Q)), where δ* is the profile of the search
-// and the fit with known spellings.
+// Profile returns the privacy profile. For the search alone it is Q + δ_G(ε + log(1 − Q); T), for a
+// search and a fit what the budget implies.
 func (pl *DiscoveryPlan) Profile() dp.Profile {
 	if pl == nil || pl.cert.Theorem == "" {
 		return dp.Unknown()
 	}
-	inner := dp.GaussianProfile(pl.t)
 	if pl.fit != nil {
-		inner = pl.fit.profile(pl.t)
+		return pl.budget.Profile()
 	}
-	return pl.shifted(inner)
-}
-
-// shifted adds the spellings that one record has alone to the profile of the rest.
-func (pl *DiscoveryPlan) shifted(p dp.Profile) dp.Profile {
-	shift := func(c dp.Curve) dp.Curve {
-		return func(eps float64) float64 { return min(1, (pl.q+c(eps+math.Log1p(-pl.q)))*(1+1e-12)) }
-	}
-	return dp.Profile{Remove: shift(p.Remove), Add: shift(p.Add), Failure: p.Failure}
+	return dp.Symmetric(func(eps float64) float64 {
+		return min(1, (pl.q+dp.GaussianDelta(eps+math.Log1p(-pl.q), pl.t))*(1+1e-12))
+	}, nil)
 }
 
 // String describes the plan in prose that may be published.

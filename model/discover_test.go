@@ -3,6 +3,7 @@
 package model
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -127,4 +129,34 @@ func TestDiscoverAdult(t *testing.T) {
 		}
 	}
 	fmt.Printf("%+v\n", s.Label)
+}
+
+func TestFitAdult(t *testing.T) {
+	d := table.Discovery{File: table.File{Fields: strings.Split(adultFields, ",")}, Label: table.Label{Column: "income"}}
+	u, err := d.Read(strings.NewReader(strings.TrimSpace(adultTable(t, "adult.data")) + "\n"))
+	require.NoError(t, err)
+	for _, eps := range []float64{1, 3} {
+		start := time.Now()
+		o := &Options{Discover: &Discovery{Task: TwoClasses}}
+		pl, err := NewFitPlan(15, 32561, dp.Budget{Epsilon: eps, Delta: DefaultDelta(32561)}, o)
+		require.NoError(t, err)
+		fmt.Println(pl, time.Since(start), pl.t, pl.fit.plan.params.Sequence)
+		sum := 0.0
+		for seed := range uint64(10) {
+			o.Source = dp.Seeded(seed)
+			m, s, err := FitUndeclared(context.Background(), u, dp.Budget{Epsilon: eps, Delta: DefaultDelta(32561)}, o)
+			require.NoError(t, err)
+			var file bytes.Buffer
+			require.NoError(t, m.Save(&file))
+			_, err = Load(&file)
+			require.NoError(t, err)
+			test := strings.ReplaceAll(adultTable(t, "adult.test"), "K.", "K")
+			test = strings.TrimSpace(test[strings.Index(test, "\n")+1:])
+			sc, err := m.ScoreCSV(strings.NewReader(test), table.Options{})
+			require.NoError(t, err)
+			sum += sc.Accuracy
+			fmt.Println(eps, seed, sc.Accuracy, m.params.Dim, s.Label.Positive)
+		}
+		fmt.Println(eps, "mean", sum/10)
+	}
 }
