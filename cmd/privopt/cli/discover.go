@@ -3,11 +3,15 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/model"
@@ -86,6 +90,9 @@ func (a *app) prepareSearch(ctx context.Context, t *fitting, flag, path string) 
 	if err != nil {
 		return nil, err
 	}
+	if f, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		a.note("The names of these columns will be public: %s.", printable(strings.Join(u.Columns(), ", ")))
+	}
 	t.origin = stated
 	if t.budget.Delta < 0 {
 		n := s.records
@@ -133,8 +140,12 @@ func writeSchema(out *output, s *table.Schema) error {
 // searched reports what a search released.
 func (a *app) searched(t *fitting, s *table.Schema) {
 	d := s.Discovery
-	a.note("The search cost ε = %s, δ = %s (%s), %v neighbors. The schema may be published: all that was released is in "+
-		"its \"discovery\".", number(d.Epsilon), number(d.Delta), t.origin, d.Neighbors)
+	what := "The search"
+	if t.search.choices.Task != "" && len(t.data) > 0 {
+		what = "The search and the fit together"
+	}
+	a.note("%s cost ε = %s, δ = %s (%s), %v neighbors. The schema may be published: all that was released is in "+
+		"its \"discovery\".", what, number(d.Epsilon), number(d.Delta), t.origin, d.Neighbors)
 	for _, c := range d.Columns {
 		if c.Note != "" {
 			a.note("%s is ignored: %s.", printable(c.Name), c.Note)
@@ -146,4 +157,52 @@ func (a *app) searched(t *fitting, s *table.Schema) {
 	if t.options.Source != nil {
 		a.note("NOT PRIVATE: anyone who guesses --seed can reproduce the noise. Use this schema for tests only.")
 	}
+}
+
+// fitUndeclared fits without a schema.
+func (a *app) fitUndeclared(ctx context.Context, t *fitting) error {
+	switch {
+	case t.search.label == "" || t.search.choices.Task == "":
+		return usagef("a fit needs --schema FILE, or --label COLUMN and --task to find a schema privately; see privopt fit -h")
+	case len(t.data) != 1 || isPacked(t.data[0]):
+		return usagef("a fit without --schema needs one CSV table as --data")
+	}
+	if err := t.choices(); err != nil {
+		return err
+	}
+	u, err := a.prepareSearch(ctx, t, "--data", t.data[0])
+	if err != nil {
+		return err
+	}
+	out, err := a.create(t.out, t.force, 1<<20)
+	if err != nil {
+		return err
+	}
+	defer out.abandon()
+	m, found, err := model.FitUndeclared(ctx, u, t.budget, &t.options)
+	if err != nil {
+		if found != nil && t.out != "-" { // what was paid for is not lost
+			path := t.out + ".schema.json"
+			if failed := a.write(path, t.force, func(w io.Writer) error { _, err := found.WriteTo(w); return err }); failed == nil {
+				err = noted{err, "the schema that was found is in " + path + ", and its budget counts as spent"}
+			}
+		}
+		return t.spent(err)
+	}
+	t.schema = found
+	var text bytes.Buffer
+	if err = m.Save(&text); err == nil {
+		if _, err = out.Write(text.Bytes()); err == nil {
+			err = out.commit()
+		}
+	}
+	if err != nil {
+		return t.spent(fmt.Errorf("%s: %w", out.path, err))
+	}
+	a.searched(t, found)
+	data, err := u.Data(found)
+	if err != nil {
+		return err
+	}
+	return a.report(t, m, data, text.Len())
 }
