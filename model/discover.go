@@ -49,8 +49,7 @@ const (
 	Numbers    = "number"
 )
 
-// Tasks lists the tasks of a search for a schema.
-func Tasks() []string { return []string{TwoClasses, Numbers} }
+var tasks = []string{TwoClasses, Numbers}
 
 // Shares and limits of a search, fixed on public data.
 const (
@@ -72,8 +71,8 @@ func (o Discovery) complete() (Discovery, error) {
 	case o.Bins < 1 || o.Bins > 1000 || o.Levels < 1 || o.Levels > 100000:
 		return o, fmt.Errorf("%w: Bins = %d and Levels = %d, want 1 to 1000 bins and 1 to 100,000 levels", ErrOptions,
 			o.Bins, o.Levels)
-	case o.Task != "" && !slices.Contains(Tasks(), o.Task):
-		return o, fmt.Errorf("%w: Task %.40q, want one of %s", ErrOptions, o.Task, strings.Join(Tasks(), ", "))
+	case o.Task != "" && !slices.Contains(tasks, o.Task):
+		return o, fmt.Errorf("%w: Task %.40q, want one of %s", ErrOptions, o.Task, strings.Join(tasks, ", "))
 	}
 	return o, nil
 }
@@ -293,7 +292,8 @@ func (pl *DiscoveryPlan) String() string {
 // Discover finds a schema for a table: it plans, charges the ledger of the options if there is one,
 // and releases noisy counts, from which the schema follows. The schema may be published; its
 // Discovery holds all that was released. A problem that the counts show, such as a label that is
-// neither classes nor a number, is not an error: Discovery.Problem tells it, and the budget is spent.
+// neither classes nor a number, is not an error: Discovery.Problem tells it, and the budget counts
+// as spent.
 //
 // From o it uses Discover, Relation, Records, Ledger and Source. The error is that of
 // [NewDiscoveryPlan], or of the ledger or the source.

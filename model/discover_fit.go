@@ -28,14 +28,14 @@ type followUp struct {
 	words   string
 }
 
-// guessed returns the public guess of the number of parameters: an intercept, and bins and a level of
-// missing values for every column.
+// guessed returns the public guess of the number of parameters: an intercept, and bins and a level
+// of missing values for every column.
 func (pl *DiscoveryPlan) guessed() int { return 1 + (pl.choices.Bins+1)*(pl.columns-1) }
 
-// NewFitPlan plans a search for a schema and a fit by the schema that it finds, for one budget:
+// newFitPlan plans a search for a schema and a fit by the schema that it finds, for one budget:
 // before anything is drawn it fixes all that the guarantee depends on. The arguments are those of
 // [NewDiscoveryPlan]; Task of the choices has to be stated.
-func NewFitPlan(columns, records int, b dp.Budget, o *Options) (*DiscoveryPlan, error) {
+func newFitPlan(columns, records int, b dp.Budget, o *Options) (*DiscoveryPlan, error) {
 	pl, err := newDiscovery(columns, records, b, o)
 	if err != nil {
 		return nil, err
@@ -168,9 +168,9 @@ const (
 	above      = 8
 )
 
-// largestSearch returns the largest T ≤ 1.1·goal at which a bound on E D(ε − T²/2 − TZ) is at most δ, 0 if
-// half the goal is too much. On a cell the bound takes D at the lower end, because D does not
-// increase; below all cells it takes 1.
+// largestSearch returns the largest T ≤ 1.1·goal at which a bound on E D(ε − T²/2 − TZ) is at most
+// δ, 0 if half the goal is too much. On a cell the bound takes D at the lower end, because D does
+// not increase; below all cells it takes 1.
 func largestSearch(p dp.Profile, b dp.Budget, goal float64) float64 {
 	most := 1.1 * goal
 	lo := b.Epsilon - most*most/2 - below*most
@@ -202,10 +202,10 @@ func largestSearch(p dp.Profile, b dp.Budget, goal float64) float64 {
 	return t
 }
 
-// FitUndeclared finds a schema for a table and fits a model by it, within one budget that the ledger
-// of the options is charged for once. The schema is a part of the model. If it allows no fit, the
+// FitUndeclared finds a schema for a table and fits a model by it, within one budget that the
+// ledger of the options is charged for once. The schema is a part of the model. If it allows no fit, the
 // error wraps [dp.ErrCondition], the schema is returned without a model, and the budget is spent.
-// The error is else that of [NewFitPlan] or [Fit].
+// The error is else that of [NewDiscoveryPlan] or [Fit].
 func FitUndeclared(ctx context.Context, u *table.Undeclared, b dp.Budget, o *Options) (*Model, *table.Schema, error) {
 	if err := release.CheckContext(ErrOptions, ctx); err != nil {
 		return nil, nil, err
@@ -213,7 +213,7 @@ func FitUndeclared(ctx context.Context, u *table.Undeclared, b dp.Budget, o *Opt
 	if u == nil || o == nil {
 		return nil, nil, fmt.Errorf("%w: the table or the options are nil, want both", ErrOptions)
 	}
-	pl, err := NewFitPlan(len(u.Columns()), publicRecords(u, o), b, o)
+	pl, err := newFitPlan(len(u.Columns()), publicRecords(u, o), b, o)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -219,7 +219,8 @@ func (u *Undeclared) Columns() []string {
 	return out
 }
 
-// Label returns the index of the label among Columns, −1 if it is declared, and what is declared of it.
+// Label returns the index of the label among Columns, −1 if it is declared, and what is declared of
+// it.
 func (u *Undeclared) Label() (index int, declared Label) {
 	return slices.IndexFunc(u.columns, func(c undeclared) bool { return c.name == u.d.Label.Column }), u.d.Label
 }
@@ -252,8 +253,8 @@ func (u *Undeclared) Numbers(column, n int, index func(x float64) int) []int64 {
 	return out
 }
 
-// Schema returns a schema of the declared columns, and of found in place of the others, in the order
-// of the file.
+// Schema returns a schema of the declared columns, and of found in place of the others, in the
+// order of the file.
 func (u *Undeclared) Schema(label Label, found []Column) *Schema {
 	s := &Schema{Version: 1, File: u.d.File, Label: label, Intercept: true, Missing: slices.Clone(u.d.Missing)}
 	for _, n := range u.names {

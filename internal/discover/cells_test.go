@@ -32,8 +32,8 @@ func TestGolden(t *testing.T) {
 	require.Equal(t, 435, NumCells)
 }
 
-// TestPartition: the cells are intervals in increasing order without gaps, and Index agrees with their
-// ends, which belong to the cell above.
+// TestPartition: the cells are intervals in increasing order without gaps, and Index agrees with
+// their ends, which belong to the cell above.
 func TestPartition(t *testing.T) {
 	ends := []float64{math.Inf(-1)}
 	for i := 1; i < NumCells-1; i++ {

@@ -40,7 +40,7 @@ func (t *searching) flags(c *cobra.Command, label string) {
 		"(default: the later one)")
 	complete(c, "label", nil)
 	complete(c, "delimiter", []string{",", ";", "|", `\t`})
-	complete(c, "task", model.Tasks())
+	complete(c, "task", []string{model.TwoClasses, model.Numbers})
 }
 
 // file returns the form of the text.
@@ -163,7 +163,8 @@ func (a *app) searched(t *fitting, s *table.Schema) {
 func (a *app) fitUndeclared(ctx context.Context, t *fitting) error {
 	switch {
 	case t.search.label == "" || t.search.choices.Task == "":
-		return usagef("a fit needs --schema FILE, or --label COLUMN and --task to find a schema privately; see privopt fit -h")
+		return usagef("a fit needs --schema FILE, or --label COLUMN and --task to find a schema privately; see privopt " +
+			"fit -h")
 	case len(t.data) != 1 || isPacked(t.data[0]):
 		return usagef("a fit without --schema needs one CSV table as --data")
 	}
@@ -183,7 +184,8 @@ func (a *app) fitUndeclared(ctx context.Context, t *fitting) error {
 	if err != nil {
 		if found != nil && t.out != "-" { // what was paid for is not lost
 			path := t.out + ".schema.json"
-			if failed := a.write(path, t.force, func(w io.Writer) error { _, err := found.WriteTo(w); return err }); failed == nil {
+			write := func(w io.Writer) error { _, err := found.WriteTo(w); return err }
+			if failed := a.write(path, t.force, write); failed == nil {
 				err = noted{err, "the schema that was found is in " + path + ", and its budget counts as spent"}
 			}
 		}
