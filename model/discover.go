@@ -498,7 +498,7 @@ func (s *searcher) levels(c *table.DiscoveredColumn, j int, p plot, part float64
 // rounds discovers the law of a column of numbers, nil if nothing shows.
 func (s *searcher) rounds(c *table.DiscoveredColumn, j int, p plot, part float64) *discover.Column {
 	at := func(round int) float64 { return part * math.Sqrt(roundShares[round]) }
-	prefix, deviation, line := s.prefixes(s.u.Numbers(j, discover.NumCells, discover.Index), at(0))
+	prefix, deviation, line := s.prefixes(s.count(j, discover.NumCells, discover.Index), at(0))
 	c.Sums = append(c.Sums, line)
 	k := discover.NewColumn(prefix, deviation, p.whole)
 	for round := 1; k != nil && round < len(roundShares); round++ {
@@ -506,11 +506,18 @@ func (s *searcher) rounds(c *table.DiscoveredColumn, j int, p plot, part float64
 		if len(heavy) == 0 {
 			break
 		}
-		prefix, deviation, line := s.prefixes(s.u.Numbers(j, 10*len(heavy), discover.Splitter(heavy)), at(round))
+		prefix, deviation, line := s.prefixes(s.count(j, 10*len(heavy), discover.Splitter(heavy)), at(round))
 		c.Sums = append(c.Sums, line)
 		k.Split(prefix, deviation)
 	}
 	return k
+}
+
+// count returns the counts of n cells of numbers.
+func (s *searcher) count(j, n int, index func(x float64) int) []int64 {
+	cells := make([]int64, n)
+	s.u.Count(cells, j, index)
+	return cells
 }
 
 // number discovers a column of numbers.

@@ -136,7 +136,7 @@ func (pl *DiscoveryPlan) byCurve(t *task, rest dp.Budget) error {
 			return prefix.Errorf("model: %w", err)
 		}
 		goal := math.Sqrt(pl.choices.Share) * mu
-		if found := largestSearch(single.Profile(), within, goal); found >= 0.95*goal {
+		if found := largestSearch(single.Profile(), pl.relation, within, goal); found >= 0.95*goal {
 			pl.t = found
 			pl.fit = &followUp{options: t.options, plan: pl.minimizerPlan(t, q, single.Params(), rest)}
 			return nil
@@ -171,14 +171,16 @@ const (
 // largestSearch returns the largest T ≤ 1.1·goal at which a bound on E D(ε − T²/2 − TZ) is at most
 // δ, 0 if half the goal is too much. On a cell the bound takes D at the lower end, because D does
 // not increase; below all cells it takes 1.
-func largestSearch(p dp.Profile, b dp.Budget, goal float64) float64 {
+func largestSearch(p dp.Profile, r dp.Relation, b dp.Budget, goal float64) float64 {
 	most := 1.1 * goal
 	lo := b.Epsilon - most*most/2 - below*most
 	step := (below + above) * most / curveCells
 	var e, d [curveCells + 1]float64
 	for i := range e {
 		e[i] = lo + float64(i)*step
-		d[i] = max(p.Remove(e[i]), p.Add(e[i]))
+		if d[i] = p.Remove(e[i]); r == dp.AddRemove {
+			d[i] = max(d[i], p.Add(e[i]))
+		}
 	}
 	within := func(t float64) bool {
 		mid := b.Epsilon - t*t/2
@@ -203,9 +205,9 @@ func largestSearch(p dp.Profile, b dp.Budget, goal float64) float64 {
 }
 
 // FitUndeclared finds a schema for a table and fits a model by it, within one budget that the
-// ledger of the options is charged for once. The schema is a part of the model. If it allows no fit, the
-// error wraps [dp.ErrCondition], the schema is returned without a model, and the budget is spent.
-// The error is else that of [NewDiscoveryPlan] or [Fit].
+// ledger of the options is charged for once. The schema is a part of the model. If it allows no
+// fit, the error wraps [dp.ErrCondition], the schema is returned without a model, and the budget is
+// spent. The error is else that of [NewDiscoveryPlan] or [Fit].
 func FitUndeclared(ctx context.Context, u *table.Undeclared, b dp.Budget, o *Options) (*Model, *table.Schema, error) {
 	if err := release.CheckContext(ErrOptions, ctx); err != nil {
 		return nil, nil, err

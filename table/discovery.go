@@ -143,7 +143,7 @@ func (d Discovery) check() error {
 		}
 	}
 	if f := d.File.Fields; f != nil && !slices.Contains(f, label) {
-		return bad("file.fields", "do not hold the label %s", quote(label))
+		return bad("file.fields", "do not hold the label: want %s among the names", quote(label))
 	}
 	return nil
 }
@@ -228,29 +228,38 @@ func (u *Undeclared) Label() (index int, declared Label) {
 // Records returns the number of records. Not private under dp.AddRemove.
 func (u *Undeclared) Records() int { return u.rows }
 
+// column returns a column to discover.
+func (u *Undeclared) column(j int) *undeclared {
+	if j < 0 || j >= len(u.columns) {
+		panic(badColumn)
+	}
+	return &u.columns[j]
+}
+
+const badColumn = "table: no such column"
+
 // Kinds returns how many fields of a column are missing, whole numbers, other numbers and text. A
-// field is missing if it has one of the spellings, is NaN, no UTF-8, or longer than 256 bytes. Not
-// private.
-func (u *Undeclared) Kinds(column int) [4]int64 { return u.columns[column].kinds }
+// field is missing if it has one of the spellings, is NaN, no UTF-8, or longer than 256 bytes. It
+// panics if there is no such column. Not private.
+func (u *Undeclared) Kinds(column int) [4]int64 { return u.column(column).kinds }
 
 // Spellings yields the spellings of the text of a column, also of the numbers of the label, and how
-// often they occur. Not private.
+// often they occur. It panics if there is no such column. Not private.
 func (u *Undeclared) Spellings(column int, yield func(spelling string, count int64)) {
-	spelled := u.columns[column].spelled
+	spelled := u.column(column).spelled
 	for _, s := range slices.Sorted(maps.Keys(spelled)) { // in order, so that a seed gives the same noise
 		yield(s, spelled[s])
 	}
 }
 
-// Numbers counts the numbers of a column by an index in [0, n); −1 is not counted. Not private.
-func (u *Undeclared) Numbers(column, n int, index func(x float64) int) []int64 {
-	out := make([]int64, n)
-	for _, x := range u.columns[column].numbers {
-		if i := index(x); i >= 0 {
-			out[i]++
+// Count adds the numbers of a column to counts of cells; numbers with an index out of range are in
+// no cell. It panics if there is no such column. Not private.
+func (u *Undeclared) Count(cells []int64, column int, index func(x float64) int) {
+	for _, x := range u.column(column).numbers {
+		if i := index(x); i >= 0 && i < len(cells) {
+			cells[i]++
 		}
 	}
-	return out
 }
 
 // Schema returns a schema of the declared columns, and of found in place of the others, in the
