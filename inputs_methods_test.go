@@ -198,6 +198,8 @@ func TestEveryInputModel(t *testing.T) {
 		func(model.Prediction) error { return nil }}, m, plan, search), map[string]row{
 		"NewDiscoveryPlan":     call(model.NewDiscoveryPlan, 3, 3000, b, found),
 		"Discover":             call(model.Discover, background, u, b, found),
+		"DiscoveryPlan.Release": call((*model.DiscoveryPlan).Release, search, background, u,
+			func() rand.Source { return fixed() }),
 		"FitUndeclared":        call(model.FitUndeclared, background, u, b, found).keep(3),
 		"DefaultDelta":         call(model.DefaultDelta, 100),
 		"Fit":                  call(model.Fit, background, data, b, o),

@@ -103,7 +103,8 @@ func TestEveryInputTable(t *testing.T) {
 		"Undeclared.Spellings": call(func(j int) { u.Spellings(j, func(string, int64) {}) }, 0),
 		"Undeclared.Count": call(func(cells []int64, j int) { u.Count(cells, j, func(float64) int { return 1 }) },
 			[]int64{0, 0}, 0),
-		"Undeclared.Schema": call(u.Schema, table.Label{Column: "y"}, []table.Column{{Name: "x", Ignore: true}}).sharing().mayBeNaN(),
+		"Undeclared.Schema": call(u.Schema, table.Label{Column: "y"},
+			[]table.Column{{Name: "x", Ignore: true}}).sharing().mayBeNaN(),
 		"Undeclared.Data":   call(u.Data, s),
 		"Draft":             call(table.Draft, numbers, table.Schema{Label: table.Label{Column: "y"}}),
 	})

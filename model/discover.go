@@ -338,6 +338,25 @@ func publicRecords(u *table.Undeclared, o *Options) int {
 	return o.Records
 }
 
+// Release draws the noise once and returns the schema that [Discover] returns. The caller accounts
+// for its cost. The error wraps [ErrOptions] for a table that the plan was not made for, or is about
+// the source.
+func (pl *DiscoveryPlan) Release(ctx context.Context, u *table.Undeclared, src rand.Source) (*table.Schema, error) {
+	if err := release.CheckContext(ErrOptions, ctx); err != nil {
+		return nil, err
+	}
+	if pl == nil || pl.cert.Theorem == "" || u == nil || len(u.Columns()) != pl.columns ||
+		pl.relation == dp.Replace && u.Records() != pl.records {
+		return nil, fmt.Errorf("%w: the plan is empty, or the table is nil or has other columns or another number of "+
+			"records than the plan: want a plan that was made for it", ErrOptions)
+	}
+	s, err := pl.search(ctx, u, src)
+	if err != nil {
+		return nil, prefix.Errorf("model: %w", err)
+	}
+	return s, nil
+}
+
 // search draws the noise once and returns the schema.
 func (pl *DiscoveryPlan) search(ctx context.Context, u *table.Undeclared, src rand.Source) (*table.Schema, error) {
 	source, _ := draw.Open(src, pl.cert)

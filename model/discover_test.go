@@ -270,6 +270,40 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
+// TestDiscoverOrder: with one seed, the order of the records changes nothing, and spellings of equal
+// counts come in the order of their bytes.
+func TestDiscoverOrder(t *testing.T) {
+	lines := strings.SplitAfter(strings.TrimSpace(madeUp(3000, rand.New(rand.NewPCG(1, 1))))+"\n", "\n")
+	b, o := dp.Budget{Epsilon: 5, Delta: 1e-6}, &Options{Source: dp.Seeded(9)}
+	first, err := Discover(t.Context(), undeclared(t, strings.Join(lines, "")), b, o)
+	require.NoError(t, err)
+	rest := lines[1 : len(lines)-1]
+	rand.New(rand.NewPCG(2, 2)).Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
+	o.Source = dp.Seeded(9)
+	second, err := Discover(t.Context(), undeclared(t, strings.Join(lines, "")), b, o)
+	require.NoError(t, err)
+	require.Equal(t, first, second)
+
+	s := &searcher{pl: &DiscoveryPlan{t: 1e6, q: 1e-9, relation: dp.Replace}, src: dp.Seeded(1)}
+	s.u = undeclared(t, "c,y\nb,1\na,1\nB,0\na,1\nb,1\nB,0\n"+strings.Repeat("z,1\n", 3)) // almost no noise
+	var c table.DiscoveredColumn
+	s.spellings(&c, 0, 1e6, 1)
+	require.Equal(t, []string{"z", "B", "a", "b"}, c.Spellings)
+	require.Equal(t, []int{3, 2, 2, 2}, c.Counts)
+}
+
+// TestEmptyDiscoveryPlan: nil and zero plans certify nothing and release nothing.
+func TestEmptyDiscoveryPlan(t *testing.T) {
+	u := undeclared(t, "a,y\n1,0\n")
+	for _, pl := range []*DiscoveryPlan{nil, {}} {
+		require.Zero(t, pl.Certificate())
+		require.Equal(t, 1.0, pl.Profile().Delta(0.5))
+		require.NotEmpty(t, pl.String())
+		_, err := pl.Release(t.Context(), u, nil)
+		require.ErrorIs(t, err, ErrOptions)
+	}
+}
+
 // TestDiscoverTotal: every search over tables of hostile fields gives a schema that Check accepts,
 // or tells the problem.
 func TestDiscoverTotal(t *testing.T) {
