@@ -223,6 +223,10 @@ func FitUndeclared(ctx context.Context, u *table.Undeclared, b dp.Budget, o *Opt
 		return nil, nil, prefix.Errorf("model: %w: the table has more than %d records, the most that the plan allows: "+
 			"declare a larger number of records", dp.ErrCondition, pl.fit.plan.params.MaxRecords)
 	}
+	if index, l := u.Label(); index < 0 && (l.Levels != nil || (l.Min != nil) != (pl.choices.Task == Numbers)) {
+		return nil, nil, fmt.Errorf("%w: Task %q does not fit the label %q as it is declared: want %q for a range, %q for "+
+			"two classes", ErrOptions, pl.choices.Task, l.Column, Numbers, TwoClasses)
+	}
 	head := ""
 	if o.Ledger != nil {
 		entry, err := o.Ledger.Spend(ctx, pl, o.Source)

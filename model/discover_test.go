@@ -270,8 +270,8 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
-// TestDiscoverOrder: with one seed, the order of the records changes nothing, and spellings of equal
-// counts come in the order of their bytes.
+// TestDiscoverOrder: with one seed, the order of the records changes nothing, and spellings of
+// equal counts come in the order of their bytes.
 func TestDiscoverOrder(t *testing.T) {
 	lines := strings.SplitAfter(strings.TrimSpace(madeUp(3000, rand.New(rand.NewPCG(1, 1))))+"\n", "\n")
 	b, o := dp.Budget{Epsilon: 5, Delta: 1e-6}, &Options{Source: dp.Seeded(9)}
