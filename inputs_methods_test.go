@@ -195,11 +195,10 @@ func TestEveryInputModel(t *testing.T) {
 	require.NoError(t, err)
 	everyInput(t, "model", brief(merged(methods(t, []any{text, theta, []int32{0}, data, io.Writer(io.Discard),
 		table.Options{},
-		func(model.Prediction) error { return nil }}, m, plan, search), map[string]row{
+		func(model.Prediction) error { return nil }, background, u, func() rand.Source { return fixed() }}, m, plan,
+		search), map[string]row{
 		"NewDiscoveryPlan":     call(model.NewDiscoveryPlan, 3, 3000, b, found),
 		"Discover":             call(model.Discover, background, u, b, found),
-		"DiscoveryPlan.Release": call((*model.DiscoveryPlan).Release, search, background, u,
-			func() rand.Source { return fixed() }),
 		"FitUndeclared":        call(model.FitUndeclared, background, u, b, found).keep(3),
 		"DefaultDelta":         call(model.DefaultDelta, 100),
 		"Fit":                  call(model.Fit, background, data, b, o),
