@@ -105,8 +105,8 @@ func TestEveryInputTable(t *testing.T) {
 			[]int64{0, 0}, 0),
 		"Undeclared.Schema": call(u.Schema, table.Label{Column: "y"},
 			[]table.Column{{Name: "x", Ignore: true}}).sharing().mayBeNaN(),
-		"Undeclared.Data":   call(u.Data, s),
-		"Draft":             call(table.Draft, numbers, table.Schema{Label: table.Label{Column: "y"}}),
+		"Undeclared.Data": call(u.Data, s),
+		"Draft":           call(table.Draft, numbers, table.Schema{Label: table.Label{Column: "y"}}),
 	})
 }
 

@@ -223,10 +223,16 @@ func prefixNoise(m *sqrtsum.Matrix, r dp.Relation, s float64) (sigma, deviation 
 func (pl *DiscoveryPlan) refuse() error {
 	if pl.blind() {
 		least, _ := pl.sight()
+		share := 1.0
+		if pl.fit != nil {
+			share = pl.choices.Share
+		}
 		enough, _ := num.BisectTo(func(eps float64) bool {
 			other := *pl
 			other.budget.Epsilon = eps
-			return other.alone() == nil && !other.blind()
+			err := other.alone()
+			other.t *= math.Sqrt(share)
+			return err == nil && !other.blind()
 		}, 100*pl.budget.Epsilon, pl.budget.Epsilon, 1e-3)
 		return prefix.Errorf("model: %w: discovery: with %d records, %d columns and ε = %.4g a level would have to be in %d "+
 			"records to be seen. Declare columns, ignore some, or use ε ≥ %.3g", dp.ErrCondition, pl.records, pl.columns,

@@ -52,13 +52,19 @@ func newFitPlan(columns, records int, b dp.Budget, o *Options) (*DiscoveryPlan, 
 	if err != nil {
 		return nil, err
 	}
+	quick := *pl // with its share of μ², as if the fit were a Gaussian release
+	quick.fit = &followUp{}
+	if err := quick.alone(); err != nil {
+		return nil, err
+	}
+	quick.t *= math.Sqrt(pl.choices.Share)
+	if err := quick.refuse(); err != nil {
+		return nil, err
+	}
 	if t.composed() {
 		err = pl.bySequence(t, rest)
 	} else {
 		err = pl.byCurve(t, rest)
-	}
-	if err == nil {
-		err = pl.refuse()
 	}
 	if err != nil {
 		return nil, err

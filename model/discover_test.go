@@ -360,6 +360,10 @@ func TestDiscoverRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "with 300 records, 4 columns and ε = 0.1 a level would have to be in")
 	_, _, err = FitUndeclared(t.Context(), few, b, &Options{Ledger: l, Discover: &Discovery{Task: TwoClasses}})
 	require.ErrorIs(t, err, dp.ErrCondition)
+	o := &Options{Discover: &Discovery{Task: TwoClasses}}
+	_, err = newFitPlan(15, 1000, dp.Budget{Epsilon: 0.3, Delta: 1e-6}, o)
+	require.ErrorContains(t, err, "with 1000 records, 15 columns and ε = 0.3 a level would have to be in 1301 records to "+
+		"be seen. Declare columns, ignore some, or use ε ≥ 0.84")
 	_, _, err = FitUndeclared(t.Context(), few, b, &Options{Ledger: l})
 	require.ErrorContains(t, err, "needs the Task")
 	_, err = Discover(t.Context(), few, dp.Budget{Epsilon: 1}, &Options{Ledger: l})

@@ -38,8 +38,8 @@ func TestPrivateSchema(t *testing.T) {
 	require.NoError(t, os.WriteFile(at("t.csv"), []byte(unknownTable(20000)), 0o600))
 	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "2", "--delta", "1e-6")
 	require.Equal(t, 0, code, errs)
-	code, _, errs = call(t, "", "schema", "--private", at("t.csv"), "--label", "income", "--epsilon", "0.5", "--ledger", at("l"),
-		"--out", at("s.json"))
+	code, _, errs = call(t, "", "schema", "--private", at("t.csv"), "--label", "income", "--epsilon", "0.5",
+		"--ledger", at("l"), "--out", at("s.json"))
 	require.Equal(t, 0, code, errs)
 	require.Contains(t, errs, "ε = 0.5, δ = 2.5e-09 (1/n₀² for 20,000 records), replace neighbors")
 	require.Contains(t, errs, "id is ignored: nothing repeated often enough")
@@ -52,15 +52,15 @@ func TestPrivateSchema(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, l.Entries(), 1)
 	require.Equal(t, dp.Budget{Epsilon: 0.5, Delta: 2.5e-9}, l.Spent())
-	code, _, errs = call(t, "", "fit", "--schema", at("s.json"), "--data", at("t.csv"), "--epsilon", "1", "--ledger", at("l"),
-		"--out", at("m.json"))
+	code, _, errs = call(t, "", "fit", "--schema", at("s.json"), "--data", at("t.csv"), "--epsilon", "1",
+		"--ledger", at("l"), "--out", at("m.json"))
 	require.Equal(t, 0, code, errs) // a fit by the published schema is charged by itself
 	l, err = ledger.Open(at("l"))
 	require.NoError(t, err)
 	require.Equal(t, 1.5, l.Spent().Epsilon)
 
-	code, out, errs := call(t, unknownTable(9000), "schema", "--private", "-", "--label", "income", "--epsilon", "1", "--neighbors",
-		"add-remove", "--delta", "1e-7", "--ignore", "id", "--positive", "low", "--seed", "1")
+	code, out, errs := call(t, unknownTable(9000), "schema", "--private", "-", "--label", "income", "--epsilon", "1",
+		"--neighbors", "add-remove", "--delta", "1e-7", "--ignore", "id", "--positive", "low", "--seed", "1")
 	require.Equal(t, 0, code, errs)
 	require.Contains(t, errs, "NOT PRIVATE")
 	s, err = table.ReadSchema(strings.NewReader(out))
@@ -81,14 +81,15 @@ func TestPrivateSchemaRefuses(t *testing.T) {
 		args []string
 	}{
 		{"needs --label", exitUsage, []string{"schema", "--private", at("t.csv"), "--epsilon", "1"}},
-		{"with 400 records, 4 columns", exitRefused, []string{"schema", "--private", at("t.csv"), "--label", "income", "--epsilon",
-			"0.1"}},
+		{"with 400 records, 4 columns", exitRefused, []string{"schema", "--private", at("t.csv"), "--label",
+			"income", "--epsilon", "0.1"}},
 		{"none of its 4 fields is the label", exitUsage, []string{"schema", "--private", at("bare.csv"), "--label", "income",
 			"--epsilon", "9"}},
 		{"state --records N", exitUsage, []string{"schema", "--private", at("t.csv"), "--label", "income", "--epsilon", "9",
 			"--neighbors", "add-remove"}},
 		{"want --public FILE", exitUsage, []string{"schema", "--private", at("t.csv"), "--public", at("t.csv")}},
-		{"needs --schema FILE, or --label", exitUsage, []string{"fit", "--data", at("t.csv"), "--epsilon", "1", "--out", at("m")}},
+		{"needs --schema FILE, or --label", exitUsage, []string{"fit", "--data", at("t.csv"), "--epsilon", "1",
+			"--out", at("m")}},
 		{"for a fit without --schema", exitUsage, []string{"fit", "--schema", at("people.json"), "--data", at("people.csv"),
 			"--epsilon", "1", "--out", at("m"), "--label", "income"}},
 	} {
@@ -109,8 +110,8 @@ func TestFitWithoutSchema(t *testing.T) {
 	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "2", "--delta", "1e-6")
 	require.Equal(t, 0, code, errs)
 	fit := func(label, out string) (int, string, string) {
-		return call(t, "", "fit", "--data", at("t.csv"), "--label", label, "--task", "two-classes", "--epsilon", "1", "--ledger",
-			at("l"), "--out", at(out))
+		return call(t, "", "fit", "--data", at("t.csv"), "--label", label, "--task", "two-classes", "--epsilon", "1",
+			"--ledger", at("l"), "--out", at(out))
 	}
 	code, out, errs := fit("income", "m.json")
 	require.Equal(t, 0, code, errs)
