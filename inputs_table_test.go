@@ -54,6 +54,7 @@ func TestEveryInputLasso(t *testing.T) {
 func TestEveryInputTable(t *testing.T) {
 	const people = `{"schema": 1, "label": {"column": "y", "min": 0, "max": 1}, ` +
 		`"columns": [{"name": "x", "min": 0, "max": 2}, {"name": "c", "levels": ["a"], "other": true}]}`
+	const part = `{"schema": 1, "label": {"column": "y"}, "columns": [{"name": "x", "ignore": true}]}`
 	text := func() io.Reader { return strings.NewReader("x,c,y\n1,a,0.5\n") }
 	numbers := func() io.Reader { return strings.NewReader("x,y\n1,2\n3,4\n") }
 	s, err := table.ReadSchema(strings.NewReader(people))
@@ -95,6 +96,7 @@ func TestEveryInputTable(t *testing.T) {
 		}, table.Numeric{Header: true}, numbers),
 		"Numeric.ReadLIBSVM": call(table.Numeric.ReadLIBSVM, table.Numeric{Bounds: unit},
 			func() io.Reader { return strings.NewReader("1 1:2\n") }, 2),
+		"ReadDiscovery":        call(table.ReadDiscovery, func() io.Reader { return strings.NewReader(part) }),
 		"Discovery.Read":       call(table.Discovery.Read, table.Discovery{Label: table.Label{Column: "y"}}, text),
 		"Undeclared.Columns":   call(u.Columns),
 		"Undeclared.Label":     call(u.Label),

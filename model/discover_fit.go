@@ -170,6 +170,7 @@ func (pl *DiscoveryPlan) minimizerPlan(t *task, q erm.Public, p lop.Params, rest
 // Cells of the integral of largestSearch, from −10 to 8 standard deviations around its middle.
 const (
 	curveCells = 900
+	curveBlock = 10 // cells that get one value of D where they hardly count
 	below      = 10
 	above      = 8
 )
@@ -182,10 +183,24 @@ func largestSearch(p dp.Profile, r dp.Relation, b dp.Budget, goal float64) float
 	lo := b.Epsilon - most*most/2 - below*most
 	step := (below + above) * most / curveCells
 	var e, d [curveCells + 1]float64
+	matters := false // the block, at T = goal
+	curve := func(e float64) float64 {
+		if r == dp.AddRemove {
+			return max(p.Remove(e), p.Add(e))
+		}
+		return p.Remove(e)
+	}
 	for i := range e {
 		e[i] = lo + float64(i)*step
-		if d[i] = p.Remove(e[i]); r == dp.AddRemove {
-			d[i] = max(d[i], p.Add(e[i]))
+		switch {
+		case i%curveBlock == 0:
+			d[i] = curve(e[i])
+			mid, end := b.Epsilon-goal*goal/2, e[i]+curveBlock*step
+			matters = d[i]*(num.NormalCDF((end-mid)/goal)-num.NormalCDF((e[i]-mid)/goal)) > 1e-6*b.Delta
+		case matters:
+			d[i] = curve(e[i])
+		default: // the value at the lower end of the block is a bound too
+			d[i] = d[i-1]
 		}
 	}
 	within := func(t float64) bool {

@@ -26,6 +26,33 @@ type Discovery struct {
 	Declared []Column
 }
 
+// ReadDiscovery reads what is known of a table: a schema that may leave out columns and everything
+// of the label but its name. Records, Neighbors and Intercept of it have no meaning here. The error
+// wraps ErrSchema.
+func ReadDiscovery(partial io.Reader) (*Discovery, error) {
+	s, err := readSchema(partial)
+	if err != nil {
+		return nil, err
+	}
+	d := &Discovery{File: s.File, Label: s.Label, Missing: s.Missing, Declared: s.Columns}
+	complete := *d
+	complete.complete()
+	if err := complete.check(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// complete sets the defaults of Missing.
+func (d *Discovery) complete() {
+	if d.Missing == nil {
+		d.Missing = []string{"", "?", "NA", "NaN"}
+	}
+	if !slices.Contains(d.Missing, "") { // a level "" would be no valid schema
+		d.Missing = append([]string{""}, d.Missing...)
+	}
+}
+
 // mostSpelling is the length of a field in bytes from which on it counts as missing.
 const mostSpelling = 256
 
@@ -52,12 +79,7 @@ type undeclared struct {
 // is one record; an empty line and a comment are records whose fields are all missing. The error
 // wraps ErrTable or ErrSchema. It shows no field and no name that the caller did not give.
 func (d Discovery) Read(r io.Reader) (*Undeclared, error) {
-	if d.Missing == nil {
-		d.Missing = []string{"", "?", "NA", "NaN"}
-	}
-	if !slices.Contains(d.Missing, "") { // a level "" would be no valid schema
-		d.Missing = append([]string{""}, d.Missing...)
-	}
+	d.complete()
 	if err := d.check(); err != nil {
 		return nil, err
 	}

@@ -104,6 +104,18 @@ const (
 // ReadSchema reads and checks a schema. The error wraps ErrSchema and names the place, such as
 // columns[3].min, the value and the fix; unknown and repeated keys are errors.
 func ReadSchema(r io.Reader) (*Schema, error) {
+	s, err := readSchema(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// readSchema reads a schema without checking what it declares.
+func readSchema(r io.Reader) (*Schema, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%w: the reader is nil", ErrSchema)
 	}
@@ -118,9 +130,6 @@ func ReadSchema(r io.Reader) (*Schema, error) {
 	s := &Schema{}
 	if err := decode(bytes.TrimPrefix(text, []byte(bom)), s); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
-	}
-	if err := s.Check(); err != nil {
-		return nil, err
 	}
 	return s, nil
 }

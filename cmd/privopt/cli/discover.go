@@ -24,6 +24,7 @@ type searching struct {
 	label, fields, ignore string
 	delimiter, comment    string
 	records               int
+	partial               string // FILE
 }
 
 // flags adds the flags of a search. label is the default of --label.
@@ -33,6 +34,9 @@ func (t *searching) flags(c *cobra.Command, label string) {
 	f.StringVar(&t.delimiter, "delimiter", "", "one `CHAR` between fields, \\t for a tab (default a comma)")
 	f.StringVar(&t.fields, "fields", "", "`NAMES` of the columns, if the file has no header line: a,b,c")
 	f.StringVar(&t.comment, "comment", "", "one `CHAR` that begins a comment line (default none)")
+	f.StringVar(&t.partial, "partial", "", "schema `FILE` of what is known, for a private search: some columns, "+
+		"each with\n"+
+		"\"other\": true, and the name of the label or all of it, with \"unknown\"")
 	f.StringVar(&t.ignore, "ignore", "", "`NAMES` of columns that a private search leaves out: a,b,c")
 	f.StringVar(&t.choices.Task, "task", "", "what the label is for, in a private search: `TASK` two-classes or number\n"+
 		"(default: what its counts show)")
@@ -54,7 +58,21 @@ func (t *searching) file() table.File {
 
 // read reads the table whose columns are not known.
 func (t *searching) read(ctx context.Context, a *app, flag, path string) (*table.Undeclared, error) {
-	d := table.Discovery{File: t.file(), Label: table.Label{Column: t.label}}
+	d := &table.Discovery{File: t.file(), Label: table.Label{Column: t.label}}
+	if t.partial != "" {
+		in, err := a.open(ctx, "--partial", t.partial, "")
+		if err != nil {
+			return nil, err
+		}
+		defer in.close()
+		if d, err = table.ReadDiscovery(in); err != nil {
+			return nil, fmt.Errorf("%s: %w", in.name, err)
+		}
+		if d.Label.Column != t.label || t.delimiter+t.comment+t.fields != "" {
+			return nil, usagef("--partial names the label %s and the form of the file: want --label to be the same, and no "+
+				"--fields, --delimiter or --comment", printable(d.Label.Column))
+		}
+	}
 	if t.ignore != "" {
 		for _, name := range strings.Split(t.ignore, ",") {
 			d.Declared = append(d.Declared, table.Column{Name: name, Ignore: true})

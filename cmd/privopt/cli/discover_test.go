@@ -59,6 +59,17 @@ func TestPrivateSchema(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1.5, l.Spent().Epsilon)
 
+	part := `{"schema": 1, "label": {"column": "income"}, ` +
+		`"columns": [{"name": "age", "min": 0, "max": 99, "other": true}]}`
+	require.NoError(t, os.WriteFile(at("part.json"), []byte(part), 0o600))
+	code, partly, errs := call(t, "", "schema", "--private", at("t.csv"), "--label", "income", "--epsilon", "0.5",
+		"--partial", at("part.json"))
+	require.Equal(t, 0, code, errs)
+	s, err = table.ReadSchema(strings.NewReader(partly))
+	require.NoError(t, err)
+	require.Len(t, s.Discovery.Columns, 3, "age costs nothing")
+	require.Equal(t, 99., *s.Columns[0].Max)
+
 	code, out, errs := call(t, unknownTable(9000), "schema", "--private", "-", "--label", "income", "--epsilon", "1",
 		"--neighbors", "add-remove", "--delta", "1e-7", "--ignore", "id", "--positive", "low", "--seed", "1")
 	require.Equal(t, 0, code, errs)
