@@ -207,6 +207,12 @@ func (u *Undeclared) header(t *text) error {
 			u.columns = append(u.columns, undeclared{name: s, at: j, spelled: map[string]int64{}})
 		}
 	}
+	feature := func(s string) bool {
+		return s != label && !slices.ContainsFunc(u.d.Declared, func(c Column) bool { return c.Name == s && c.Ignore })
+	}
+	if !slices.ContainsFunc(u.names, feature) {
+		return wrong("the file has no column but the label %s and ignored ones, want at least one more", quote(label))
+	}
 	return nil
 }
 

@@ -97,7 +97,9 @@ func TestDiscoveryHeader(t *testing.T) {
 		_, err := named("y").Read(strings.NewReader(header + "\n1,2,3\n"))
 		require.ErrorContains(t, err, want)
 	}
-	_, err := named("y").Read(strings.NewReader("x,y\n1,2\n1,2,3\n"))
+	_, err := named("y").Read(strings.NewReader("y\n1\n"))
+	require.ErrorContains(t, err, "no column but the label")
+	_, err = named("y").Read(strings.NewReader("x,y\n1,2\n1,2,3\n"))
 	require.ErrorContains(t, err, "line 3: 3 fields, want 2")
 }
 
