@@ -15,13 +15,14 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// TestSearchForSchema runs the attacks over a search for a schema, which takes a table in place of a
-// problem: a source that repeats itself, and tables of hostile lines, on which every search ends in
-// a schema or in a problem that it tells.
+// TestSearchForSchema runs the attacks over a search for a schema, which takes a table in place of
+// a problem: a source that repeats itself, and tables of hostile lines, on which every search ends
+// in a schema or in a problem that it tells.
 func TestSearchForSchema(t *testing.T) {
 	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
 		o := &model.Options{Relation: rel}
-		for _, line := range []string{"", ",,", "1e400,NaN,-0", "-1e15,\xff,\"\"", "x,x,x", strings.Repeat("9", 400) + ",0x1,1_0"} {
+		for _, line := range []string{"", ",,", "1e400,NaN,-0", "-1e15,\xff,\"\"", "x,x,x",
+			strings.Repeat("9", 400) + ",0x1,1_0"} {
 			text := "a,b,y\n" + strings.Repeat("1,u,yes\n2.5,v,no\n", 40) + strings.Repeat(line+"\n", 20)
 			u, err := table.Discovery{Label: table.Label{Column: "y"}}.Read(strings.NewReader(text))
 			require.NoError(t, err)
