@@ -188,9 +188,19 @@ func TestEveryInputModel(t *testing.T) {
 	plan, err := model.NewPlan(s, b, o)
 	require.NoError(t, err)
 	theta := m.Theta()
+	u, err := table.Discovery{Label: table.Label{Column: "y"}}.Read(strings.NewReader("x,c,y\n" +
+		strings.Repeat("1,a,0.5\n0.5,b,0.25\n", 1500)))
+	require.NoError(t, err)
+	found := &model.Options{Discover: &model.Discovery{Task: model.Numbers}, Relation: dp.AddRemove, Records: 3000}
+	search, err := model.NewDiscoveryPlan(3, 3000, b, found)
+	require.NoError(t, err)
 	everyInput(t, "model", brief(merged(methods(t, []any{text, theta, []int32{0}, data, io.Writer(io.Discard),
 		table.Options{},
-		func(model.Prediction) error { return nil }}, m, plan), map[string]row{
+		func(model.Prediction) error { return nil }, background, u, func() rand.Source { return fixed() }}, m, plan,
+		search), map[string]row{
+		"NewDiscoveryPlan":     call(model.NewDiscoveryPlan, 3, 3000, b, found),
+		"Discover":             call(model.Discover, background, u, b, found),
+		"FitUndeclared":        call(model.FitUndeclared, background, u, b, found).keep(3),
 		"DefaultDelta":         call(model.DefaultDelta, 100),
 		"Fit":                  call(model.Fit, background, data, b, o),
 		"NewPlan":              call(model.NewPlan, s, b, o),

@@ -248,7 +248,10 @@ func (m *Model) checkNumbers() error {
 // can.
 func (m *Model) checkClaim() error {
 	p, theorem, b := m.params, theoremAuto, m.params.Budget
-	if p.Intervals != nil {
+	switch s := p.Sequence; {
+	case s != nil && s.Shares.Search > 0:
+		theorem = theoremDiscover
+	case p.Intervals != nil:
 		theorem = theoremIntervals
 	}
 	dim, relation := p.Dim, p.Relation

@@ -49,6 +49,9 @@ type Options struct {
 	// Clip, if positive, is the threshold at which Squares clips gradients, in units of the
 	// declared bounds Row·Label; 0 means that the plan or the fit chooses it.
 	Clip float64
+	// Discover holds the choices of a private search for a schema, by [Discover] and
+	// [FitUndeclared]; nil means the defaults.
+	Discover *Discovery
 	// Ledger, if not nil, is charged before noise is drawn.
 	Ledger *ledger.Ledger
 	// Source feeds the noise; nil means the secure source. A model from another source carries the

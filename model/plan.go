@@ -56,6 +56,7 @@ type Plan struct {
 	single   *lop.Plan
 	monotone bool
 	failure  float64
+	search   float64 // share of μ² of a search for a schema before the fit
 
 	smoothness, modulus float64        // β and μ_r
 	encoder             *table.Encoder // nil without a schema
@@ -127,6 +128,7 @@ type task struct {
 	problem *erm.Problem // Records is n under Replace, n₀ under AddRemove, 0 for not declared
 	encoder *table.Encoder
 	options Options
+	search  float64 // share of μ² of a search for a schema before the fit
 }
 
 // newTask completes the options for the data. It reads no record.
@@ -212,10 +214,7 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 		return nil, prefix.Errorf("model: %w", err)
 	}
 	o := t.options
-	pl := &Plan{encoder: t.encoder, params: Params{
-		Loss: o.Loss, Penalty: o.Penalty, Set: o.Set, Intervals: o.Intervals, Relation: o.Relation, Budget: b, Dim: q.Dim,
-		Records: q.Records, MaxRecords: q.MaxRecords, Bounds: t.problem.Data.Bounds(),
-	}}
+	pl := &Plan{encoder: t.encoder, params: t.params(b, q), search: t.search}
 	if t.composed() {
 		err = pl.sequence(q, o)
 	} else {
@@ -225,6 +224,15 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 		return nil, prefix.Errorf("model: %w", err)
 	}
 	return pl, nil
+}
+
+// params returns the numbers that need no calibration.
+func (t *task) params(b dp.Budget, q erm.Public) Params {
+	o := t.options
+	return Params{
+		Loss: o.Loss, Penalty: o.Penalty, Set: o.Set, Intervals: o.Intervals, Relation: o.Relation, Budget: b, Dim: q.Dim,
+		Records: q.Records, MaxRecords: q.MaxRecords, Bounds: t.problem.Data.Bounds(),
+	}
 }
 
 // composed reports whether the plan is a sequence of releases.

@@ -27,6 +27,7 @@ type Shares struct {
 	Hessian   float64 `json:"hessian,omitzero"`   // Σ φ″aa′
 	Scores    float64 `json:"scores,omitzero"`    // Σ φ′²aa′
 	Output    float64 `json:"output"`             // output noise of every minimizer
+	Search    float64 `json:"search,omitzero"`    // search for a schema
 }
 
 // Sequence holds the numbers of several releases that one theorem accounts for. With share w, a
@@ -91,13 +92,13 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 	pl.smoothness, pl.modulus = q.Constants.Smoothness, q.Modulus
 	pl.settings, pl.monotone = perturb.Settings{Package: "model", Relation: p.Relation}, q.Monotone
 	n, d, eps := float64(q.Records), float64(q.Dim), b.Epsilon
-	s := &Sequence{Shares: Shares{Output: outputShare}, C: min(intervalC*eps, mostC)}
+	s := &Sequence{Shares: Shares{Output: outputShare, Search: pl.search}, C: min(intervalC*eps, mostC)}
 	p.Sequence = s
 	if o.Intervals != nil {
 		s.Shares.Hessian, s.Shares.Scores = o.Intervals.HessianShare, o.Intervals.ScoreShare
 	}
 	p.Decision = "One release: the minimizer of a loss with bounded slopes."
-	s.Shares.Last = 1 - s.Shares.Hessian - s.Shares.Scores - s.Shares.Output
+	s.Shares.Last = 1 - s.Shares.Hessian - s.Shares.Scores - s.Shares.Output - s.Shares.Search
 	if o.Loss.Name == Squares {
 		two := *s
 		two.TwoStep, two.FirstC = true, min(firstC*eps, mostC)
@@ -170,7 +171,7 @@ func (pl *Plan) gradients() float64 {
 func (pl *Plan) composed(s Sequence, mu float64) linear.Sequence {
 	w := s.Shares
 	q := linear.Sequence{Relation: pl.params.Relation, Monotone: pl.monotone}
-	gauss := w.Labels + w.Residuals + w.Hessian + w.Scores
+	gauss := w.Labels + w.Residuals + w.Hessian + w.Scores + w.Search
 	if s.TwoStep {
 		q.C, q.S = append(q.C, s.FirstC), append(q.S, math.Sqrt(w.First)*mu)
 		gauss += w.Output

@@ -114,6 +114,12 @@ var (
 	Batch = NewStep[[]int]("batch")
 	// Counts are the counts of a histogram, times a public power of two.
 	Counts = NewStep[[]int64]("counts")
+	// Cells are the counts of the cells of numbers of a search for a schema.
+	Cells = NewStep[[]int64]("cells")
+	// ColumnSensitivity is the sensitivity of the counts of one column of such a search.
+	ColumnSensitivity = NewStep[float64]("sensitivity of a column")
+	// Threshold is the least noisy count at which such a search shows a spelling.
+	Threshold = NewStep[int]("threshold of spellings")
 	// Moments is a sum of rounded symmetric matrices.
 	Moments = NewStep[[]int64]("moments")
 	// LineWeight is the weight of one of k lines of a person.

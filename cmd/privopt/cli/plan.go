@@ -83,6 +83,7 @@ excess loss are proved; all other numbers are forecasts.`,
 		}),
 	}
 	t.flags(c)
+	required(c, "schema")
 	c.Flags().BoolVar(&all, "all", false, fmt.Sprintf("print all coefficients, not the first %d", someRows))
 	return c
 }
