@@ -28,6 +28,7 @@ var layer = map[string]int{
 	"dp":                 0,
 	"internal/draw":      0,
 	"internal/linear":    1,
+	"internal/sqrtsum":   1,
 	"internal/perturb":   2,
 	"prox":               0,
 	"loss":               0,
