@@ -330,9 +330,10 @@ func (e *Encoder) Coefficients(theta []float64) []Coefficient {
 const badLen = "table: length mismatch"
 
 // row appends the columns and entries of the encoded features to col and val; fields[at[k]] is the
-// field of column k. It returns the index of a column whose field has no meaning, or -1.
+// field of column k. It returns the index of a column whose field has no meaning, or -1; with total
+// it leaves such fields out.
 func (e *Encoder) row(
-	col []int32, val []float64, missing map[string]bool, fields [][]byte, at []int,
+	col []int32, val []float64, missing map[string]bool, fields [][]byte, at []int, total bool,
 ) ([]int32, []float64, int) {
 	if e.schema.Intercept {
 		col, val = append(col, 0), append(val, e.intercept)
@@ -340,6 +341,9 @@ func (e *Encoder) row(
 	for k := range e.columns {
 		j, v, ok := e.columns[k].encode(fields[at[k]], missing)
 		if !ok {
+			if total {
+				continue
+			}
 			return col, val, k
 		}
 		if j >= 0 && v != 0 {
