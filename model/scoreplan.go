@@ -201,8 +201,8 @@ func (p *ScorePlan) useful(b dp.Budget) error {
 		return half * sigma * p.shift
 	}
 	eps, _ := num.BisectTo(func(e float64) bool { return noise(e) <= mostNoisy }, dp.MaxEpsilon, b.Epsilon, 1e-3)
-	return fmt.Errorf("%w: with %d records and %v noise alone makes %s uncertain by ± %.0f %s; want at least %.0f records, "+
-		"or ε ≥ %.2g", dp.ErrCondition, p.options.Records, b, what, 100*half, unit, math.Ceil(n*half/mostNoisy),
+	return fmt.Errorf("%w: with %d records and ε = %.4g noise alone makes %s uncertain by ± %.0f %s; want at least %.0f records, "+
+		"or ε ≥ %.2g", dp.ErrCondition, p.options.Records, b.Epsilon, what, 100*half, unit, math.Ceil(n*half/mostNoisy),
 		math.Ceil(eps*100)/100)
 }
 
@@ -239,10 +239,11 @@ func (p *ScorePlan) String() string {
 	}
 	text := fmt.Sprintf("%v-differential privacy of the test set for %v neighbors, by theorem %s: %s.", p.cert.Budget,
 		p.cert.Relation, theoremScore, what)
-	for _, k := range p.blocks {
-		text += fmt.Sprintf(" The %s takes %.3g %% of μ² and gets noise of deviation %.4g.", k.Name, 100*k.Share, k.Sigma)
+	text += " Shares of μ² and deviations of the noise:"
+	for i, k := range p.blocks {
+		text += fmt.Sprintf("%s %s %.3g %%, %.4g", []string{"", ";"}[min(i, 1)], k.Name, 100*k.Share, k.Sigma)
 	}
-	return text
+	return text + "."
 }
 
 // subject is what a score measures: one model, or two on the same records.
