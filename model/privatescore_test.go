@@ -12,10 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/table"
 )
 
-// scored returns a model of every kind of label without a fit: the blocks do not depend on θ.
+// unfitted returns a model of every kind of label without a fit: the blocks do not depend on θ.
 func unfitted(loss string, classes int) *Model {
 	m := &Model{theta: []float64{1, -1}}
 	m.params.Loss.Name = loss
@@ -65,7 +64,7 @@ func TestScoreScales(t *testing.T) {
 	}
 }
 
-// records of every kind that could matter, for brute force over pairs.
+// contributions returns those of records of every kind that could matter, for brute force over pairs.
 func contributions(t *testing.T, m, against *Model, only bool, rel dp.Relation) map[string][][]int64 {
 	var hostile []Prediction
 	for _, v := range []float64{0, 1e-300, 0.0005, 0.002, 0.005, 0.015, 0.03, 0.07, 0.12, 0.17, 0.22, 0.27, 0.35, 0.45, 0.5,
@@ -178,4 +177,3 @@ func distance(v, w []int64) float64 {
 	return math.Sqrt(sum)
 }
 
-var _ = table.Binary

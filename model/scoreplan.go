@@ -193,16 +193,21 @@ func (p *ScorePlan) useful(b dp.Budget) error {
 	if p.subject.kind == table.Range {
 		what, unit = "the mean error", "% of the range of the label"
 	}
-	noise := func(eps float64) float64 {
-		sigma, err := dp.GaussianSigma(dp.Budget{Epsilon: eps, Delta: b.Delta}, 1)
+	width := func(eps, records float64) float64 {
+		delta := b.Delta
+		if delta == DefaultDelta(p.options.Records) {
+			delta = 1 / (records * records)
+		}
+		sigma, err := dp.GaussianSigma(dp.Budget{Epsilon: eps, Delta: delta}, 1)
 		if err != nil {
 			return math.Inf(1)
 		}
-		return half * sigma * p.shift
+		return half * sigma * p.shift * n / records
 	}
-	eps, _ := num.BisectTo(func(e float64) bool { return noise(e) <= mostNoisy }, dp.MaxEpsilon, b.Epsilon, 1e-3)
-	return fmt.Errorf("%w: with %d records and ε = %.4g noise alone makes %s uncertain by ± %.0f %s; want at least %.0f records, "+
-		"or ε ≥ %.2g", dp.ErrCondition, p.options.Records, b.Epsilon, what, 100*half, unit, math.Ceil(n*half/mostNoisy),
+	eps, _ := num.BisectTo(func(e float64) bool { return width(e, n) <= mostNoisy }, dp.MaxEpsilon, b.Epsilon, 1e-3)
+	want, _ := num.BisectTo(func(r float64) bool { return width(b.Epsilon, r) <= mostNoisy }, sqrtsum.MostRecords, n, 1e-3)
+	return fmt.Errorf("%w: with %d records and ε = %.4g noise alone makes %s uncertain by ± %.0f %s; want at least %.0f "+
+		"records, or ε ≥ %.2g", dp.ErrCondition, p.options.Records, b.Epsilon, what, 100*half, unit, math.Ceil(want),
 		math.Ceil(eps*100)/100)
 }
 
