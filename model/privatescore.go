@@ -56,7 +56,7 @@ type Operating struct {
 type PrivateScores struct {
 	Certificate dp.Certificate `json:"certificate"`
 	Ledger      string         `json:"ledger,omitempty"` // hash of the entry that paid
-	Blocks      []Block        `json:"blocks"`
+	Blocks      []Block        `json:"blocks"`           // with the released sums
 	// Records is the number of records; under [dp.AddRemove] an estimate.
 	Records Metric   `json:"records"`
 	Metrics []Metric `json:"metrics"`
@@ -118,6 +118,9 @@ func (p *ScorePlan) Score(ctx context.Context, t *TestSet) (*PrivateScores, erro
 	}
 	out := &PrivateScores{Certificate: cert, Ledger: head, Blocks: p.Blocks()}
 	d.report(out)
+	for i := range out.Blocks {
+		out.Blocks[i].Values = d.values[out.Blocks[i].Name]
+	}
 	if err := src.Err(); err != nil {
 		return nil, err
 	}

@@ -176,4 +176,3 @@ func distance(v, w []int64) float64 {
 	}
 	return math.Sqrt(sum)
 }
-

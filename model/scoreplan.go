@@ -60,7 +60,9 @@ type Block struct {
 	// one and none under [dp.AddRemove].
 	Sensitivity float64 `json:"sensitivity"`
 	Sigma       float64 `json:"sigma"` // of the noise on every coordinate
-	exponent    int     // the coordinates are multiples of 2^exponent
+	// Values are the sums with noise of a score, nil in a plan. All of the score follows from them.
+	Values   []float64 `json:"values,omitempty"`
+	exponent int       // the coordinates are multiples of 2^exponent
 }
 
 // Names of blocks.
