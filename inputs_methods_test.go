@@ -187,17 +187,28 @@ func TestEveryInputModel(t *testing.T) {
 	plan, err := model.NewPlan(s, b, o)
 	require.NoError(t, err)
 	theta := m.Theta()
+	so := &model.ScoreOptions{Records: 40}
+	large := dp.Budget{Epsilon: 50, Delta: 0.1} // so that 40 records are enough
+	scorePlan, err := model.NewScorePlan(m, large, so)
+	require.NoError(t, err)
+	testSet, err := m.TestSet(background, data, nil)
+	require.NoError(t, err)
+	scores, err := scorePlan.Score(background, testSet)
+	require.NoError(t, err)
 	everyInput(t, "model", brief(merged(methods(t, []any{text, theta, []int32{0}, data, io.Writer(io.Discard),
 		table.Options{},
-		func(model.Prediction) error { return nil }}, m, plan), map[string]row{
+		func(model.Prediction) error { return nil }, background, (*model.Model)(nil), testSet, "RMSE", 0.25}, m, plan,
+		scorePlan, testSet, scores), map[string]row{
 		"DefaultDelta":         call(model.DefaultDelta, 100),
 		"Fit":                  call(model.Fit, background, data, b, o),
 		"NewPlan":              call(model.NewPlan, s, b, o),
 		"Check":                call(model.Check, s, b, o),
+		"NewScorePlan":         call(model.NewScorePlan, m, large, so),
 		"Losses":               call(model.Losses),
 		"Sets":                 call(model.Sets),
 		"Load":                 call(model.Load, func() io.Reader { return saved(t, m) }),
 		"Model.PredictEntries": call((*model.Model).PredictEntries, m, []int32{0}, []float64{1}).mayBeNaN(),
+		"PrivateScores.Metric": call((*model.PrivateScores).Metric, scores, "RMSE").mayBeNaN(),
 		"Model.Predict":        call((*model.Model).Predict, m, theta).mayBeNaN(),
 		"Model.Contrast":       call((*model.Model).Contrast, m, theta).mayBeNaN(),
 	})))

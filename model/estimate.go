@@ -16,14 +16,15 @@ import (
 // quantile95 is the 0.975 quantile of the normal law.
 const quantile95 = 1.959963984540054
 
-// estimate is the generalized least squares estimate ĥ of counts from noisy linear functions of them,
-// and its covariance V, which no record enters (docs/theory/composition.md#model.score.join).
+// estimate is the generalized least squares estimate ĥ of counts from noisy linear functions of
+// them, and its covariance V, which no record enters (docs/theory/evaluation.md#evaluation.join).
 type estimate struct {
 	h []float64
 	v *mat.SymDense
 }
 
-// condition adds the measurement y of ⟨a, h⟩ with the given variance of its noise, 0 for a known sum.
+// condition adds the measurement y of ⟨a, h⟩ with the given variance of its noise, 0 for a known
+// sum.
 func (e *estimate) condition(a []float64, y, variance float64) {
 	u := mat.NewVecDense(len(e.h), nil)
 	u.MulVec(e.v, mat.NewVecDense(len(a), a))
@@ -43,7 +44,8 @@ func (e *estimate) sum(g []float64) (value, deviation float64) {
 	return floats.Dot(g, e.h), math.Sqrt(e.variance(g))
 }
 
-// variances returns those of the coordinates of a block, with the 1/12 of a step that rounding adds.
+// variances returns those of the coordinates of a block, with the 1/12 of a step that rounding
+// adds.
 func (k Block) variance() float64 {
 	step := math.Ldexp(1, k.exponent)
 	return k.Sigma*k.Sigma + step*step/12
@@ -59,8 +61,8 @@ func (p *ScorePlan) block(name string) Block {
 	return Block{}
 }
 
-// cells joins the blocks of a score of classes: those of counts that the plan has, and under replace
-// the public number of records.
+// cells joins the blocks of a score of classes: those of counts that the plan has, and under
+// replace the public number of records.
 func (p *ScorePlan) cells(values map[string][]float64) *estimate {
 	var e *estimate
 	conf := p.block(blockConfusion).variance()
@@ -238,7 +240,7 @@ func (s subject) wins() *mat.Dense {
 }
 
 // auc estimates the area under the curve and the variances of sampling and noise, and the bound on
-// what the cells hide (docs/theory/composition.md#model.score.auc).
+// what the cells hide (docs/theory/evaluation.md#evaluation.auc).
 func (s subject) auc(e *estimate, n0, n1 float64) (value, sampling, privacy, bound float64) {
 	m := s.wins()
 	a0, a1 := mat.NewVecDense(numCells, nil), mat.NewVecDense(numCells, nil)
@@ -298,8 +300,8 @@ func spread(q, x *mat.VecDense) float64 {
 	return sum
 }
 
-// cellLosses returns the log loss of a record of class 0 and of class 1 in every cell, at its middle
-// in log odds.
+// cellLosses returns the log loss of a record of class 0 and of class 1 in every cell, at its
+// middle in log odds.
 func cellLosses() []float64 {
 	l := make([]float64, 2*numCells)
 	for k := range numCells {

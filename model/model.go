@@ -29,6 +29,7 @@
 //	model.auto/1       minimizers sᵢ = √wᵢ·μ, cᵢ, and Gaussian releases t² = Σwⱼ·μ², Σw = 1, in any
 //	                   order; each may depend on earlier outputs, but s, c and t are fixed before
 //	model.intervals/1  the same with Σφ″aa′ and Σφ′²aa′ among the Gaussian releases
+//	model.score/1      a score of a model on a private test set: see NewScorePlan
 //
 // The clip and the ridge of a minimizer follow from earlier outputs and public quantities. Then its
 // noise is σ = G(Clip)/s and its ridge is at least β/expm1(c) − μ_r. Sums are sums of integers: the

@@ -19,7 +19,8 @@ import (
 )
 
 // Metric is an unbiased private estimate with its uncertainty. StdErr² is Sampling² + Privacy²; the
-// sampling part supposes that the records are an independent sample that the model was not fitted to.
+// sampling part supposes that the records are an independent sample that the model was not fitted
+// to.
 type Metric struct {
 	Name     string  `json:"name"`
 	Value    float64 `json:"value"`
@@ -197,8 +198,8 @@ func (d *drawn) sums(name string) []int64 {
 
 const noInformation = "the noise leaves no information"
 
-// metric returns a metric from its variances. Its interval is cut to the range [lo, hi], and a value
-// whose interval is no narrower than the range is withheld.
+// metric returns a metric from its variances. Its interval is cut to the range [lo, hi], and a
+// value whose interval is no narrower than the range is withheld.
 func metric(name string, value, sampling, privacy, lo, hi float64) Metric {
 	m := Metric{Name: name, Value: value, Sampling: math.Sqrt(max(sampling, 0)), Privacy: math.Sqrt(max(privacy, 0))}
 	m.StdErr = math.Hypot(m.Sampling, m.Privacy)
@@ -430,7 +431,8 @@ func (d *drawn) calibration(out *PrivateScores, e *estimate) {
 // logLoss returns the mean log loss.
 func (d *drawn) logLoss(e *estimate, n, noise float64) Metric {
 	value := d.values[blockLoss][0] * mostLoss / n
-	// A loss in [0, L] of mean m has a variance of at most m(L − m). For two classes the cells say more.
+	// A loss in [0, L] of mean m has a variance of at most m(L − m). For two classes the cells say
+	// more.
 	spread := min(max(value, 0), mostLoss) * (mostLoss - min(max(value, 0), mostLoss))
 	if d.p.subject.kind == table.Binary {
 		square, mean := 0.0, 0.0

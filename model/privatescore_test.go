@@ -25,7 +25,8 @@ func unfitted(loss string, classes int) *Model {
 	return m
 }
 
-// TestScoreScales compares the noise scales with testdata/score.json: never below, at most 1e-6 above.
+// TestScoreScales compares the noise scales with testdata/score.json: never below, at most 1e-6
+// above.
 func TestScoreScales(t *testing.T) {
 	raw, err := os.ReadFile("testdata/score.json")
 	require.NoError(t, err)
@@ -64,10 +65,12 @@ func TestScoreScales(t *testing.T) {
 	}
 }
 
-// contributions returns those of records of every kind that could matter, for brute force over pairs.
+// contributions returns those of records of every kind that could matter, for brute force over
+// pairs.
 func contributions(t *testing.T, m, against *Model, only bool, rel dp.Relation) map[string][][]int64 {
 	var hostile []Prediction
-	for _, v := range []float64{0, 1e-300, 0.0005, 0.002, 0.005, 0.015, 0.03, 0.07, 0.12, 0.17, 0.22, 0.27, 0.35, 0.45, 0.5,
+	for _, v := range []float64{0, 1e-300, 0.0005, 0.002, 0.005, 0.015, 0.03, 0.07, 0.12, 0.17, 0.22, 0.27, 0.35, 0.45,
+		0.5,
 		0.55, 0.65, 0.72, 0.77, 0.82, 0.87, 0.92, 0.97, 0.985, 0.995, 0.998, 0.9995, 1, math.NaN()} {
 		p := Prediction{Score: 2*v - 1}
 		if m.hasProbabilities() {

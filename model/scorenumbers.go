@@ -89,14 +89,16 @@ func (d *drawn) numbers(out *PrivateScores) {
 	mae := metric(names[1], mean, max(square-mean*mean, 0)/n, (v*c*c+mean*mean*varN)/(n*n), 0, 1)
 	larger := metric(names[3], tail[d.cap]/n, shareVariance(tail[d.cap]/n, n), (noise*float64(len(sizes)-d.cap)+
 		tail[d.cap]*tail[d.cap]/(n*n)*varN)/(n*n), 0, 1)
-	out.Metrics = append(out.Metrics, scaled(root, w), scaled(mae, w), d.explained(square, sampling, v*c*c*c*c/(n*n), n, varN),
+	explained := d.explained(square, sampling, v*c*c*c*c/(n*n), n, varN)
+	out.Metrics = append(out.Metrics, scaled(root, w), scaled(mae, w), explained,
 		larger, d.atMost(h, w, c, square, sampling+privacy, n))
 }
 
 // rootMetric returns the root of a mean square, whose interval is the root of that of the square.
 func rootMetric(name string, square, sampling, privacy float64) Metric {
 	half := quantile95 * math.Sqrt(sampling+privacy)
-	m := Metric{Name: name, Value: math.Sqrt(square), Lower: math.Sqrt(max(square-half, 0)), Upper: math.Sqrt(square + half)}
+	m := Metric{Name: name, Value: math.Sqrt(square)}
+	m.Lower, m.Upper = math.Sqrt(max(square-half, 0)), math.Sqrt(square+half)
 	if !(m.Upper-m.Lower < 1) {
 		return withheld(name, noInformation)
 	}

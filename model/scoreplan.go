@@ -18,7 +18,7 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// theoremScore is the theorem of private scores, see docs/theory/composition.md#model.score/1.
+// theoremScore is the theorem of private scores, see docs/theory/evaluation.md#model.score/1.
 const theoremScore = "model.score/1"
 
 // Steps of a score that an audit may replace.
@@ -56,8 +56,8 @@ type Block struct {
 	Name string `json:"name"`
 	// Share of μ², where μ is the sensitivity of all blocks together over their noise.
 	Share float64 `json:"share"`
-	// Sensitivity is the largest distance of the contributions of two records under [dp.Replace], or of
-	// one and none under [dp.AddRemove].
+	// Sensitivity is the largest distance of the contributions of two records under [dp.Replace], or
+	// of one and none under [dp.AddRemove].
 	Sensitivity float64 `json:"sensitivity"`
 	Sigma       float64 `json:"sigma"` // of the noise on every coordinate
 	// Values are the sums with noise of a score, nil in a plan. All of the score follows from them.
@@ -140,8 +140,8 @@ func NewScorePlan(m *Model, b dp.Budget, o *ScoreOptions) (*ScorePlan, error) {
 		k := &p.blocks[i]
 		k.Sigma = k.Sensitivity * unit / math.Sqrt(k.Share) * safeScale
 		if k.Sigma > 0x1p30 {
-			return nil, fmt.Errorf("%w: noise of deviation %.3g on a count is more than this program adds, want a larger ε or δ",
-				dp.ErrCondition, k.Sigma)
+			return nil, fmt.Errorf("%w: noise of deviation %.3g on a count is more than this program adds, want a larger ε "+
+				"or δ", dp.ErrCondition, k.Sigma)
 		}
 	}
 	p.cert = dp.Certificate{Budget: b, Relation: o.Relation, Theorem: theoremScore}
@@ -207,7 +207,8 @@ func (p *ScorePlan) useful(b dp.Budget) error {
 		return half * sigma * p.shift * n / records
 	}
 	eps, _ := num.BisectTo(func(e float64) bool { return width(e, n) <= mostNoisy }, dp.MaxEpsilon, b.Epsilon, 1e-3)
-	want, _ := num.BisectTo(func(r float64) bool { return width(b.Epsilon, r) <= mostNoisy }, sqrtsum.MostRecords, n, 1e-3)
+	want, _ := num.BisectTo(func(r float64) bool { return width(b.Epsilon, r) <= mostNoisy }, sqrtsum.MostRecords, n,
+		1e-3)
 	return fmt.Errorf("%w: with %d records and ε = %.4g noise alone makes %s uncertain by ± %.0f %s; want at least %.0f "+
 		"records, or ε ≥ %.2g", dp.ErrCondition, p.options.Records, b.Epsilon, what, 100*half, unit, math.Ceil(want),
 		math.Ceil(eps*100)/100)
@@ -312,7 +313,7 @@ func sameLabel(a, b *Model) bool {
 var chains = sqrtsum.New(len(probabilities) + 1)
 
 // blocks returns the blocks with their default shares and their sensitivities, which
-// docs/theory/composition.md#model.score/1 proves.
+// docs/theory/evaluation.md#model.score/1 proves.
 func (s subject) blocks(r dp.Relation, only bool) []Block {
 	one, step := 1.0, math.Ldexp(1, -scaleBits)
 	two := 2.0
@@ -342,11 +343,13 @@ func (s subject) blocks(r dp.Relation, only bool) []Block {
 	case s.against != nil:
 		return []Block{count(blockPairs, 1, one)}
 	case s.kind == table.Range:
-		return []Block{count(blockErrors, 0.25, one), fraction(blockCapped, 0.45, math.Sqrt2), fraction(blockLabels, 0.3, label)}
+		return []Block{count(blockErrors, 0.25, one), fraction(blockCapped, 0.45, math.Sqrt2),
+			fraction(blockLabels, 0.3, label)}
 	case s.kind == table.Classes:
 		return []Block{count(blockRight, 0.3, 1), count(blockConfusion, 0.4, one), fraction(blockLoss, 0.3, logLoss)}
 	case s.probability:
-		return []Block{count(blockConfusion, 0.45, one), fraction(blockCells, 0.35, chain), fraction(blockLoss, 0.2, logLoss)}
+		return []Block{count(blockConfusion, 0.45, one), fraction(blockCells, 0.35, chain),
+			fraction(blockLoss, 0.2, logLoss)}
 	}
 	return []Block{count(blockConfusion, 0.5625, one), fraction(blockCells, 0.4375, chain)}
 }

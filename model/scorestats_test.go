@@ -115,7 +115,8 @@ func TestScoreWithoutNoise(t *testing.T) {
 		}
 		want := exact(p, y)
 		for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
-			// So large an ε that the terms of the covariance, which a release without noise has too, are small.
+			// So large an ε that the terms of the covariance, which a release without noise has too, are
+			// small.
 			plan, err := NewScorePlan(m, dp.Budget{Epsilon: 1e4, Delta: 0.1}, &ScoreOptions{Relation: rel, Records: n})
 			require.NoError(t, err)
 			s, err := plan.Score(silent(t.Context()), set)
@@ -175,14 +176,14 @@ func coverage(
 		require.Greater(t, shown[name], runs*9/10, name)
 		share := float64(covered[name]) / float64(shown[name])
 		t.Logf("%v, n = %d, %v: %s %.3f", o.Relation, n, b, name, share)
-		// Less than .93 by chance: for true coverage .95, √(.95·.05/runs) is .0097 at 500 runs; the bound is 4 such
-		// deviations below .95 there, and wider for fewer runs.
+		// Less than .93 by chance: for true coverage .95, √(.95·.05/runs) is .0097 at 500 runs; the bound
+		// is 4 such deviations below .95 there, and wider for fewer runs.
 		require.GreaterOrEqual(t, share, min(0.93, 0.95-5*math.Sqrt(0.95*0.05/float64(runs))), name)
 	}
 }
 
-// TestScoreCoverage: intervals of 95 % cover the values of the law that the records come from, which
-// two million records give, within the error of the simulation.
+// TestScoreCoverage: intervals of 95 % cover the values of the law that the records come from,
+// which two million records give, within the error of the simulation.
 func TestScoreCoverage(t *testing.T) {
 	m := unfitted(Logistic, 2)
 	settings := []struct {
@@ -215,8 +216,8 @@ func TestScoreCoverage(t *testing.T) {
 	}
 }
 
-// TestScoreCoverageOfNumbers: the same for RMSE, MAE and R² at the cap, and for pairs of models. The
-// cap is the same in nearly all runs, so that the truth is that of the most frequent one.
+// TestScoreCoverageOfNumbers: the same for RMSE, MAE and R² at the cap, and for pairs of models.
+// The cap is the same in nearly all runs, so that the truth is that of the most frequent one.
 func TestScoreCoverageOfNumbers(t *testing.T) {
 	m := unfitted(Squares, 0)
 	draw := func(rnd *rand.Rand) (Prediction, float64) {
@@ -314,7 +315,8 @@ func TestScoreEstimateIsUnbiased(t *testing.T) {
 			trace += v
 			require.InDelta(t, 0, mean[k], 6*math.Sqrt(v/draws), "cell %d: six deviations of a mean", k)
 		}
-		// The mean of the squares has a relative deviation of at most √(2/draws) = .032, for one coordinate.
+		// The mean of the squares has a relative deviation of at most √(2/draws) = .032, for one
+		// coordinate.
 		require.InEpsilon(t, trace, chi, 0.15)
 	}
 }

@@ -32,8 +32,8 @@ const (
 	halfCell = 12
 )
 
-// sizes are the public edges of the cells of errors as shares of the range, 2^{−k/2}; leastCap is the
-// index of the least one that may be a cap.
+// sizes are the public edges of the cells of errors as shares of the range, 2^{−k/2}; leastCap is
+// the index of the least one that may be a cap.
 var sizes = func() (e []float64) {
 	for k := 23; k >= 0; k-- {
 		e = append(e, math.Exp2(-float64(k)/2))
@@ -97,8 +97,8 @@ func newTestSet(ctx context.Context, m, against *Model) (*TestSet, error) {
 	return t, nil
 }
 
-// TestSet reads encoded records, by the schema of m, to score m, or to compare it with a second model
-// of the same schema. Not private.
+// TestSet reads encoded records, by the schema of m, to score m, or to compare it with a second
+// model of the same schema. Not private.
 func (m *Model) TestSet(ctx context.Context, data *table.Data, against *Model) (*TestSet, error) {
 	t, err := newTestSet(ctx, m, against)
 	if err != nil {
@@ -135,6 +135,9 @@ func (m *Model) TestSetCSV(ctx context.Context, r io.Reader, o table.Options, ag
 	t, err := newTestSet(ctx, m, against)
 	if err != nil {
 		return nil, err
+	}
+	if r == nil {
+		return nil, fmt.Errorf("%w: the reader is nil, want a table", ErrOptions)
 	}
 	o.Unlabeled, o.Skip, o.Total = false, false, true
 	first, second := fork(r)

@@ -51,8 +51,8 @@ func (o Options) ReadCSV(r io.Reader, s *Schema) (*Data, error) {
 		return nil, err
 	}
 	if o.Unlabeled || o.Skip || o.Total {
-		return nil, wrong("Unlabeled, Skip and Total are for rows to predict or score: every line to fit is a record with a " +
-			"label")
+		return nil, wrong("Unlabeled, Skip and Total are for rows to predict or score: every line to fit is a record with " +
+			"a label")
 	}
 	rows, err := e.Rows(r, o)
 	if err != nil {

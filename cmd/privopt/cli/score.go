@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -148,8 +149,8 @@ func (t *privateScore) flags(c *cobra.Command) {
 	t.budgetFlags(c)
 	f.StringVar(&t.ledger, "ledger", "", "charge the budget to the ledger `FILE` of the test set before noise is drawn")
 	f.StringVar(&t.plot, "plot", "", "write the ROC curve and the calibration to a new SVG `FILE`")
-	f.StringVar(&t.threshold, "threshold", "", "choose the threshold of the probability with the best `SCORE`, accuracy or "+
-		"balanced,\nfrom the released cells")
+	f.StringVar(&t.threshold, "threshold", "", "choose the threshold of the probability with the best `SCORE`, accuracy "+
+		"or balanced,\nfrom the released cells")
 	f.StringVar(&t.seed, "seed", "", "draw reproducible noise from the seed `N`; the score is NOT PRIVATE")
 	complete(c, "threshold", []string{"accuracy", "balanced"})
 }
@@ -274,7 +275,7 @@ func (a *app) scorePrivately(ctx context.Context, u *usage, t *privateScore) err
 	}
 	relation := t.relation(m)
 	if relation == dp.Replace && t.records != 0 {
-		return usagef("--records is for add-remove neighbors: under replace the number of records is counted, and is public")
+		return usagef("--records is for add-remove neighbors: under replace they are counted, and the number is public")
 	}
 	if relation == dp.AddRemove { // everything that needs no records, before they are read
 		if _, err := t.delta(); err != nil {
@@ -294,7 +295,8 @@ func (a *app) scorePrivately(ctx context.Context, u *usage, t *privateScore) err
 	if t.seed != "" {
 		n, err := strconv.ParseUint(t.seed, 10, 64)
 		if err != nil {
-			return usagef("--seed %q: want a whole number in [0, 18446744073709551615], or leave it out for secure noise", t.seed)
+			return usagef("--seed %q: want a whole number in [0, 18446744073709551615], or leave it out for secure noise",
+				t.seed)
 		}
 		if t.ledger != "" {
 			return fmt.Errorf("%w: --seed with --ledger: leave out one of them", ledger.ErrSeeded)
@@ -342,7 +344,7 @@ func (a *app) scorePrivately(ctx context.Context, u *usage, t *privateScore) err
 		}
 		return err
 	}
-	out := privatelyScored{Private: o.Source == nil, Delta: origin, PrivateScores: s, Threshold: choose(s.ROC, t.threshold)}
+	out := privatelyScored{o.Source == nil, origin, s, choose(s.ROC, t.threshold)}
 	if plot != nil {
 		if _, err := io.WriteString(plot, scorePlot(s)); err != nil {
 			return err
@@ -410,9 +412,9 @@ func (r *privatelyScored) text(m *model.Model, relation dp.Relation) string {
 			budget(c.Budget), c.Relation, c.Theorem)
 	}
 	b.WriteString(head + "\n")
-	records := humanize.Comma(int64(r.Records.Value))
+	records := humanize.Comma(int64(math.Round(r.Records.Value)))
 	if relation == dp.AddRemove {
-		records += fmt.Sprintf(" ± %s", humanize.Comma(int64(1.96*r.Records.StdErr+0.5)))
+		records += " ± " + humanize.Comma(int64(math.Round(1.96*r.Records.StdErr)))
 	}
 	fmt.Fprintf(&b, "records   %s\n", records)
 	notes := []string{""}
@@ -430,8 +432,8 @@ func (r *privatelyScored) text(m *model.Model, relation dp.Relation) string {
 	}
 	b.WriteString(r.confusion(m))
 	if t := r.Threshold; t != nil {
-		fmt.Fprintf(&b, "threshold %s: the best for %s of the 23 public ones, chosen from the released cells\n", number(t.Value),
-			map[string]string{"accuracy": "accuracy", "balanced": "balanced accuracy"}[t.For])
+		fmt.Fprintf(&b, "threshold %s: the best for %s of the 23 public ones, chosen from the released cells\n",
+			number(t.Value), map[string]string{"accuracy": "accuracy", "balanced": "balanced accuracy"}[t.For])
 	}
 	b.WriteString(scoreNote)
 	return b.String()
@@ -468,7 +470,8 @@ func metricCells(v model.Metric, ceiling float64) (cells []string, note string) 
 		return strconv.FormatFloat(scale*x, 'f', digits, 64)
 	}
 	half := strconv.FormatFloat(scale*1.96*v.StdErr, 'f', digits, 64)
-	if ceiling > 0 && (v.Name == "RMSE" || v.Name == "MAE" || v.Name == "squared error difference") { // in units of the label
+	if ceiling > 0 && (v.Name == "RMSE" || v.Name == "MAE" || v.Name == "squared error difference") {
+		// in units of the label
 		value, half = number(v.Value, 3), number(1.96*v.StdErr, 2)
 		part = func(x float64) string { return number(x, 2) }
 	}
@@ -492,7 +495,8 @@ func (r *privatelyScored) confusion(m *model.Model) string {
 	for y, line := range r.Confusion {
 		row := []string{shorten(classes[y])}
 		for _, v := range line {
-			row = append(row, fmt.Sprintf("%s ± %s", humanize.Comma(int64(v.Value+0.5)), humanize.Comma(int64(1.96*v.StdErr+0.5))))
+			row = append(row, fmt.Sprintf("%s ± %s", humanize.Comma(int64(math.Round(v.Value))),
+				humanize.Comma(int64(math.Round(1.96*v.StdErr)))))
 		}
 		rows = append(rows, row)
 	}

@@ -32,7 +32,8 @@ func scorePlot(s *model.PrivateScores) string {
 		at = func(u, v float64) string {
 			return fmt.Sprintf("%.1f,%.1f", left+side*min(max(u, 0), 1), margin+side*(1-min(max(v, 0), 1)))
 		}
-		fmt.Fprintf(&b, `<polyline points="%s %s" fill="none" stroke="gray" stroke-dasharray="3 3"/>`+"\n", at(0, 0), at(1, 1))
+		fmt.Fprintf(&b, `<polyline points="%s %s" fill="none" stroke="gray" stroke-dasharray="3 3"/>`+"\n", at(0, 0),
+			at(1, 1))
 		return at
 	}
 	at := panel(margin, "ROC, band of 95 %", "false positives", "true positives")
