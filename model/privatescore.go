@@ -111,7 +111,7 @@ func (p *ScorePlan) Score(ctx context.Context, t *TestSet) (*PrivateScores, erro
 	f := fault.From(ctx)
 	src, cert := draw.Open(p.options.Source, p.cert.With())
 	d := &drawn{p: p, t: t, f: f, src: src, values: map[string][]float64{}}
-	for i, s := range fault.At(f, scoreSigmas, p.sigmas()) {
+	for i, s := range fault.At(f, fault.ScoreSigmas, p.sigmas()) {
 		d.sigma = append(d.sigma, s)
 		if k := p.blocks[i]; k.Name != blockCapped && (k.Name != blockDiff || p.subject.kind != table.Range) {
 			d.add(i, d.sums(k.Name))
@@ -154,7 +154,7 @@ func (d *drawn) add(i int, sums []int64) {
 	nu, out := make([]int64, len(sums)), make([]float64, len(sums))
 	defer clear(nu)
 	law.Fill(nu, d.src)
-	law.Add(out, sums, fault.At(d.f, scoreNoise, nu))
+	law.Add(out, sums, fault.At(d.f, fault.ScoreNoise, nu))
 	d.values[k.Name] = out
 }
 

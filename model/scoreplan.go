@@ -11,7 +11,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
-	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/sqrtsum"
@@ -20,13 +19,6 @@ import (
 
 // theoremScore is the theorem of private scores, see docs/theory/evaluation.md#model.score/1.
 const theoremScore = "model.score/1"
-
-// Steps of a score that an audit may replace.
-var (
-	scoreSigmas = fault.NewStep[[]float64]("noise scales of a score")
-	scoreNoise  = fault.NewStep[[]int64]("noise of a score")
-	scoreClip   = fault.NewStep[float64]("clip of the log loss")
-)
 
 // ScoreOptions are public choices of a private score. With nil or the zero value, everything is
 // chosen automatically.

@@ -85,7 +85,7 @@ func cmpFloat(a, b float64) int {
 
 // silent is a context in which a score gets no noise.
 func silent(ctx context.Context) context.Context {
-	return fault.With(ctx, scoreNoise, func(nu []int64) []int64 { return make([]int64, len(nu)) })
+	return fault.With(ctx, fault.ScoreNoise, func(nu []int64) []int64 { return make([]int64, len(nu)) })
 }
 
 // TestScoreWithoutNoise: with its noise set to 0 a score is that of the records, under both

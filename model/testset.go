@@ -75,7 +75,7 @@ func newTestSet(ctx context.Context, m, against *Model) (*TestSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &TestSet{subject: s, clip: fault.At(fault.From(ctx), scoreClip, mostLoss), sums: make([]int64, 1)}
+	t := &TestSet{subject: s, clip: fault.At(fault.From(ctx), fault.LossClip, mostLoss), sums: make([]int64, 1)}
 	for i, m := range []*Model{m, against} {
 		if m != nil {
 			// A quarter of the largest score of a row.
