@@ -117,7 +117,7 @@ func (p *ScorePlan) Score(ctx context.Context, t *TestSet) (*PrivateScores, erro
 			d.add(i, d.sums(k.Name))
 		}
 	}
-	out := &PrivateScores{Certificate: cert, Ledger: head, Blocks: p.Blocks()}
+	out := &PrivateScores{Certificate: cert, Ledger: head, Blocks: p.Params().Blocks}
 	d.report(out)
 	for i := range out.Blocks {
 		out.Blocks[i].Values = d.values[out.Blocks[i].Name]

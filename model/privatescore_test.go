@@ -49,7 +49,7 @@ func TestScoreScales(t *testing.T) {
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, p.shift, value("mu")*(1-1e-6))
 			sum := 0.0
-			for i, k := range p.Blocks() {
+			for i, k := range p.Params().Blocks {
 				want := value(keys[i])
 				require.GreaterOrEqual(t, k.Sigma, want, keys[i])
 				require.InEpsilon(t, want, k.Sigma, 1e-6, keys[i])

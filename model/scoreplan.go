@@ -33,8 +33,8 @@ type ScoreOptions struct {
 	Against *Model
 	// AccuracyOnly counts right predictions and nothing else.
 	AccuracyOnly bool
-	// Shares of μ² for the blocks of [ScorePlan.Blocks], in their order, which add up to 1; nil means
-	// the defaults.
+	// Shares of μ² for the blocks of [ScoreParams], in the order of its blocks, which add up to 1; nil
+	// means the defaults.
 	Shares []float64
 	// Ledger, if not nil, is charged before noise is drawn.
 	Ledger *ledger.Ledger
@@ -206,8 +206,22 @@ func (p *ScorePlan) useful(b dp.Budget) error {
 		math.Ceil(eps*100)/100)
 }
 
-// Blocks returns the parts of the sums and their noise.
-func (p *ScorePlan) Blocks() []Block { return slices.Clone(p.blocks) }
+// ScoreParams are the numbers of a [ScorePlan]. All are public.
+type ScoreParams struct {
+	Relation dp.Relation `json:"relation"`
+	Budget   dp.Budget   `json:"budget"`
+	Records  int         `json:"records,omitzero"` // n under Replace, else the declared number
+	Mu       float64     `json:"mu"`               // sensitivity over noise, of all blocks together
+	Blocks   []Block     `json:"blocks"`
+}
+
+// Params returns a copy of the numbers of the plan.
+func (p *ScorePlan) Params() ScoreParams {
+	if !p.made() {
+		return ScoreParams{}
+	}
+	return ScoreParams{p.cert.Relation, p.cert.Budget, p.options.Records, p.shift, slices.Clone(p.blocks)}
+}
 
 func (p *ScorePlan) made() bool { return p != nil && p.cert.Theorem != "" }
 

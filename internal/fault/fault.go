@@ -117,8 +117,8 @@ var (
 	// Moments is a sum of rounded symmetric matrices.
 	Moments = NewStep[[]int64]("moments")
 
-	// ScoreSigmas are the noise scales of the blocks of a score, in their order, ScoreNoise the integers
-	// that are added to one of them, and LossClip is the largest log loss of a record.
+	// ScoreSigmas are the noise scales of the blocks of a score, in their order, ScoreNoise the
+	// integers that are added to one of them, and LossClip is the largest log loss of a record.
 	ScoreSigmas = NewStep[[]float64]("noise scales of a score")
 	ScoreNoise  = NewStep[[]int64]("noise of a score")
 	LossClip    = NewStep[float64]("clip of the log loss")

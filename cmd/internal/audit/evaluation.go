@@ -20,8 +20,8 @@ import (
 )
 
 // scoring is a private score of one model on either of two neighboring test sets: 1200 records in
-// common, and one that goes from the lowest cell of the negatives to the same cell of the positives,
-// or that is there or not. Its contributions attain the distance of every block.
+// common, and one that goes from the lowest cell of the negatives to the same cell of the
+// positives, or that is there or not. Its contributions attain the distance of every block.
 type scoring struct{ relation dp.Relation }
 
 // scorer is a model of one feature in [−1, 1] whose log odds at the ends are far beyond the clip of
@@ -60,7 +60,8 @@ func (c scoring) rows(i int) []scoreRecord {
 
 // expected returns the sums of the three blocks, from their definitions.
 func (c scoring) expected(m *model.Model, i int) [][]float64 {
-	edges := []float64{.001, .003, .01, .02, .05, .1, .15, .2, .25, .3, .4, .5, .6, .7, .75, .8, .85, .9, .95, .98, .99, .997,
+	edges := []float64{.001, .003, .01, .02, .05, .1, .15, .2, .25, .3, .4, .5, .6, .7, .75, .8, .85, .9, .95, .98, .99,
+		.997,
 		.999}
 	counts, chains, sum := make([]float64, 4), make([]float64, 48), 0.0
 	for _, r := range c.rows(i) {

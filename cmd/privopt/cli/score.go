@@ -539,7 +539,7 @@ func (a *app) planScore(ctx context.Context, path string, t *privateScore) error
 	if err != nil {
 		return err
 	}
-	out := scoreForecast{Certificate: p.Certificate(), Delta: origin, Blocks: p.Blocks()}
+	out := scoreForecast{Certificate: p.Certificate(), Delta: origin, Blocks: p.Params().Blocks}
 	var b strings.Builder
 	b.WriteString(paragraph("privacy  ", fmt.Sprintf("ε = %s, δ = %s (%s), %v neighbors", number(t.budget.Epsilon),
 		number(t.budget.Delta), origin, out.Certificate.Relation)))
