@@ -411,7 +411,7 @@ func (r *privatelyScored) text(m *model.Model, relation dp.Relation) string {
 		head = fmt.Sprintf("NOT PRIVATE: anyone who guesses --seed can reproduce the noise. Otherwise %v, %v neighbors, %s",
 			budget(c.Budget), c.Relation, c.Theorem)
 	}
-	b.WriteString(head + "\n")
+	b.WriteString(paragraph("", head))
 	records := humanize.Comma(int64(math.Round(r.Records.Value)))
 	if relation == dp.AddRemove {
 		records += " ± " + humanize.Comma(int64(math.Round(1.96*r.Records.StdErr)))
