@@ -397,6 +397,16 @@ func (e *Encoder) labelOf(text []byte, missing map[string]bool) (float64, bool) 
 	return l.unknown()
 }
 
+// beyond reports whether a label is a number beyond its declared range.
+func (e *Encoder) beyond(text []byte, missing map[string]bool) bool {
+	l := &e.schema.Label
+	if e.Kind() != Range || missing[string(text)] {
+		return false
+	}
+	x, ok := number(text)
+	return ok && (x < *l.Min || x > *l.Max)
+}
+
 // noLabel returns the label of a record of zeros, for which no loss of ⟨a,θ⟩ has a gradient.
 func (e *Encoder) noLabel() float64 {
 	if y, ok := e.schema.Label.unknown(); ok {

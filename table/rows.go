@@ -93,6 +93,8 @@ type Rows struct {
 	val    []float64
 	y      float64
 	err    error
+
+	outside int
 }
 
 // Rows reads the header line, unless the schema has File.Fields, and returns the records that
@@ -232,6 +234,9 @@ func (r *Rows) Next() bool {
 		return false
 	}
 	if r.label >= 0 {
+		if r.o.Skip && r.e.beyond(r.fields[r.label], r.missing) {
+			r.outside++
+		}
 		var ok bool
 		if r.y, ok = r.e.labelOf(r.fields[r.label], r.missing); !ok && r.o.Total {
 			r.y = math.NaN()
@@ -257,6 +262,10 @@ func (r *Rows) Row() (col []int32, val []float64) { return r.col, r.val }
 
 // Label returns the label, 0 if the table has none. Not private: it is part of a record.
 func (r *Rows) Label() float64 { return r.y }
+
+// Outside returns the number of labels so far that are numbers beyond their declared range, which
+// count as its end. It counts with Options.Skip alone. Not private.
+func (r *Rows) Outside() int { return r.outside }
 
 // noMeaning describes field k, which the schema gives no meaning.
 func (r *Rows) noMeaning(k int) error {

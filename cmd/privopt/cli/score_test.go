@@ -18,8 +18,8 @@ import (
 // scorable returns a folder with a model and its table, and the arguments of a private score.
 func scorable(t *testing.T) (at func(string) string, score func(more ...string) []string) {
 	at = folder(t)
-	code, _, errs := call(t, "", "fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", "5", "--seed",
-		"1", "--out", at("model.json"))
+	code, _, errs := call(t, "", "fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", "5",
+		"--seed", "1", "--out", at("model.json"))
 	require.Zero(t, code, errs)
 	return at, func(more ...string) []string {
 		return append([]string{"score", "--epsilon", "2", "--model", at("model.json"), "--data", at("people.csv")}, more...)
@@ -148,7 +148,8 @@ func TestPrivateScoreLedger(t *testing.T) {
 		{exitUsage, "--only", score("--ledger", at("l"), "--only", "auc")},
 		{exitUsage, "there is no folder", score("--ledger", at("l"), "--plot", at("no/s.svg"))},
 		{exitUsage, "Delta = 0", score("--ledger", at("l"), "--delta", "0")},
-		{exitUsage, "--private needs", []string{"score", "--private", "--model", at("model.json"), "--data", at("people.csv")}},
+		{exitUsage, "--private needs", []string{"score", "--private", "--model", at("model.json"), "--data",
+			at("people.csv")}},
 		{exitUsage, "--ledger is a flag of private scores", []string{"score", "--model", at("model.json"), "--data",
 			at("people.csv"), "--ledger", at("l")}},
 		{exitOK, "", score("--ledger", at("l"))},
