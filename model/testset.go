@@ -57,6 +57,31 @@ type TestSet struct {
 	sums    []int64 // of fractions, in units of 2⁻²⁰
 }
 
+// largestScore bounds the score of every row that the schema admits: each column has one entry.
+func (m *Model) largestScore() float64 {
+	if m.encoder == nil || m.classes() > 1 {
+		return floats.Norm(m.theta, 2) * m.params.Bounds.Row
+	}
+	ends := map[string][2]float64{}
+	for _, c := range m.encoder.Schema().Columns {
+		if c.Min != nil && c.Bins == nil {
+			ends[c.Name] = [2]float64{*c.Min, *c.Max}
+		}
+	}
+	sum, most, column := 0.0, 0.0, ""
+	for j, f := range m.encoder.Features() {
+		if f.Column != column {
+			sum, most, column = sum+most, 0, f.Column
+		}
+		entry := f.Scale + f.Offset // of an indicator, or the intercept
+		if e, ok := ends[f.Column]; ok && f.Name == f.Column {
+			entry = max(math.Abs(f.Scale*e[0]+f.Offset), math.Abs(f.Scale*e[1]+f.Offset))
+		}
+		most = max(most, math.Abs(entry*m.theta[j]))
+	}
+	return sum + most
+}
+
 // String returns nothing about the records.
 func (t *TestSet) String() string { return "model.TestSet" }
 
@@ -78,8 +103,7 @@ func newTestSet(ctx context.Context, m, against *Model) (*TestSet, error) {
 	t := &TestSet{subject: s, clip: fault.At(fault.From(ctx), fault.LossClip, mostLoss), sums: make([]int64, 1)}
 	for i, m := range []*Model{m, against} {
 		if m != nil {
-			// A quarter of the largest score of a row.
-			t.sigmoid[i] = floats.Norm(m.theta, 2) * m.params.Bounds.Row / 4
+			t.sigmoid[i] = m.largestScore() / 4
 		}
 	}
 	switch {
