@@ -27,8 +27,8 @@ type Metric struct {
 	StdErr   float64 `json:"se"`
 	Sampling float64 `json:"samplingSE"`
 	Privacy  float64 `json:"privacySE"`
-	Lower    float64 `json:"lower"` // of an interval of about 95 %
-	Upper    float64 `json:"upper"`
+	// Interval has its ends in order and holds the true value with a chance of about 95 %.
+	Interval [2]float64 `json:"interval"`
 	// Bound is an estimate of how far the cells of the probability may move the value.
 	Bound float64 `json:"bound,omitzero"`
 	// Withheld says why there is no value, "" if there is one.
@@ -203,9 +203,9 @@ const noInformation = "the noise leaves no information"
 func metric(name string, value, sampling, privacy, lo, hi float64) Metric {
 	m := Metric{Name: name, Value: value, Sampling: math.Sqrt(max(sampling, 0)), Privacy: math.Sqrt(max(privacy, 0))}
 	m.StdErr = math.Hypot(m.Sampling, m.Privacy)
-	m.Lower, m.Upper = max(value-quantile95*m.StdErr, lo), min(value+quantile95*m.StdErr, hi)
+	m.Interval[0], m.Interval[1] = max(value-quantile95*m.StdErr, lo), min(value+quantile95*m.StdErr, hi)
 	m.Value = min(max(m.Value, lo), hi)
-	m.Lower, m.Upper = min(m.Lower, hi), max(m.Upper, lo)
+	m.Interval[0], m.Interval[1] = min(m.Interval[0], hi), max(m.Interval[1], lo)
 	if !(2*quantile95*m.StdErr < hi-lo) || math.IsNaN(m.Value) {
 		return withheld(name, noInformation)
 	}
@@ -239,7 +239,7 @@ func (d *drawn) report(out *PrivateScores) {
 func (d *drawn) total(out *PrivateScores, estimate, variance float64) (n, noise float64, ok bool) {
 	if d.p.cert.Relation == dp.Replace {
 		n = float64(d.p.options.Records)
-		out.Records = Metric{Name: "records", Value: n, Lower: n, Upper: n}
+		out.Records = Metric{Name: "records", Value: n, Interval: [2]float64{n, n}}
 		return n, 0, true
 	}
 	out.Records = metric("records", estimate, 0, variance, math.Inf(-1), math.Inf(1))

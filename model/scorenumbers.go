@@ -98,15 +98,15 @@ func (d *drawn) numbers(out *PrivateScores) {
 func rootMetric(name string, square, sampling, privacy float64) Metric {
 	half := quantile95 * math.Sqrt(sampling+privacy)
 	m := Metric{Name: name, Value: math.Sqrt(square)}
-	m.Lower, m.Upper = math.Sqrt(max(square-half, 0)), math.Sqrt(square+half)
-	if !(m.Upper-m.Lower < 1) {
+	m.Interval[0], m.Interval[1] = math.Sqrt(max(square-half, 0)), math.Sqrt(square+half)
+	if !(m.Interval[1]-m.Interval[0] < 1) {
 		return withheld(name, noInformation)
 	}
 	slope := 2 * m.Value
-	if m.Lower == 0 { // the linearized error of a root near 0 explodes
-		slope = max(slope, quantile95*math.Sqrt(sampling+privacy)/m.Upper)
+	if m.Interval[0] == 0 { // the linearized error of a root near 0 explodes
+		slope = max(slope, quantile95*math.Sqrt(sampling+privacy)/m.Interval[1])
 	}
-	m.Upper = min(m.Upper, 1)
+	m.Interval[1] = min(m.Interval[1], 1)
 	m.Sampling, m.Privacy = math.Sqrt(sampling)/slope, math.Sqrt(privacy)/slope
 	m.StdErr = math.Hypot(m.Sampling, m.Privacy)
 	return m
@@ -114,7 +114,7 @@ func rootMetric(name string, square, sampling, privacy float64) Metric {
 
 // scaled returns a metric in other units.
 func scaled(m Metric, w float64) Metric {
-	for _, v := range []*float64{&m.Value, &m.StdErr, &m.Sampling, &m.Privacy, &m.Lower, &m.Upper} {
+	for _, v := range []*float64{&m.Value, &m.StdErr, &m.Sampling, &m.Privacy, &m.Interval[0], &m.Interval[1]} {
 		*v *= w
 	}
 	return m
@@ -160,7 +160,7 @@ func (d *drawn) atMost(h []float64, w, c, square, variance, n float64) Metric {
 	if !(bound < 1) {
 		return withheld(name, noInformation)
 	}
-	return Metric{Name: name, Value: bound * w, Lower: 0, Upper: bound * w}
+	return Metric{Name: name, Value: bound * w, Interval: [2]float64{0, bound * w}}
 }
 
 // Forecast returns what the noise alone is expected to add to the standard errors of a score of n

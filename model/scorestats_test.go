@@ -167,7 +167,7 @@ func coverage(
 				continue
 			}
 			shown[name]++
-			if got.Lower <= want && want <= got.Upper {
+			if got.Interval[0] <= want && want <= got.Interval[1] {
 				covered[name]++
 			}
 		}
@@ -261,7 +261,7 @@ func TestScoreCoverageOfNumbers(t *testing.T) {
 			for name, want := range truth {
 				got, ok := s.Metric(name)
 				require.True(t, ok, "%s: %+v", name, got)
-				if got.Lower <= want && want <= got.Upper {
+				if got.Interval[0] <= want && want <= got.Interval[1] {
 					covered[name]++
 				}
 			}
@@ -362,7 +362,7 @@ func TestScoreTotal(t *testing.T) {
 					s, err := plan.Score(t.Context(), sets[0])
 					require.NoError(t, err)
 					for _, v := range s.Metrics {
-						for _, x := range []float64{v.Value, v.StdErr, v.Sampling, v.Privacy, v.Lower, v.Upper, v.Bound} {
+						for _, x := range []float64{v.Value, v.StdErr, v.Sampling, v.Privacy, v.Interval[0], v.Interval[1], v.Bound} {
 							require.False(t, math.IsNaN(x) || math.IsInf(x, 0), "%s: %+v", name, v)
 						}
 						require.NotEmpty(t, v.Name)
@@ -372,4 +372,80 @@ func TestScoreTotal(t *testing.T) {
 		}
 	}
 	require.NotContains(t, fmt.Sprintf("%v %+v %#v", &TestSet{}, &TestSet{n: 77}, &TestSet{n: 77}), "77")
+}
+
+// TestScoreOfClassesWithoutNoise: with its noise set to 0 a score of several classes, and of two
+// models, is that of the records, also of those whose label has no meaning.
+func TestScoreOfClassesWithoutNoise(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(10, 11))
+	m := unfitted(Multinomial, 4)
+	const n = 3000
+	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
+		one, err := newTestSet(t.Context(), m, nil)
+		require.NoError(t, err)
+		two, err := newTestSet(t.Context(), m, m)
+		require.NoError(t, err)
+		right, better, loss := 0.0, 0.0, 0.0
+		recall, of := make([]float64, 4), make([]float64, 4)
+		for i := range n {
+			y := rnd.IntN(4)
+			draw := func() Prediction {
+				p := Prediction{Class: rnd.IntN(4), Probabilities: []float64{0.1, 0.1, 0.1, 0.1}}
+				if rnd.IntN(2) == 0 {
+					p.Class = y
+				}
+				p.Probabilities[p.Class] = 0.7
+				return p
+			}
+			p, q := draw(), draw()
+			label := float64(y)
+			if i%100 == 0 {
+				label, y = math.NaN(), 0
+				if p.Class == 0 {
+					y = 1
+				}
+				loss += mostLoss
+			} else {
+				loss += -math.Log(p.Probabilities[y])
+				two.add(p, q, label)
+				better -= float64(btoi(q.Class == y))
+				better += float64(btoi(p.Class == y))
+			}
+			one.add(p, Prediction{}, label)
+			of[y]++
+			if p.Class == y {
+				right++
+				recall[y]++
+			}
+		}
+		balanced := 0.0
+		for y := range of {
+			balanced += recall[y] / of[y] / 4
+		}
+		score := func(set *TestSet, against *Model) *PrivateScores {
+			plan, err := NewScorePlan(m, dp.Budget{Epsilon: 3, Delta: 1e-6},
+				&ScoreOptions{Relation: rel, Records: set.n, Against: against})
+			require.NoError(t, err)
+			s, err := plan.Score(silent(t.Context()), set)
+			require.NoError(t, err)
+			return s
+		}
+		s := score(one, nil)
+		truth := exactScores{"accuracy": right / n, "balanced": balanced, "log loss": loss / n}
+		for name, want := range truth {
+			got, ok := s.Metric(name)
+			require.True(t, ok, name)
+			require.InDelta(t, want, got.Value, 1e-5, name)
+		}
+		got, ok := score(two, m).Metric("accuracy difference")
+		require.True(t, ok)
+		require.InDelta(t, better/float64(two.n), got.Value, 1e-9)
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -55,8 +55,8 @@ func scorePlot(s *model.PrivateScores) string {
 			continue
 		}
 		x := (c.From + c.To) / 2
-		fmt.Fprintf(&b, `<polyline points="%s %s" fill="none" stroke="steelblue"/>`+"\n", at(x, c.Share.Lower),
-			at(x, c.Share.Upper))
+		fmt.Fprintf(&b, `<polyline points="%s %s" fill="none" stroke="steelblue"/>`+"\n", at(x, c.Share.Interval[0]),
+			at(x, c.Share.Interval[1]))
 		fmt.Fprintf(&b, `<polyline points="%s %s" fill="none" stroke="steelblue" stroke-width="3"/>`+"\n",
 			at(c.From, c.Share.Value), at(c.To, c.Share.Value))
 	}
