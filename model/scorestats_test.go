@@ -274,6 +274,32 @@ func TestScoreCoverageOfNumbers(t *testing.T) {
 	}
 }
 
+// TestScoreCoverageOfPairs: the same for the difference of two models, of which one sees the score of
+// the other with an error.
+func TestScoreCoverageOfPairs(t *testing.T) {
+	m := unfitted(Logistic, 2)
+	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
+		rnd := rand.New(rand.NewPCG(12, 13))
+		pair := func() (p, q Prediction, label float64) {
+			p, label = world{0.25, 1.6, 1}.draw(rnd)
+			v := 1 / (1 + math.Exp(-(1.6/1.25*(p.Score+0.5*rnd.NormFloat64()) - math.Log(3))))
+			return p, Prediction{Probabilities: []float64{1 - v, v}}, label
+		}
+		large, err := newTestSet(t.Context(), m, m)
+		require.NoError(t, err)
+		for range testkit.Of(500_000, 4_000_000) {
+			large.add(pair())
+		}
+		n := float64(large.n)
+		truth := exactScores{"accuracy difference": float64(large.counts[1]-large.counts[2]) / n,
+			"log loss difference": float64(large.sums[0]) / n / (1 << scaleBits)}
+		require.Greater(t, truth["accuracy difference"], 0.01)
+		b := dp.Budget{Epsilon: 0.3, Delta: DefaultDelta(16000)}
+		coverage(t, testkit.Of(60, 500), m, b, ScoreOptions{Relation: rel, Against: m}, truth, 16000, rnd,
+			func(set *TestSet) { set.add(pair()) })
+	}
+}
+
 // TestScoreEstimateIsUnbiased: over many draws, (ĥ − h)′V⁺(ĥ − h) has mean 48, or 47 under replace,
 // where the sum is known, and no coordinate has a mean off by more than chance.
 func TestScoreEstimateIsUnbiased(t *testing.T) {
