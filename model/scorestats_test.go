@@ -274,8 +274,8 @@ func TestScoreCoverageOfNumbers(t *testing.T) {
 	}
 }
 
-// TestScoreCoverageOfPairs: the same for the difference of two models, of which one sees the score of
-// the other with an error.
+// TestScoreCoverageOfPairs: the same for the difference of two models, of which one sees the score
+// of the other with an error.
 func TestScoreCoverageOfPairs(t *testing.T) {
 	m := unfitted(Logistic, 2)
 	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {

@@ -179,7 +179,7 @@ func (t *privateScore) flags(c *cobra.Command) {
 	f.StringVar(&t.ledger, "ledger", "", "charge the budget to the ledger `FILE` of the test set before noise is drawn")
 	f.StringVar(&t.plot, "plot", "", "write the ROC curve and the calibration to a new SVG `FILE`")
 	f.StringVar(&t.threshold, "threshold", "", "choose the threshold of the probability with the best `SCORE`, accuracy "+
-		"or balanced,\nfrom the released cells")
+		"or balanced, from the released cells")
 	f.StringVar(&t.seed, "seed", "", "draw reproducible noise from the seed `N`; the score is NOT PRIVATE")
 	complete(c, "threshold", []string{"accuracy", "balanced"})
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 
@@ -94,14 +95,11 @@ func metricCells(v model.Metric, ceiling float64) (cells []string, note string) 
 	return []string{v.Name, value, half, part(v.StdErr), part(v.Sampling), part(v.Privacy)}, note
 }
 
-// confusion formats the confusion matrix, of at most eight classes.
+// confusion formats the confusion matrix, if it is not too wide.
 func (r *privatelyScored) confusion(m *model.Model) string {
 	classes := classNames(m)
 	if len(r.Confusion) == 0 {
 		return ""
-	}
-	if len(classes) > 8 {
-		return fmt.Sprintf("The confusion matrix of %d classes is in --json.\n", len(classes))
 	}
 	head := []string{"true class"}
 	for _, c := range classes {
@@ -116,7 +114,13 @@ func (r *privatelyScored) confusion(m *model.Model) string {
 		}
 		rows = append(rows, row)
 	}
-	return grid(head, rows)
+	text := grid(head, rows)
+	for _, line := range strings.Split(text, "\n") {
+		if utf8.RuneCountInString(line) > columns {
+			return fmt.Sprintf("The confusion matrix of %d classes is in --json.\n", len(classes))
+		}
+	}
+	return text
 }
 
 // shorten returns a printable name of at most twelve letters.
