@@ -404,3 +404,27 @@ func BenchmarkRows(b *testing.B) {
 		})
 	}
 }
+
+// TestTotalRows: with Total no field is an error, and Outside counts labels beyond their range.
+func TestTotalRows(t *testing.T) {
+	s, err := ReadSchema(strings.NewReader(`{"schema": 1, "label": {"column": "y", "min": 0, "max": 1},
+		"columns": [{"name": "x", "min": 0, "max": 2}, {"name": "c", "levels": ["a"]}]}`))
+	require.NoError(t, err)
+	e, err := s.Encoder()
+	require.NoError(t, err)
+	const text = "x,c,y\n2,a,0.5\nz,a,q\n2,b,\n1e999,a,7\nNaN,\xff,-3\n"
+	rows, err := e.Rows(strings.NewReader(text), Options{Total: true, Skip: true})
+	require.NoError(t, err)
+	var labels []float64
+	var entries []int
+	for rows.Next() {
+		col, _ := rows.Row()
+		labels, entries = append(labels, rows.Label()), append(entries, len(col))
+	}
+	require.NoError(t, rows.Err())
+	require.Equal(t, []int{2, 1, 1, 2, 0}, entries)
+	require.Equal(t, "[0 NaN NaN 1 -1]", fmt.Sprint(labels))
+	require.Equal(t, 2, rows.Outside())
+	_, err = Options{Total: true}.ReadCSV(strings.NewReader(text), s)
+	require.ErrorIs(t, err, ErrTable)
+}

@@ -129,6 +129,12 @@ var (
 	// PersonNorm is the norm by which the sum of a person is clamped, and that of its longest line.
 	PersonNorm = NewStep[[2]float64]("norm of a person")
 
+	// ScoreSigmas are the noise scales of the blocks of a score, in their order, ScoreNoise the
+	// integers that are added to one of them, and LossClip is the largest log loss of a record.
+	ScoreSigmas = NewStep[[]float64]("noise scales of a score")
+	ScoreNoise  = NewStep[[]int64]("noise of a score")
+	LossClip    = NewStep[float64]("clip of the log loss")
+
 	// Stage is the first stage of the solver of a covered release that runs, counted from 0: the
 	// methods of package splitting, refinement, proved descent.
 	Stage = NewStep[int]("stage")

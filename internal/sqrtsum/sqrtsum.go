@@ -1,18 +1,19 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-// Package sqrtsum holds the square root of prefix sums, in integers: the matrix by which a histogram
-// is released so that its prefix sums have little noise.
+// Package sqrtsum holds the square root of prefix sums, in integers: the matrix by which a
+// histogram is released so that its prefix sums have little noise.
 //
 // Let r_k be the coefficients of (1−x)^{−1/2}: r₀ = 1, r_k = r_{k−1}(2k−1)/(2k). R is the lower
-// triangular t × t Toeplitz matrix of the integers ρ_k = round(2²⁰r_k). So R/2²⁰ is a square root of
-// the lower triangular ones A, up to the rounding of ρ. For a histogram c in which a record has at
-// most one cell,
+// triangular t × t Toeplitz matrix of the integers ρ_k = round(2²⁰r_k). So R/2²⁰ is a square root
+// of the lower triangular ones A, up to the rounding of ρ. For a histogram c in which a record has
+// at most one cell,
 //
 //	y = Rc + round(σX)
 //
-// is exact in int64 and has the privacy of a Gaussian release of sensitivity S_t (Matrix.Sensitivity).
-// The solution of Rĉ = y has no bias. The prefix sums of ĉ, AR⁻¹y, have noise of deviation at most
-// about 2⁻⁴⁰‖ρ‖σ, where a histogram that gets the noise directly has √t times that of a cell.
+// is exact in int64 and has the privacy of a Gaussian release of sensitivity S_t
+// (Matrix.Sensitivity). The solution of Rĉ = y has no bias. The prefix sums of ĉ, AR⁻¹y, have noise
+// of deviation at most about 2⁻⁴⁰‖ρ‖σ, where a histogram that gets the noise directly has √t times
+// that of a cell.
 package sqrtsum
 
 import (
@@ -76,16 +77,16 @@ func (m *Matrix) Cells() int { return len(m.rho) }
 // Rho returns a copy of ρ.
 func (m *Matrix) Rho() []int64 { return slices.Clone(m.rho) }
 
-// Norm2 returns ‖ρ‖², the largest squared norm of a column, in units of 2⁻⁴⁰: the squared distance of
-// the contributions to neighbors of which one has a record more.
+// Norm2 returns ‖ρ‖², the largest squared norm of a column, in units of 2⁻⁴⁰: the squared distance
+// of the contributions to neighbors of which one has a record more.
 func (m *Matrix) Norm2() int64 { return m.norm2 }
 
-// Apart2 returns max(‖ρ‖², max ‖Re_i − Re_j‖²), the largest squared distance between the contributions
-// of two records, of which either may have no cell.
+// Apart2 returns max(‖ρ‖², max ‖Re_i − Re_j‖²), the largest squared distance between the
+// contributions of two records, of which either may have no cell.
 func (m *Matrix) Apart2() int64 { return m.apart2 }
 
-// Sensitivity returns S_t, rounded up, in the units of ρ: the root of Norm2 under dp.AddRemove and of
-// Apart2 under dp.Replace.
+// Sensitivity returns S_t, rounded up, in the units of ρ: the root of Norm2 under dp.AddRemove and
+// of Apart2 under dp.Replace.
 func (m *Matrix) Sensitivity(r dp.Relation) float64 {
 	square := m.apart2
 	if r == dp.AddRemove {

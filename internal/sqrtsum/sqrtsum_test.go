@@ -111,8 +111,8 @@ func sum(c []int64) int64 {
 	return total
 }
 
-// TestRoot: R·R/2⁴⁰ is the matrix of ones up to the rounding of ρ, so that the noise of a prefix sum
-// is that of a row of R.
+// TestRoot: R·R/2⁴⁰ is the matrix of ones up to the rounding of ρ, so that the noise of a prefix
+// sum is that of a row of R.
 func TestRoot(t *testing.T) {
 	rho := New(435).Rho()
 	for k := range rho {
