@@ -136,8 +136,8 @@ func (d *Data) Each(f func(a []float64, b float64)) error {
 // source is the state of records that are read on demand.
 type source struct {
 	Source
-	each []func(a []float64, b float64) (label float64, keep bool) // the functions passed to Data.Map, in order
-	key  [2]uint64                                                 // of the fingerprint
+	each []mapping // the functions passed to Data.Map and Data.MapRows, in order
+	key  [2]uint64 // of the fingerprint
 
 	failure atomic.Pointer[error]
 	near    atomic.Pointer[window] // the records that at read last
@@ -181,9 +181,15 @@ func (s *source) read(ctx context.Context, w *window, r *records, first, count i
 		row := x.x[k*r.d : (k+1)*r.d]
 		x.norm[k], _ = r.force(row, w.scratch)
 		x.y[k] = forceLabel(x.y[k], r.bounds.Label)
-		for _, f := range s.each {
+		for _, m := range s.each {
+			if m.rows != nil {
+				label := m.rows(row, x.y[k])
+				x.norm[k], _ = r.force(row, w.scratch)
+				x.y[k] = forceLabel(label, r.bounds.Label)
+				continue
+			}
 			copy(w.scratch, row)
-			label, keep := f(w.scratch, x.y[k])
+			label, keep := m.labels(w.scratch, x.y[k])
 			if !keep {
 				clear(row)
 				label, x.norm[k] = 0, 0
@@ -297,10 +303,16 @@ func (s *source) same(fingerprint [2]uint64) error {
 // local hides the Sum method of a Remote: remote workers cannot run the function passed to Map.
 type local struct{ Source }
 
-// mapped returns data to whose records f is applied at every read.
-func (r *records) mapped(f func(a []float64, b float64) (label float64, keep bool)) *Data {
+// mapping is a function passed to Data.Map or to Data.MapRows.
+type mapping struct {
+	labels func(a []float64, b float64) (label float64, keep bool)
+	rows   func(a []float64, b float64) (label float64)
+}
+
+// mapped returns data to whose records m is applied at every read.
+func (r *records) mapped(m mapping) *Data {
 	return newSource(r.n, r.d, r.bounds, &source{
-		Source: local{r.src.Source}, each: append(slices.Clip(r.src.each), f), key: r.src.key,
+		Source: local{r.src.Source}, each: append(slices.Clip(r.src.each), m), key: r.src.key,
 	})
 }
 

@@ -128,7 +128,7 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 		theta: out.theta, cert: out.cert, params: pl.Params(), choice: out.choice, moments: out.moments,
 		prose: pl.String(), head: head, encoder: t.encoder, build: readBuild(),
 	}
-	m.threshold()
+	m.threshold(out.units)
 	if l != nil {
 		var file bytes.Buffer
 		if err = m.Save(&file); err == nil {
@@ -142,8 +142,8 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 }
 
 // threshold sets a coefficient of a lasso to 0 if the output noise alone may have moved it away
-// from 0.
-func (m *Model) threshold() {
+// from 0. units scale the output noise of each coordinate; nil means 1.
+func (m *Model) threshold(units []float64) {
 	if m.params.Penalty.Lasso == 0 && m.params.Penalty.Group == 0 {
 		return
 	}
@@ -158,7 +158,11 @@ func (m *Model) threshold() {
 		size = (d + 10*math.Sqrt(d)) / r.OutputRate
 	}
 	for j, v := range m.theta {
-		if math.Abs(v) <= size {
+		unit := 1.0
+		if units != nil {
+			unit = units[j]
+		}
+		if math.Abs(v) <= size*unit {
 			m.theta[j] = 0
 		}
 	}

@@ -23,6 +23,8 @@ import (
 const (
 	theoremAuto      = "model.auto/1"      // minimizers and noisy histograms, composed as one sequence
 	theoremIntervals = "model.intervals/1" // the same with the sums for standard errors
+	theoremMapped    = "model.mapped/1"    // either of them, on rows mapped by a released Gram matrix
+	theoremDescent   = "model.descent/1"   // gradient steps
 )
 
 // Params are the numbers of a [Plan]. All are public.
