@@ -17,11 +17,13 @@ import (
 // Numbers of gradient steps, fixed on public data.
 const (
 	descentSteps   = 100
-	descentRate    = 4.0 // η, in units of 1/(βn₀)
-	descentClip    = 0.1 // of gradients, over their range
-	descentEdge    = 1.2 // used from this norm of the noise of a Gram matrix on, over X²n/d
-	descentEpsilon = 0.5 // and up to this ε
-	descentRecords = 400 // and from this number of records on
+	descentRate    = 8    // most of η
+	descentSlow    = 0.06 // η over μn₀, up to the most: more noise, slower steps
+	descentClip    = 0.1  // of gradients of Squares, over their range
+	logisticClip   = 0.3  // the same of Logistic
+	descentEdge    = 1.2  // used from this norm of the noise of a Gram matrix on, over X²n/d
+	descentEpsilon = 0.5  // and up to this ε
+	descentRecords = 200  // and from this number of records on
 )
 
 // descends reports whether gradient steps replace the minimizers. The least ridge of a minimizer
@@ -46,9 +48,24 @@ func (pl *Plan) stepsPlan() (Sequence, float64, error) {
 	return s, edge, nil
 }
 
+// steep plans gradient steps for the logistic loss, and reports whether it did.
+func (pl *Plan) steep(q erm.Public, o Options) (bool, error) {
+	b := pl.params.Budget
+	if o.Loss.Name != Logistic || b.Delta == 0 || q.Records == 0 || q.MaxRecords > mostSummed {
+		return false, nil
+	}
+	s, edge, err := pl.stepsPlan()
+	if err != nil || !o.descends(edge, float64(q.Records), float64(q.Dim), b.Epsilon) {
+		return false, err
+	}
+	s.Clip = logisticClip
+	pl.smoothness, pl.params.Sequence, pl.params.Decision = q.Constants.Smoothness, &s, descentWords
+	return true, pl.finish(q, &s, o)
+}
+
 // descent takes T steps of projected gradient descent over all records,
 //
-//	θ ← prox_{γ(r+ι_C)}(θ − γ(Σᵢ clip(gᵢ) + noise)),  γ = η/(βn₀)
+//	θ ← prox_{γ(r+ι_C)}(θ − γ(Σᵢ clip(gᵢ) + noise)),  γ = η/(βn₀),  η = min(8, 0.06 μn₀)
 //
 // and returns the mean of the points of the second half. The term of a record is rounded by itself
 // to a public grid. Each sum is a Gaussian release, and the points are functions of these.
@@ -59,7 +76,8 @@ func (pl *Plan) descent(f *fault.Set, p *erm.Problem, direct rand.Source) (*outc
 	l := loss.Clipped{Loss: inner, Threshold: most}
 	sensitivity, exponent := gradientSensitivity(most, pl.gradients(), d)
 	sigma := sensitivity * math.Sqrt(float64(s.Steps)) / pl.shift(s.Shares.Gradients) * safeScale
-	gamma := descentRate / (pl.smoothness * float64(pl.params.Records))
+	n := float64(pl.params.Records)
+	gamma := pl.rate() / (pl.smoothness * n)
 	g, _ := prox.Sum(p.Reg, p.Set)
 	theta, mean, sum := make([]float64, d), make([]float64, d), make([]int64, d)
 	unit := math.Ldexp(1, -exponent)
@@ -93,6 +111,11 @@ func (pl *Plan) descent(f *fault.Set, p *erm.Problem, direct rand.Source) (*outc
 		}
 	}
 	return &outcome{theta: mean, cert: pl.cert, choice: &Choice{Clip: s.Clip, Sigma: sigma}}, nil
+}
+
+// rate returns η.
+func (pl *Plan) rate() float64 {
+	return min(descentRate, descentSlow*pl.params.Sequence.Mu*float64(pl.params.Records))
 }
 
 // gradientSum is the step at which an audit may replace a sum of gradients.

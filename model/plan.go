@@ -194,9 +194,15 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 		Loss: o.Loss, Penalty: o.Penalty, Set: o.Set, Intervals: o.Intervals, Relation: o.Relation, Budget: b, Dim: q.Dim,
 		Records: q.Records, MaxRecords: q.MaxRecords, Bounds: t.problem.Data.Bounds(),
 	}}
-	if t.composed() {
+	steps := false
+	if !t.composed() {
+		steps, err = pl.steep(q, o)
+	}
+	switch {
+	case err != nil || steps:
+	case t.composed():
 		err = pl.sequence(q, o)
-	} else {
+	default:
 		err = pl.release(q, o)
 	}
 	if err != nil {

@@ -24,12 +24,13 @@ const (
 
 // Numbers of preconditioning, fixed on public data.
 const (
-	gramShare   = 0.10  // Σaa′
-	normShare   = 0.005 // histogram of the norms of mapped rows
-	mapFloor    = 0.7   // least eigenvalue, over the norm of the noise
-	mapEdge     = 2     // used up to this norm of the noise, over X²n/d
-	mapLevel    = 0.995 // share of the mapped rows that keep their weight
-	mostEntries = 1 << 27
+	gramShare   = 0.10    // Σaa′
+	normShare   = 0.005   // histogram of the norms of mapped rows
+	mapFloor    = 0.7     // least eigenvalue, over the norm of the noise
+	mapEdge     = 2       // used up to this norm of the noise, over X²n/d
+	mapLevel    = 0.995   // share of the mapped rows that keep their weight
+	mapRecords  = 400     // used from this number of records on
+	mostEntries = 1 << 27 // of the mapped rows, which are dense
 )
 
 // A mapping is a change of coordinates θ = V diag(u) θ′, chosen from released sums. A record becomes
@@ -181,7 +182,7 @@ func (pl *Plan) improve(s *Sequence, o Options, n, d float64) error {
 	}
 	kind := o.mapKind()
 	m := s.withMap(kind)
-	if kind == "" || d > mostDim || n*d > mostEntries || m.Shares.Last <= 0 {
+	if kind == "" || n < mapRecords || d > mostDim || n*d > mostEntries || m.Shares.Last <= 0 {
 		return nil
 	}
 	if o.Intervals == nil {
