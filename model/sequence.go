@@ -168,6 +168,9 @@ func (pl *Plan) finish(q erm.Public, s *Sequence, o Options) error {
 		pl.cert = pl.cert.With(dp.CalibrationArithmetic)
 	}
 	pl.cert = pl.cert.With(q.Assumptions...)
+	if s.Map != "" && (o.Penalty != (Penalty{}) || o.Set.Name == Box) { // prox.Blocks of mapped weights
+		pl.cert = pl.cert.With(erm.DeclaredOperator)
+	}
 	return nil
 }
 
