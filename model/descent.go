@@ -32,8 +32,8 @@ func (o Options) descends(edge, n, d, eps float64) bool {
 	return o.Intervals == nil && eps <= descentEpsilon && n >= descentRecords && edge > descentEdge*n/d
 }
 
-const descentWords = "Gradient steps over all records, because the least ridge of a minimizer would exceed the curvature " +
-	"of so few records."
+const descentWords = "Gradient steps over all records, because the least ridge of a minimizer would exceed the " +
+	"curvature of so few records."
 
 // stepsPlan returns a plan of gradient steps alone, and the norm that the noise of a Gram matrix
 // would have at its μ, which decides between gradient steps and minimizers.

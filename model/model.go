@@ -29,6 +29,8 @@
 //	model.auto/1       minimizers sᵢ = √wᵢ·μ, cᵢ, and Gaussian releases t² = Σwⱼ·μ², Σw = 1, in any
 //	                   order; each may depend on earlier outputs, but s, c and t are fixed before
 //	model.intervals/1  the same with Σφ″aa′ and Σφ′²aa′ among the Gaussian releases
+//	model.mapped/1     model.auto/1 on rows that a noisy Gram matrix Σaa′ maps into the same bounds
+//	model.descent/1    noisy sums of clipped gradients, one for each step of gradient descent
 //
 // The clip and the ridge of a minimizer follow from earlier outputs and public quantities. Then its
 // noise is σ = G(Clip)/s and its ridge is at least β/expm1(c) − μ_r. Sums are sums of integers: the

@@ -30,10 +30,11 @@ const (
 	mapEdge     = 2       // used up to this norm of the noise, over X²n/d
 	mapLevel    = 0.995   // share of the mapped rows that keep their weight
 	mapRecords  = 400     // used from this number of records on
-	mostEntries = 1 << 27 // of the mapped rows, which are dense
+	mostEntries = 1 << 27 // numbers of the mapped rows, which are dense
 )
 
-// A mapping is a change of coordinates θ = V diag(u) θ′, chosen from released sums. A record becomes
+// A mapping is a change of coordinates θ = V diag(u) θ′, chosen from released sums. A record
+// becomes
 //
 //	(a, b) ↦ √ω (diag(u)V′a, b),  √ω = min(1, X/‖diag(u)V′a‖)
 //
@@ -125,8 +126,8 @@ func newMapping(kind string, gram *mat.SymDense, floor float64) *mapping {
 	return m
 }
 
-// normEdges returns the edges of the histogram of norms: a grid around √(d/n₀), the root mean square
-// for rows whose Gram matrix has no eigenvalue below the floor.
+// normEdges returns the edges of the histogram of norms: a grid around √(d/n₀), the root mean
+// square for rows whose Gram matrix has no eigenvalue below the floor.
 func (pl *Plan) normEdges() []float64 {
 	base := math.Sqrt(float64(pl.params.Dim) / float64(pl.params.Records))
 	out := make([]float64, 21)

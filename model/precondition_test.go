@@ -103,8 +103,8 @@ func TestMappedLossIsWeighted(t *testing.T) {
 	}
 }
 
-// TestMappedRidgeGivesNoModulus checks that the ridge of a mapped plan does not count on the modulus
-// of the penalty in the units of the user: for 50 columns uniform on [0, 1] and an intercept,
+// TestMappedRidgeGivesNoModulus checks that the ridge of a mapped plan does not count on the
+// modulus of the penalty in the units of the user: for 50 columns uniform on [0, 1] and an intercept,
 // subtracting nλ = 12.84 from the least ridge of c = 0.075 would cost .87 in place of .075.
 func TestMappedRidgeGivesNoModulus(t *testing.T) {
 	const n, d = 20000, 50
