@@ -424,7 +424,7 @@ func TestEveryInputERM(t *testing.T) {
 		"Data.Row": call(p.Data.Row, 1).keep(0), "Data.Label": call(p.Data.Label, 1).keep(0), // like indexing a slice
 		"Data.MapRows": call(func(b float64) float64 {
 			return p.Data.MapRows(func(a []float64, _ float64) float64 { a[0] = b; return b }).Label(0)
-		}),
+		}, 0.5),
 		"Data.Map": call(func(b float64) float64 {
 			return p.Data.Map(func([]float64, float64) (float64, bool) { return b, true }).Label(0)
 		}, 0.5),

@@ -275,20 +275,31 @@ func TestNormAbove(t *testing.T) {
 	require.Equal(t, 0.5, normAbove([]float64{0.5}, 0.5), "at most the bound")
 }
 
-// TestMapRows checks that rewritten rows are forced into the bounds, that NaN becomes harmless, and
-// that records in memory and in a source give the same.
+// TestMapRows checks that rewritten rows are forced into the bounds, also infinite ones and NaN,
+// and that records in memory, sparse records and records of a source give the same.
 func TestMapRows(t *testing.T) {
 	b := loss.Bounds{Row: 1, Label: 2}
 	rows, labels := [][]float64{{0.6, 0}, {0, 0.8}}, []float64{1, -1}
 	memory, err := NewData(rows, labels, b)
 	require.NoError(t, err)
+	sparse, err := NewDataCSR(2, []int{0, 1, 2}, []int{0, 1}, []float64{0.6, 0.8}, labels, b)
+	require.NoError(t, err)
+	source, err := Open(fileOf(memory), b)
+	require.NoError(t, err)
 	for _, factor := range []float64{0.5, 3, math.NaN(), math.Inf(1)} {
-		got := memory.MapRows(func(a []float64, y float64) float64 {
-			for j := range a {
-				a[j] *= factor
-			}
-			return 5 * y * factor
-		})
+		scaled := func(d *Data) *Data {
+			return d.MapRows(func(a []float64, y float64) float64 {
+				floats.Scale(factor, a)
+				return 5 * y * factor
+			})
+		}
+		got := scaled(memory)
+		require.ElementsMatch(t, every(got), every(scaled(sparse)))
+		var read [][]float64
+		require.NoError(t, scaled(source).Each(func(a []float64, y float64) {
+			read = append(read, append(slices.Clone(a), y))
+		}))
+		require.ElementsMatch(t, every(got), read)
 		n := 0
 		require.NoError(t, got.Each(func(a []float64, y float64) {
 			n++

@@ -104,8 +104,8 @@ func TestMappedLossIsWeighted(t *testing.T) {
 }
 
 // TestMappedRidgeGivesNoModulus checks that the ridge of a mapped plan does not count on the
-// modulus of the penalty in the units of the user: for 50 columns uniform on [0, 1] and an intercept,
-// subtracting nλ = 12.84 from the least ridge of c = 0.075 would cost .87 in place of .075.
+// modulus of the penalty in the units of the user. For 50 columns uniform on [0, 1] and an
+// intercept, subtracting nλ = 12.84 from the least ridge of c = 0.075 would cost .87, not .075.
 func TestMappedRidgeGivesNoModulus(t *testing.T) {
 	const n, d = 20000, 50
 	for _, weight := range []float64{6.42, 12.84} {
@@ -115,7 +115,7 @@ func TestMappedRidgeGivesNoModulus(t *testing.T) {
 		require.Equal(t, fullMap, s.Map)
 		for _, last := range []bool{false, true} {
 			_, step := pl.minimizer(last, 0.3, leastSignal)
-			// In the direction of the largest eigenvalue, u² = X²/(R²λ̂_max), R²λ̂_max = 17.8 n/d·d/n.
+			// In the direction of the largest eigenvalue, u² = X²/(R²λ̂_max) with R²λ̂_max = 17.8 X².
 			u2 := 1 / 17.8
 			require.LessOrEqual(t, math.Log1p(pl.smoothness/(step.Ridge+weight*u2)), step.C)
 			naive := linear.LeastRidge(pl.smoothness, weight, step.C)
