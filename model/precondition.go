@@ -29,7 +29,7 @@ const (
 	mapFloor    = 0.7     // least eigenvalue, over the norm of the noise
 	mapEdge     = 2       // used up to this norm of the noise, over X²n/d
 	mapLevel    = 0.995   // share of the mapped rows that keep their weight
-	mapRecords  = 400     // used from this number of records on
+	leastLevel  = 0.8     // not used if the noise of the histogram would lower the share below
 	mostEntries = 1 << 27 // numbers of the mapped rows, which are dense
 )
 
@@ -100,8 +100,14 @@ func (pl *Plan) precondition(f *fault.Set, p *erm.Problem, direct rand.Source) (
 	if err != nil {
 		return nil, err
 	}
-	floats.Scale(x/pl.radius(norms, min(mapLevel, 1-4*tau/n)), m.units)
+	floats.Scale(x/pl.radius(norms, pl.level(s, n)), m.units)
 	return m, nil
+}
+
+// level returns the share of the rows that are to keep their weight: 0.995, or 4 standard deviations
+// of a bin away from 1.
+func (pl *Plan) level(s Sequence, n float64) float64 {
+	return min(mapLevel, 1-4*pl.pair()/(math.Sqrt(s.Shares.Norms)*s.Mu)/n)
 }
 
 // newMapping returns the map of the noisy Gram matrix with eigenvalues, or diagonal entries, of at
@@ -183,7 +189,7 @@ func (pl *Plan) improve(s *Sequence, o Options, n, d float64) error {
 	}
 	kind := o.mapKind()
 	m := s.withMap(kind)
-	if kind == "" || n < mapRecords || d > mostDim || n*d > mostEntries || m.Shares.Last <= 0 {
+	if kind == "" || d > mostDim || n*d > mostEntries || m.Shares.Last <= 0 {
 		return nil
 	}
 	if o.Intervals == nil {
@@ -195,7 +201,7 @@ func (pl *Plan) improve(s *Sequence, o Options, n, d float64) error {
 	if m.Mu, err = pl.mu(m, 0); err != nil {
 		return err
 	}
-	if pl.edge(m) > mapEdge*n/d {
+	if pl.edge(m) > mapEdge*n/d || pl.level(m, n) < leastLevel {
 		return nil
 	}
 	*s, pl.modulus = m, 0 // the modulus of a mapped ridge is not that of the ridge
