@@ -29,7 +29,8 @@ const (
 // descends reports whether gradient steps replace the minimizers. The least ridge of a minimizer
 // exceeds the curvature that data of so few records can have; gradient steps have no such floor.
 func (o Options) descends(edge, n, d, eps float64) bool {
-	return o.Intervals == nil && eps <= descentEpsilon && n >= descentRecords && edge > descentEdge*n/d
+	return o.Intervals == nil && eps <= descentEpsilon && n >= descentRecords && edge > descentEdge*n/d &&
+		d <= mostDim && n*d <= mostEntries
 }
 
 const descentWords = "Gradient steps over all records, because the least ridge of a minimizer would exceed the " +

@@ -104,8 +104,8 @@ func (pl *Plan) precondition(f *fault.Set, p *erm.Problem, direct rand.Source) (
 	return m, nil
 }
 
-// level returns the share of the rows that are to keep their weight: 0.995, or 4 standard deviations
-// of a bin away from 1.
+// level returns the share of the rows that are to keep their weight: 0.995, or 4 standard
+// deviations of a bin away from 1.
 func (pl *Plan) level(s Sequence, n float64) float64 {
 	return min(mapLevel, 1-4*pl.pair()/(math.Sqrt(s.Shares.Norms)*s.Mu)/n)
 }

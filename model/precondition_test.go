@@ -78,28 +78,31 @@ func TestMappedRowsStayInBounds(t *testing.T) {
 	}
 }
 
-// TestMappedLossIsWeighted checks that squares of a mapped record at θ′ are ω times those of the
-// record at θ, and that θ of a row inside the radius is not changed at all.
+// TestMappedLossIsWeighted checks that the residual of a mapped record at θ′ is √ω times that of
+// the record at θ, √ω = min(1, X/‖diag(u)V′a‖).
 func TestMappedLossIsWeighted(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 3))
-	for range 200 {
+	for i := range 200 {
 		d := 1 + rnd.IntN(5)
 		gram, floor := hostile(rnd, d)
 		m := newMapping(fullMap, gram, floor)
-		a, theta, row := make([]float64, d), make([]float64, d), make([]float64, d)
-		for j := range a {
-			a[j], theta[j] = rnd.NormFloat64(), rnd.NormFloat64()
+		rows, theta, row := [][]float64{make([]float64, d)}, make([]float64, d), make([]float64, d)
+		for j := range theta {
+			rows[0][j], theta[j] = rnd.NormFloat64(), rnd.NormFloat64()
 		}
-		m.row(row, a)
-		norm := floats.Norm(row, 2)
-		for _, x := range []float64{2 * norm, norm / 3} {
-			mapped := append([]float64(nil), row...)
-			root := shrink(mapped, x)
-			require.InDelta(t, min(1, x/norm), root, 1e-12)
-			r := 0.7 - floats.Dot(a, m.theta(theta))
-			size := root * (1 + math.Abs(r) + norm*floats.Norm(theta, 2))
-			require.InDelta(t, root*r, root*0.7-floats.Dot(mapped, theta), 1e-9*size)
-		}
+		x := 2 * floats.Norm(rows[0], 2)
+		data, err := erm.NewData(rows, []float64{0.7}, loss.Bounds{Row: x, Label: 1})
+		require.NoError(t, err)
+		m.row(row, rows[0])
+		floats.Scale(x/floats.Norm(row, 2)*[]float64{0.5, 3}[i%2], m.units)
+		root := []float64{1, 1. / 3}[i%2]
+		p, err := m.problem(&erm.Problem{Data: data, Loss: loss.Squared{}}, Penalty{}, Set{}, 1)
+		require.NoError(t, err)
+		want := root * (0.7 - floats.Dot(rows[0], m.theta(theta)))
+		require.NoError(t, p.Data.Each(func(a []float64, b float64) {
+			require.InDelta(t, root*0.7, b, 1e-12)
+			require.InDelta(t, want, b-floats.Dot(a, theta), 1e-9*(1+x*floats.Norm(theta, 2)))
+		}))
 	}
 }
 
