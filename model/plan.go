@@ -333,6 +333,12 @@ func (pl *Plan) String() string {
 	if s := p.Sequence; s != nil {
 		fmt.Fprintf(&b, " Together, the releases are as private as one Gaussian release with μ = %.4g (sensitivity "+
 			"divided by standard deviation), plus at most %.3g of ε for curvature.", s.Mu, s.C+s.FirstC)
+		if s.Map != "" {
+			fmt.Fprintf(&b, " The choice of coordinates takes %.3g %% of μ².", 100*(s.Shares.Gram+s.Shares.Norms))
+		}
+		if s.Steps > 0 {
+			fmt.Fprintf(&b, " %d gradient steps, with slopes clipped at %.3g of their range, share μ² equally.", s.Steps, s.Clip)
+		}
 		if p.Intervals != nil {
 			fmt.Fprintf(&b, " Standard errors take %.0f %% of μ².", 100*(s.Shares.Hessian+s.Shares.Scores))
 		}
