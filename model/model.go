@@ -29,6 +29,8 @@
 //	model.auto/1       minimizers sᵢ = √wᵢ·μ, cᵢ, and Gaussian releases t² = Σwⱼ·μ², Σw = 1, in any
 //	                   order; each may depend on earlier outputs, but s, c and t are fixed before
 //	model.intervals/1  the same with Σφ″aa′ and Σφ′²aa′ among the Gaussian releases
+//	model.mapped/1     model.auto/1 on rows that a noisy Gram matrix Σaa′ maps into the same bounds
+//	model.descent/1    noisy sums of clipped gradients, one for each step of gradient descent
 //	model.discover/1   a search for a schema, alone or before a fit: docs/theory/discovery.md
 //	model.score/1      a score of a model on a private test set: see NewScorePlan
 //
@@ -130,7 +132,7 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 		theta: out.theta, cert: out.cert, params: pl.Params(), choice: out.choice, moments: out.moments,
 		prose: pl.String(), head: head, encoder: t.encoder, build: readBuild(),
 	}
-	m.threshold()
+	m.threshold(out.units)
 	if l != nil {
 		var file bytes.Buffer
 		if err = m.Save(&file); err == nil {
@@ -144,8 +146,8 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 }
 
 // threshold sets a coefficient of a lasso to 0 if the output noise alone may have moved it away
-// from 0.
-func (m *Model) threshold() {
+// from 0. units scale the output noise of each coordinate; nil means 1.
+func (m *Model) threshold(units []float64) {
 	if m.params.Penalty.Lasso == 0 && m.params.Penalty.Group == 0 {
 		return
 	}
@@ -160,7 +162,11 @@ func (m *Model) threshold() {
 		size = (d + 10*math.Sqrt(d)) / r.OutputRate
 	}
 	for j, v := range m.theta {
-		if math.Abs(v) <= size {
+		unit := 1.0
+		if units != nil {
+			unit = units[j]
+		}
+		if math.Abs(v) <= size*unit {
 			m.theta[j] = 0
 		}
 	}

@@ -241,9 +241,12 @@ func (p Penalty) operator(n float64, groups [][]int) (prox.Operator, error) {
 	return prox.ElasticNet{L1: n * p.Lasso, L2: n * p.Ridge}, nil
 }
 
+// size returns Size, 1 for 0.
+func (s Set) size() float64 { return cmp.Or(s.Size, 1) }
+
 // set returns the set, nil for ℝᵈ.
 func (s Set) set() (prox.Set, error) {
-	size := cmp.Or(s.Size, 1)
+	size := s.size()
 	if !(size > 0) || math.IsInf(size, 1) {
 		return nil, fmt.Errorf("%w: Set.Size = %v, want a positive finite number", ErrOptions, s.Size)
 	}

@@ -25,6 +25,8 @@ import (
 const (
 	theoremAuto      = "model.auto/1"      // minimizers and noisy histograms, composed as one sequence
 	theoremIntervals = "model.intervals/1" // the same with the sums for standard errors
+	theoremMapped    = "model.mapped/1"    // either of them, on rows mapped by a released Gram matrix
+	theoremDescent   = "model.descent/1"   // gradient steps
 )
 
 // Params are the numbers of a [Plan]. All are public.
@@ -215,9 +217,15 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 	}
 	o := t.options
 	pl := &Plan{encoder: t.encoder, params: t.params(b, q), search: t.search}
-	if t.composed() {
+	steps := false
+	if !t.composed() {
+		steps, err = pl.steep(q, o)
+	}
+	switch {
+	case err != nil || steps:
+	case t.composed():
 		err = pl.sequence(q, o)
-	} else {
+	default:
 		err = pl.release(q, o)
 	}
 	if err != nil {
@@ -358,6 +366,12 @@ func (pl *Plan) String() string {
 	if s := p.Sequence; s != nil {
 		fmt.Fprintf(&b, " Together, the releases are as private as one Gaussian release with μ = %.4g (sensitivity "+
 			"divided by standard deviation), plus at most %.3g of ε for curvature.", s.Mu, s.C+s.FirstC)
+		if s.Map != "" {
+			fmt.Fprintf(&b, " The choice of coordinates takes %.3g %% of μ².", 100*(s.Shares.Gram+s.Shares.Norms))
+		}
+		if s.Steps > 0 {
+			fmt.Fprintf(&b, " %d gradient steps, with slopes clipped at %.3g of their range, share μ² equally.", s.Steps, s.Clip)
+		}
 		if p.Intervals != nil {
 			fmt.Fprintf(&b, " Standard errors take %.0f %% of μ².", 100*(s.Shares.Hessian+s.Shares.Scores))
 		}

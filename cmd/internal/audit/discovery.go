@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"gonum.org/v1/gonum/mathext"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/fault"
@@ -171,7 +171,7 @@ func discoveries(ctx context.Context, e *env) (Finding, error) {
 	if err == nil { // the own spelling of a table is shown with probability q/2 at most
 		p := 1.0
 		if seen > 0 {
-			p = 1 - distuv.Binomial{N: float64(runs), P: own.q / 2}.CDF(float64(seen)-1)
+			p = mathext.RegIncBeta(float64(seen), float64(runs-seen+1), own.q/2) // P(Bin(runs, q/2) ≥ seen)
 		}
 		f.Tests = append(f.Tests, Test{"own spellings", p})
 	}
