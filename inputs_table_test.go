@@ -99,6 +99,7 @@ func TestEveryInputTable(t *testing.T) {
 		}, table.Numeric{Header: true}, numbers),
 		"Numeric.ReadLIBSVM": call(table.Numeric.ReadLIBSVM, table.Numeric{Bounds: unit},
 			func() io.Reader { return strings.NewReader("1 1:2\n") }, 2),
+		"Schema.References":    call((*table.Schema).References, s),
 		"ReadDiscovery":        call(table.ReadDiscovery, func() io.Reader { return strings.NewReader(part) }),
 		"Discovery.Read":       call(table.Discovery.Read, table.Discovery{Label: table.Label{Column: "y"}}, text),
 		"Undeclared.Columns":   call(u.Columns),

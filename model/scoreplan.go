@@ -13,6 +13,7 @@ import (
 	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/prefix"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/internal/sqrtsum"
 	"github.com/privopt/privopt/table"
 )
@@ -286,9 +287,10 @@ func newSubject(m, against *Model) (subject, error) {
 		return s, fmt.Errorf("%w: %d classes, want at most %d for a private score", ErrOptions, s.classes, mostScored)
 	}
 	if m.encoder != nil {
-		if _, ok := m.encoder.Persons(); ok {
-			return s, fmt.Errorf("%w: the schema has \"person\": private scores are about records, want a model whose schema "+
-				"has no persons", ErrOptions)
+		if p, ok := m.encoder.Persons(); ok {
+			if err := release.CheckUnits("model.ScorePlan", p.Rows); err != nil {
+				return s, prefix.Errorf("model: %w", err)
+			}
 		}
 	}
 	if against == nil {

@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/internal/sqrtsum"
 	"github.com/privopt/privopt/table"
@@ -130,6 +131,11 @@ func (m *Model) TestSet(ctx context.Context, data *table.Data, against *Model) (
 	}
 	if data == nil || data.Records == nil {
 		return nil, fmt.Errorf("%w: the data are nil, want a table", ErrOptions)
+	}
+	if p, ok := data.Records.Persons(); ok {
+		if err := release.CheckUnits("model.ScorePlan", p.Rows); err != nil {
+			return nil, prefix.Errorf("model: %w", err)
+		}
 	}
 	_, d := data.Records.Dims()
 	for _, m := range []*Model{m, against} {
