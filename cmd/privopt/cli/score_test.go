@@ -128,7 +128,8 @@ func TestPrivateScoreOfAnyFields(t *testing.T) {
 // TestPrivateScoreLedger: the ledger is charged once, before the score, and not by what is refused.
 func TestPrivateScoreLedger(t *testing.T) {
 	at, score := scorable(t)
-	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "5", "--delta", "1e-4")
+	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "5", "--delta", "1e-4",
+		"--filter", "basic")
 	require.Zero(t, code, errs)
 	entries := func() int {
 		l, err := ledger.Open(at("l"))
