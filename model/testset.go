@@ -185,7 +185,7 @@ func (m *Model) TestSetCSV(ctx context.Context, r io.Reader, o table.Options, ag
 		var p Prediction
 		if others != nil {
 			if !others.Next() {
-				return nil, errors.Join(others.Err(), rowsDiffer)
+				return nil, errors.Join(others.Err(), errRowsDiffer)
 			}
 			p = against.PredictEntries(others.Row())
 		} else {
@@ -200,12 +200,12 @@ func (m *Model) TestSetCSV(ctx context.Context, r io.Reader, o table.Options, ag
 		return nil, err
 	}
 	if others != nil && (others.Next() || others.Err() != nil) {
-		return nil, errors.Join(others.Err(), rowsDiffer)
+		return nil, errors.Join(others.Err(), errRowsDiffer)
 	}
 	return t, ctx.Err()
 }
 
-var rowsDiffer = fmt.Errorf("%w: the schemas of the two models split the file into different records: want the same "+
+var errRowsDiffer = fmt.Errorf("%w: the schemas of the two models split the file into different records: want the same "+
 	"\"file\" in both", ErrOptions)
 
 // branch is one of two readers of the same bytes.
