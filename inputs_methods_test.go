@@ -188,17 +188,37 @@ func TestEveryInputModel(t *testing.T) {
 	plan, err := model.NewPlan(s, b, o)
 	require.NoError(t, err)
 	theta := m.Theta()
+	u, err := table.Discovery{Label: table.Label{Column: "y"}}.Read(strings.NewReader("x,c,y\n" +
+		strings.Repeat("1,a,0.5\n0.5,b,0.25\n", 1500)))
+	require.NoError(t, err)
+	found := &model.Options{Discover: &model.Discovery{Task: model.Numbers}, Relation: dp.AddRemove, Records: 3000}
+	search, err := model.NewDiscoveryPlan(3, 3000, b, found)
+	require.NoError(t, err)
+	so := &model.ScoreOptions{Records: 40}
+	large := dp.Budget{Epsilon: 50, Delta: 0.1} // so that 40 records are enough
+	scorePlan, err := model.NewScorePlan(m, large, so)
+	require.NoError(t, err)
+	testSet, err := m.TestSet(background, data, nil)
+	require.NoError(t, err)
+	scores, err := scorePlan.Score(background, testSet)
+	require.NoError(t, err)
 	everyInput(t, "model", brief(merged(methods(t, []any{text, theta, []int32{0}, data, io.Writer(io.Discard),
 		table.Options{},
-		func(model.Prediction) error { return nil }}, m, plan), map[string]row{
+		func(model.Prediction) error { return nil }, background, u, func() rand.Source { return fixed() },
+		(*model.Model)(nil), testSet, "RMSE", 0.25}, m, plan, search, scorePlan, testSet, scores), map[string]row{
+		"NewDiscoveryPlan":     call(model.NewDiscoveryPlan, 3, 3000, b, found),
+		"Discover":             call(model.Discover, background, u, b, found),
+		"FitUndeclared":        call(model.FitUndeclared, background, u, b, found).keep(3),
 		"DefaultDelta":         call(model.DefaultDelta, 100),
 		"Fit":                  call(model.Fit, background, data, b, o),
 		"NewPlan":              call(model.NewPlan, s, b, o),
 		"Check":                call(model.Check, s, b, o),
+		"NewScorePlan":         call(model.NewScorePlan, m, large, so),
 		"Losses":               call(model.Losses),
 		"Sets":                 call(model.Sets),
 		"Load":                 call(model.Load, func() io.Reader { return saved(t, m) }),
 		"Model.PredictEntries": call((*model.Model).PredictEntries, m, []int32{0}, []float64{1}).mayBeNaN(),
+		"PrivateScores.Metric": call((*model.PrivateScores).Metric, scores, "RMSE").mayBeNaN(),
 		"Model.Predict":        call((*model.Model).Predict, m, theta).mayBeNaN(),
 		"Model.Contrast":       call((*model.Model).Contrast, m, theta).mayBeNaN(),
 	})))

@@ -55,6 +55,7 @@ func TestEveryInputLasso(t *testing.T) {
 func TestEveryInputTable(t *testing.T) {
 	const people = `{"schema": 1, "label": {"column": "y", "min": 0, "max": 1}, ` +
 		`"columns": [{"name": "x", "min": 0, "max": 2}, {"name": "c", "levels": ["a"], "other": true}]}`
+	const part = `{"schema": 1, "label": {"column": "y"}, "columns": [{"name": "x", "ignore": true}]}`
 	text := func() io.Reader { return strings.NewReader("x,c,y\n1,a,0.5\n") }
 	numbers := func() io.Reader { return strings.NewReader("x,y\n1,2\n3,4\n") }
 	s, err := table.ReadSchema(strings.NewReader(people))
@@ -67,6 +68,8 @@ func TestEveryInputTable(t *testing.T) {
 		require.True(t, r.Next())
 		return r
 	}
+	u, err := table.Discovery{Label: table.Label{Column: "y"}}.Read(text())
+	require.NoError(t, err)
 	everyInput(t, "table", map[string]row{
 		"ReadSchema":           call(table.ReadSchema, func() io.Reader { return strings.NewReader(people) }),
 		"ReadCSV":              call(table.ReadCSV, text, s),
@@ -89,13 +92,27 @@ func TestEveryInputTable(t *testing.T) {
 		"Rows.Err":             call(func() error { return rows().Err() }),
 		"Rows.Row":             call(func() []float64 { _, val := rows().Row(); return val }),
 		"Rows.Label":           call(func() float64 { return rows().Label() }),
+		"Rows.Outside":         call(func() int { return rows().Outside() }),
 		"Numeric.ReadCSV":      call(table.Numeric.ReadCSV, table.Numeric{Bounds: unit, Header: true}, numbers),
 		"Numeric.Scan": call(func(n table.Numeric, r io.Reader) error {
 			return n.Scan(r, func([]string) error { return nil }, func([]float64) error { return nil })
 		}, table.Numeric{Header: true}, numbers),
 		"Numeric.ReadLIBSVM": call(table.Numeric.ReadLIBSVM, table.Numeric{Bounds: unit},
 			func() io.Reader { return strings.NewReader("1 1:2\n") }, 2),
-		"Draft": call(table.Draft, numbers, table.Schema{Label: table.Label{Column: "y"}}),
+		"Schema.References":    call((*table.Schema).References, s),
+		"ReadDiscovery":        call(table.ReadDiscovery, func() io.Reader { return strings.NewReader(part) }),
+		"Discovery.Read":       call(table.Discovery.Read, table.Discovery{Label: table.Label{Column: "y"}}, text),
+		"Undeclared.Columns":   call(u.Columns),
+		"Undeclared.Label":     call(u.Label),
+		"Undeclared.Records":   call(u.Records),
+		"Undeclared.Kinds":     call(u.Kinds, 0),
+		"Undeclared.Spellings": call(func(j int) { u.Spellings(j, func(string, int64) {}) }, 0),
+		"Undeclared.Count": call(func(cells []int64, j int) { u.Count(cells, j, func(float64) int { return 1 }) },
+			[]int64{0, 0}, 0),
+		"Undeclared.Schema": call(u.Schema, table.Label{Column: "y"},
+			[]table.Column{{Name: "x", Ignore: true}}).sharing().mayBeNaN(),
+		"Undeclared.Data": call(u.Data, s),
+		"Draft":           call(table.Draft, numbers, table.Schema{Label: table.Label{Column: "y"}}),
 	})
 }
 

@@ -28,11 +28,13 @@ var layer = map[string]int{
 	"dp":                 0,
 	"internal/draw":      0,
 	"internal/linear":    1,
+	"internal/sqrtsum":   1,
 	"internal/perturb":   2,
 	"prox":               0,
 	"loss":               0,
 	"randmat":            0,
 	"internal/fault":     -2, // imports the standard library only
+	"internal/discover":  -2, // imports the standard library only
 	"splitting":          1,
 	"erm":                1,
 	"table/npy":          1,

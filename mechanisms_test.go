@@ -24,6 +24,7 @@ import (
 	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/objpert"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/qop"
@@ -175,6 +176,10 @@ func mechanisms(cover float64) []mechanism {
 		add("objpert.SampleAndAggregate", false, true, func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) {
 			return discrete(&objpert.SampleAndAggregate{Relation: rel, Blocks: 3}, ternary, p, dp.Budget{Epsilon: b.Epsilon})
 		})
+	}
+	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
+		list = append(list, mechanism{fmt.Sprintf("model.score, %v", rel), rel, false, false, false,
+			func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) { return scored(p, b, rel) }})
 	}
 	for name, open := range map[string]func(*erm.Problem, dp.Budget, tracing) (any, release, error){
 		"sco.PermutationSGD": func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) {
@@ -500,6 +505,8 @@ func TestEmptyPlans(t *testing.T) {
 				switch f := empty.(type) {
 				case fitter[*erm.Problem]:
 					_, err = f.Fit(t.Context(), p, nil)
+				case *model.ScorePlan:
+					_, err = f.Score(t.Context(), nil)
 				case fitter[*objpert.Problem]:
 					q, bad := halfspaces(p, ternary)
 					require.NoError(t, bad)

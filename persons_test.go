@@ -78,6 +78,9 @@ func TestPersonsOfMechanisms(t *testing.T) {
 				require.Contains(t, rel.Certificate.Assumptions, erm.OneID)
 				return
 			}
+			if name == "model.score" { // its plan is about a model
+				_, err = fit(t.Context(), nil)
+			}
 			require.ErrorIs(t, err, dp.ErrCondition)
 			require.ErrorContains(t, err, "has no proof for persons of up to Rows = 3 lines; want lop.Mechanism")
 			p := records(t, 60, 2, 1, m.smooth(), unit)

@@ -150,8 +150,8 @@ func (d *Data) each(ctx context.Context, f func(a []float64, b, w float64)) erro
 // source is the state of records that are read on demand.
 type source struct {
 	Source
-	each []func(a []float64, b float64) (label float64, keep bool) // the functions passed to Data.Map, in order
-	key  [2]uint64                                                 // of the fingerprint
+	each []mapping // the functions passed to Data.Map and Data.MapRows, in order
+	key  [2]uint64 // of the fingerprint
 
 	failure atomic.Pointer[error]
 	near    atomic.Pointer[window] // the records that at read last
@@ -196,9 +196,15 @@ func (s *source) read(ctx context.Context, w *window, r *records, first, count i
 		row := x.x[k*r.d : (k+1)*r.d]
 		x.norm[k], _ = r.force(row, w.scratch)
 		x.y[k] = forceLabel(x.y[k], r.bounds.Label)
-		for _, f := range s.each {
+		for _, m := range s.each {
+			if m.rows != nil {
+				label := m.rows(row, x.y[k])
+				x.norm[k], _ = r.force(row, w.scratch)
+				x.y[k] = forceLabel(label, r.bounds.Label)
+				continue
+			}
 			copy(w.scratch, row)
-			label, keep := f(w.scratch, x.y[k])
+			label, keep := m.labels(w.scratch, x.y[k])
 			if !keep {
 				clear(row)
 				label, x.norm[k] = 0, 0
@@ -323,36 +329,45 @@ func (s *source) same(fingerprint [2]uint64) error {
 // local hides the Sum method of a Remote: remote workers cannot run the function passed to Map.
 type local struct{ Source }
 
-// mapped returns data to whose records f is applied at every read.
-func (r *records) mapped(f func(a []float64, b float64) (label float64, keep bool)) *Data {
+// mapping is a function passed to Data.Map or to Data.MapRows.
+type mapping struct {
+	labels func(a []float64, b float64) (label float64, keep bool)
+	rows   func(a []float64, b float64) (label float64)
+}
+
+// mapped returns data to whose records m is applied at every read.
+func (r *records) mapped(m mapping) *Data {
 	d := newSource(r.n, r.d, r.bounds, &source{
-		Source: local{r.src.Source}, each: append(slices.Clip(r.src.each), f), key: r.src.key,
+		Source: local{r.src.Source}, each: append(slices.Clip(r.src.each), m), key: r.src.key,
 	})
 	d.r().people = r.people
 	return d
 }
 
-// mappedInPlace is Map for records of persons in memory, which keep their order.
-func (r *records) mappedInPlace(f func(a []float64, b float64) (label float64, keep bool)) *Data {
-	out := &records{n: r.n, d: r.d, sparse: r.sparse, shift: r.shift, bounds: r.bounds, people: r.people}
+// mappedInPlace is Map and MapRows for records of persons in memory, which keep their order.
+func (r *records) mappedInPlace(m mapping) *Data {
+	out := &records{n: r.n, d: r.d, sparse: r.sparse && m.rows == nil, shift: r.shift, bounds: r.bounds, people: r.people}
 	row, scratch := make([]float64, r.d), make([]float64, r.d)
 	for i := range r.n {
 		from, k := r.at(i)
 		s := out.open(r.n - i)
 		col, a := r.in(from, k)
 		copy(row, r.row(i, scratch))
-		label, keep := f(row, from.y[k])
-		size := from.norm[k]
-		switch {
-		case keep:
+		label, size := from.y[k], from.norm[k]
+		if m.rows != nil {
+			label = m.rows(row, label)
+			size, _ = out.force(row, scratch)
+			s.x = append(s.x, row...)
+		} else if y, keep := m.labels(row, label); keep {
+			label = y
 			s.col, s.x = append(s.col, col...), append(s.x, a...)
-		case r.sparse:
+		} else {
 			label, size = 0, 0
-		default:
-			label, size = 0, 0
-			s.x = append(s.x, make([]float64, r.d)...)
+			if !r.sparse {
+				s.x = append(s.x, make([]float64, r.d)...)
+			}
 		}
-		if r.sparse {
+		if out.sparse {
 			s.ptr = append(s.ptr, len(s.x))
 		}
 		s.y, s.norm = append(s.y, forceLabel(label, r.bounds.Label)), append(s.norm, size)

@@ -236,7 +236,11 @@ func (m *Model) checkNumbers() error {
 			return fmt.Errorf("choice.ridge: %v beside a penalty without a ridge, want a number from %g to %g: intervals "+
 				"divide by it", c.Ridge, leastNoise, mostNumber)
 		}
-		if !within(leastNoise, c.Sigma) || !within(leastNoise, c.OutputSigma) {
+		least := leastNoise
+		if p.Sequence != nil && p.Sequence.Steps > 0 { // no minimizer, no output noise
+			least = 0
+		}
+		if !within(leastNoise, c.Sigma) || !within(least, c.OutputSigma) {
 			return fmt.Errorf("choice: sigma %v and outputSigma %v, want numbers from %g to %g", c.Sigma, c.OutputSigma,
 				leastNoise, mostNumber)
 		}
@@ -248,7 +252,14 @@ func (m *Model) checkNumbers() error {
 // can.
 func (m *Model) checkClaim() error {
 	p, theorem, b := m.params, theoremAuto, m.params.Budget
-	if p.Intervals != nil {
+	switch s := p.Sequence; {
+	case s != nil && s.Shares.Search > 0:
+		theorem = theoremDiscover
+	case s != nil && s.Steps > 0:
+		theorem = theoremDescent
+	case s != nil && s.Map != "":
+		theorem = theoremMapped
+	case p.Intervals != nil:
 		theorem = theoremIntervals
 	}
 	dim, relation := p.Dim, p.Relation

@@ -46,6 +46,11 @@ func (pl *Plan) Forecast() Forecast {
 		if n > 0 {
 			f.Excess = r.ExcessBound / n
 		}
+	} else if q := p.Sequence; q.Steps > 0 {
+		// The steps end near the minimizer of a ridge of 1/(γT); their noise adds up to that of one sum.
+		slope = q.Clip
+		f.Sigma = slope * pl.gradients() / q.Mu
+		f.Ridge = n / (pl.rate() * float64(q.Steps)) * pl.smoothness / (p.Bounds.Row * p.Bounds.Row)
 	} else {
 		slope = cmp.Or(p.Sequence.Clip, 0.25)
 		if p.Loss.Name != Squares {

@@ -29,6 +29,10 @@
 //	model.auto/1       minimizers sᵢ = √wᵢ·μ, cᵢ, and Gaussian releases t² = Σwⱼ·μ², Σw = 1, in any
 //	                   order; each may depend on earlier outputs, but s, c and t are fixed before
 //	model.intervals/1  the same with Σφ″aa′ and Σφ′²aa′ among the Gaussian releases
+//	model.mapped/1     model.auto/1 on rows that a noisy Gram matrix Σaa′ maps into the same bounds
+//	model.descent/1    noisy sums of clipped gradients, one for each step of gradient descent
+//	model.discover/1   a search for a schema, alone or before a fit: docs/theory/discovery.md
+//	model.score/1      a score of a model on a private test set: see NewScorePlan
 //
 // The clip and the ridge of a minimizer follow from earlier outputs and public quantities. Then its
 // noise is σ = G(Clip)/s and its ridge is at least β/expm1(c) − μ_r. Sums are sums of integers: the
@@ -128,7 +132,7 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 		theta: out.theta, cert: out.cert, params: pl.Params(), choice: out.choice, moments: out.moments,
 		prose: pl.String(), head: head, encoder: t.encoder, build: readBuild(),
 	}
-	m.threshold()
+	m.threshold(out.units)
 	if l != nil {
 		var file bytes.Buffer
 		if err = m.Save(&file); err == nil {
@@ -142,8 +146,8 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 }
 
 // threshold sets a coefficient of a lasso to 0 if the output noise alone may have moved it away
-// from 0.
-func (m *Model) threshold() {
+// from 0. units scale the output noise of each coordinate; nil means 1.
+func (m *Model) threshold(units []float64) {
 	if m.params.Penalty.Lasso == 0 && m.params.Penalty.Group == 0 {
 		return
 	}
@@ -158,7 +162,11 @@ func (m *Model) threshold() {
 		size = (d + 10*math.Sqrt(d)) / r.OutputRate
 	}
 	for j, v := range m.theta {
-		if math.Abs(v) <= size {
+		unit := 1.0
+		if units != nil {
+			unit = units[j]
+		}
+		if math.Abs(v) <= size*unit {
 			m.theta[j] = 0
 		}
 	}
@@ -332,6 +340,14 @@ type Scores struct {
 	LogLoss  float64 `json:"logLoss,omitzero"`  // mean of −log p of the true class, where there are probabilities
 	R2       float64 `json:"r2,omitzero"`       // 1 − Σ(b−b̂)²/Σ(b−b̄)², of numbers
 	RMSE     float64 `json:"rmse,omitzero"`     // root of the mean squared error, in the units of the label
+	Outside  int     `json:"outside,omitzero"`  // number of labels beyond their declared range
+	// AUC is the area under the ROC curve of two classes. Best is the accuracy at the best Threshold
+	// of the probability, or of the score for losses without probabilities. Tenths go from the highest
+	// scores down. Scores that differ by less than 2⁻¹⁰ count as equal.
+	AUC       float64 `json:"auc,omitzero"`
+	Best      float64 `json:"best,omitzero"`
+	Threshold float64 `json:"threshold,omitzero"`
+	Tenths    []Tenth `json:"tenths,omitempty"`
 }
 
 // Score compares predictions with the labels of data encoded by the same schema. Not private: the
@@ -361,7 +377,9 @@ func (m *Model) ScoreCSV(r io.Reader, o table.Options) (Scores, error) {
 	for rows.Next() {
 		s.add(m.PredictEntries(rows.Row()), rows.Label())
 	}
-	return s.scores(), rows.Err()
+	out := s.scores()
+	out.Outside = rows.Outside()
+	return out, rows.Err()
 }
 
 type tally struct {
@@ -369,6 +387,7 @@ type tally struct {
 	n, right             int
 	counts               map[int]int
 	log, sum, square, se float64
+	ranking              ranking
 }
 
 func (s *tally) add(p Prediction, b float64) {
@@ -391,6 +410,9 @@ func (s *tally) add(p Prediction, b float64) {
 		return
 	}
 	s.counts[class]++
+	if s.m.classes() == 1 {
+		s.ranking.add(p, class)
+	}
 	if class == p.Class {
 		s.right++
 	}
@@ -414,5 +436,6 @@ func (s *tally) scores() Scores {
 	}
 	most := slices.Max(slices.Collect(maps.Values(s.counts)))
 	out.Accuracy, out.Baseline, out.LogLoss = float64(s.right)/n, float64(most)/n, s.log/n
+	s.ranking.finish(&out)
 	return out
 }

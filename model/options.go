@@ -49,6 +49,9 @@ type Options struct {
 	// Clip, if positive, is the threshold at which Squares clips gradients, in units of the
 	// declared bounds Row·Label; 0 means that the plan or the fit chooses it.
 	Clip float64
+	// Discover holds the choices of a private search for a schema, by [Discover] and
+	// [FitUndeclared]; nil means the defaults.
+	Discover *Discovery
 	// Ledger, if not nil, is charged before noise is drawn.
 	Ledger *ledger.Ledger
 	// Source feeds the noise; nil means the secure source. A model from another source carries the
@@ -238,9 +241,12 @@ func (p Penalty) operator(n float64, groups [][]int) (prox.Operator, error) {
 	return prox.ElasticNet{L1: n * p.Lasso, L2: n * p.Ridge}, nil
 }
 
+// size returns Size, 1 for 0.
+func (s Set) size() float64 { return cmp.Or(s.Size, 1) }
+
 // set returns the set, nil for ℝᵈ.
 func (s Set) set() (prox.Set, error) {
-	size := cmp.Or(s.Size, 1)
+	size := s.size()
 	if !(size > 0) || math.IsInf(size, 1) {
 		return nil, fmt.Errorf("%w: Set.Size = %v, want a positive finite number", ErrOptions, s.Size)
 	}

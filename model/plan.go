@@ -25,6 +25,8 @@ import (
 const (
 	theoremAuto      = "model.auto/1"      // minimizers and noisy histograms, composed as one sequence
 	theoremIntervals = "model.intervals/1" // the same with the sums for standard errors
+	theoremMapped    = "model.mapped/1"    // either of them, on rows mapped by a released Gram matrix
+	theoremDescent   = "model.descent/1"   // gradient steps
 )
 
 // Params are the numbers of a [Plan]. All are public.
@@ -56,6 +58,7 @@ type Plan struct {
 	single   *lop.Plan
 	monotone bool
 	failure  float64
+	search   float64 // share of μ² of a search for a schema before the fit
 
 	smoothness, modulus float64        // β and μ_r
 	encoder             *table.Encoder // nil without a schema
@@ -127,6 +130,7 @@ type task struct {
 	problem *erm.Problem // Records is n under Replace, n₀ under AddRemove, 0 for not declared
 	encoder *table.Encoder
 	options Options
+	search  float64 // share of μ² of a search for a schema before the fit
 }
 
 // newTask completes the options for the data. It reads no record.
@@ -212,19 +216,31 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 		return nil, prefix.Errorf("model: %w", err)
 	}
 	o := t.options
-	pl := &Plan{encoder: t.encoder, params: Params{
-		Loss: o.Loss, Penalty: o.Penalty, Set: o.Set, Intervals: o.Intervals, Relation: o.Relation, Budget: b, Dim: q.Dim,
-		Records: q.Records, MaxRecords: q.MaxRecords, Bounds: t.problem.Data.Bounds(),
-	}}
-	if t.composed() {
+	pl := &Plan{encoder: t.encoder, params: t.params(b, q), search: t.search}
+	steps := false
+	if !t.composed() {
+		steps, err = pl.steep(q, o)
+	}
+	switch {
+	case err != nil || steps:
+	case t.composed():
 		err = pl.sequence(q, o)
-	} else {
+	default:
 		err = pl.release(q, o)
 	}
 	if err != nil {
 		return nil, prefix.Errorf("model: %w", err)
 	}
 	return pl, nil
+}
+
+// params returns the numbers that need no calibration.
+func (t *task) params(b dp.Budget, q erm.Public) Params {
+	o := t.options
+	return Params{
+		Loss: o.Loss, Penalty: o.Penalty, Set: o.Set, Intervals: o.Intervals, Relation: o.Relation, Budget: b, Dim: q.Dim,
+		Records: q.Records, MaxRecords: q.MaxRecords, Bounds: t.problem.Data.Bounds(),
+	}
 }
 
 // composed reports whether the plan is a sequence of releases.
@@ -350,6 +366,12 @@ func (pl *Plan) String() string {
 	if s := p.Sequence; s != nil {
 		fmt.Fprintf(&b, " Together, the releases are as private as one Gaussian release with μ = %.4g (sensitivity "+
 			"divided by standard deviation), plus at most %.3g of ε for curvature.", s.Mu, s.C+s.FirstC)
+		if s.Map != "" {
+			fmt.Fprintf(&b, " The choice of coordinates takes %.3g %% of μ².", 100*(s.Shares.Gram+s.Shares.Norms))
+		}
+		if s.Steps > 0 {
+			fmt.Fprintf(&b, " %d gradient steps, with slopes clipped at %.3g of their range, share μ² equally.", s.Steps, s.Clip)
+		}
 		if p.Intervals != nil {
 			fmt.Fprintf(&b, " Standard errors take %.0f %% of μ².", 100*(s.Shares.Hessian+s.Shares.Scores))
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/draw"
+	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/prefix"
@@ -27,6 +28,10 @@ type Shares struct {
 	Hessian   float64 `json:"hessian,omitzero"`   // Σ φ″aa′
 	Scores    float64 `json:"scores,omitzero"`    // Σ φ′²aa′
 	Output    float64 `json:"output"`             // output noise of every minimizer
+	Search    float64 `json:"search,omitzero"`    // search for a schema
+	Gram      float64 `json:"gram,omitzero"`      // Σ aa′, for the map of the rows
+	Norms     float64 `json:"norms,omitzero"`     // histogram of the norms of mapped rows
+	Gradients float64 `json:"gradients,omitzero"` // all gradient steps together, in place of minimizers
 }
 
 // Sequence holds the numbers of several releases that one theorem accounts for. With share w, a
@@ -39,7 +44,11 @@ type Sequence struct {
 	TwoStep bool    `json:"twoStep"`         // histograms and a first minimizer choose the clip of the last
 	C       float64 `json:"c"`               // what the curvature of the last minimizer may cost
 	FirstC  float64 `json:"firstC,omitzero"` // the same of the first one
-	Clip    float64 `json:"clip,omitzero"`   // of the last minimizer, unless TwoStep
+	Clip    float64 `json:"clip,omitzero"`   // of the last minimizer or of gradient steps, unless TwoStep
+	// Map says how a released Gram matrix Σaa′ changes the coordinates before the minimizers: "full",
+	// "diagonal", or "" for not at all.
+	Map   string `json:"map,omitzero"`
+	Steps int    `json:"steps,omitzero"` // noisy gradient steps, in place of minimizers
 }
 
 // checkSequence returns an error unless a sequence of releases can serve the options.
@@ -91,13 +100,13 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 	pl.smoothness, pl.modulus = q.Constants.Smoothness, q.Modulus
 	pl.settings, pl.monotone = perturb.Settings{Package: "model", Relation: p.Relation}, q.Monotone
 	n, d, eps := float64(q.Records), float64(q.Dim), b.Epsilon
-	s := &Sequence{Shares: Shares{Output: outputShare}, C: min(intervalC*eps, mostC)}
+	s := &Sequence{Shares: Shares{Output: outputShare, Search: pl.search}, C: min(intervalC*eps, mostC)}
 	p.Sequence = s
 	if o.Intervals != nil {
 		s.Shares.Hessian, s.Shares.Scores = o.Intervals.HessianShare, o.Intervals.ScoreShare
 	}
 	p.Decision = "One release: the minimizer of a loss with bounded slopes."
-	s.Shares.Last = 1 - s.Shares.Hessian - s.Shares.Scores - s.Shares.Output
+	s.Shares.Last = 1 - s.Shares.Hessian - s.Shares.Scores - s.Shares.Output - s.Shares.Search
 	if o.Loss.Name == Squares {
 		two := *s
 		two.TwoStep, two.FirstC = true, min(firstC*eps, mostC)
@@ -129,6 +138,18 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 				"per bin) and a first fit choose the clip and the ridge of the final fit.", q.Records, t2)
 		}
 	}
+	// Under a search the dimension is an output, and persons have weights: neither is proved for maps.
+	if pl.search == 0 && q.Rows == 0 {
+		if err := pl.improve(s, o, n, d); err != nil {
+			return err
+		}
+	}
+	return pl.finish(q, s, o)
+}
+
+// finish fixes μ, proves it and fills in the certificate.
+func (pl *Plan) finish(q erm.Public, s *Sequence, o Options) error {
+	b, p := pl.params.Budget, &pl.params
 	var err error
 	if s.Mu, err = pl.mu(*s, 0); err != nil {
 		return err
@@ -138,7 +159,12 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 	_, failure := release.MostNormal(q.Dim, b, 1)
 	pl.failure = float64(len(pl.seq.S)) * failure
 	theorem := theoremAuto
-	if o.Intervals != nil {
+	switch {
+	case s.Steps > 0:
+		theorem = theoremDescent
+	case s.Map != "":
+		theorem = theoremMapped
+	case o.Intervals != nil:
 		theorem = theoremIntervals
 	}
 	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Theorem: theorem}
@@ -146,6 +172,9 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 		pl.cert = pl.cert.With(dp.CalibrationArithmetic)
 	}
 	pl.cert = pl.cert.With(q.Assumptions...)
+	if s.Map != "" && (o.Penalty != (Penalty{}) || o.Set.Name == Box) { // prox.Blocks of mapped weights
+		pl.cert = pl.cert.With(erm.DeclaredOperator)
+	}
 	return nil
 }
 
@@ -170,7 +199,11 @@ func (pl *Plan) gradients() float64 {
 func (pl *Plan) composed(s Sequence, mu float64) linear.Sequence {
 	w := s.Shares
 	q := linear.Sequence{Relation: pl.params.Relation, Monotone: pl.monotone}
-	gauss := w.Labels + w.Residuals + w.Hessian + w.Scores
+	gauss := w.Labels + w.Residuals + w.Hessian + w.Scores + w.Gram + w.Norms + w.Search
+	if s.Steps > 0 {
+		q.T = math.Sqrt(w.Gradients) * mu
+		return q
+	}
 	if s.TwoStep {
 		q.C, q.S = append(q.C, s.FirstC), append(q.S, math.Sqrt(w.First)*mu)
 		gauss += w.Output
@@ -240,6 +273,7 @@ type outcome struct {
 	cert    dp.Certificate
 	choice  *Choice
 	moments *moments
+	units   []float64 // of the output noise in each coordinate of a diagonal map, nil for 1
 }
 
 // run draws the noise of the plan once, for the problem p that the plan was made for.
@@ -308,15 +342,33 @@ func (pl *Plan) check(p *erm.Problem) error {
 	if pl.single != nil {
 		return nil
 	}
+	if pl.params.Sequence.Steps > 0 {
+		return nil
+	}
+	problems := []*erm.Problem{p}
+	if pl.params.Sequence.Map != "" {
+		problems = nil
+		empty := *p
+		empty.Data, _ = erm.Empty(pl.params.Dim, pl.params.Bounds)
+		for _, m := range pl.ends() {
+			q, err := m.problem(&empty, pl.params.Penalty, pl.params.Set, float64(pl.params.Records))
+			if err != nil {
+				return err
+			}
+			problems = append(problems, q)
+		}
+	}
 	clips := []float64{pl.params.Sequence.Clip}
 	if pl.params.Sequence.TwoStep {
 		clips = []float64{leastClip, 1}
 	}
-	for _, clip := range clips {
-		for _, last := range []bool{true, !pl.params.Sequence.TwoStep} {
-			settings, step := pl.minimizer(last, clip, leastSignal)
-			if _, err := settings.PlanStep(p, pl.cert, step); err != nil {
-				return err
+	for _, q := range problems {
+		for _, clip := range clips {
+			for _, last := range []bool{true, !pl.params.Sequence.TwoStep} {
+				settings, step := pl.minimizer(last, clip, leastSignal)
+				if _, err := settings.PlanStep(q, pl.cert, step); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -332,9 +384,27 @@ const (
 // steps runs a sequence. Minimizers draw from src, which may be nil, histograms and sums from
 // direct.
 func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Source) (*outcome, error) {
-	s, w := *pl.params.Sequence, pl.params.Sequence.Shares
+	f := fault.From(ctx)
+	s, w, user := *pl.params.Sequence, pl.params.Sequence.Shares, p
 	n, d := float64(pl.params.Records), float64(pl.params.Dim)
+	if s.Steps > 0 {
+		out, err := pl.descent(f, p, direct)
+		if err != nil {
+			return nil, prefix.Errorf("model: %w", err)
+		}
+		return out, nil
+	}
 	choice := &Choice{Clip: s.Clip, Signal: 0.08}
+	var m *mapping
+	if s.Map != "" {
+		var err error
+		if m, err = pl.precondition(f, p, direct); err == nil {
+			p, err = m.problem(p, pl.params.Penalty, pl.params.Set, n)
+		}
+		if err != nil {
+			return nil, prefix.Errorf("model: %w", err)
+		}
+	}
 	if s.TwoStep {
 		tau := func(share float64) float64 { return pl.pair() / pl.shift(share) * safeScale }
 		labels, err := newHistogram(ctx, p.Data, nil, tau(w.Labels), direct)
@@ -376,6 +446,9 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 		if out.moments, err = pl.moments(ctx, p, choice.Clip, last.Theta, params, direct); err != nil {
 			return nil, prefix.Errorf("model: %w", err)
 		}
+	}
+	if m != nil {
+		m.restore(out, user)
 	}
 	return out, nil
 }

@@ -433,9 +433,10 @@ func (e *Encoder) Coefficients(theta []float64) []Coefficient {
 const badLen = "table: length mismatch"
 
 // row appends the columns and entries of the encoded features to col and val; fields[at[k]] is the
-// field of column k. It returns the index of a column whose field has no meaning, or -1.
+// field of column k. It returns the index of a column whose field has no meaning, or -1; with total
+// it leaves such fields out.
 func (e *Encoder) row(
-	col []int32, val []float64, missing map[string]bool, fields [][]byte, at []int,
+	col []int32, val []float64, missing map[string]bool, fields [][]byte, at []int, total bool,
 ) ([]int32, []float64, int) {
 	if e.schema.Intercept {
 		col, val = append(col, 0), append(val, e.intercept)
@@ -450,6 +451,9 @@ func (e *Encoder) row(
 		}
 		j, v, ok := c.encode(fields[at[k]], missing)
 		if !ok {
+			if total {
+				continue
+			}
 			return col, val, k
 		}
 		if j >= 0 && v != 0 {
@@ -515,6 +519,16 @@ func (e *Encoder) labelOf(text []byte, missing map[string]bool) (float64, bool) 
 		}
 	}
 	return l.unknown()
+}
+
+// beyond reports whether a label is a number beyond its declared range.
+func (e *Encoder) beyond(text []byte, missing map[string]bool) bool {
+	l := &e.schema.Label
+	if e.Kind() != Range || missing[string(text)] {
+		return false
+	}
+	x, ok := number(text)
+	return ok && (x < *l.Min || x > *l.Max)
 }
 
 // noLabel returns the label of a record of zeros, for which no loss of ⟨a,θ⟩ has a gradient.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -20,6 +21,9 @@ type Options struct {
 	// Skip leaves out empty lines and comments after the header, for predictions and scores.
 	// Without it each of these lines is a record of zeros: see the package comment.
 	Skip bool
+	// Total gives every field a meaning: where the schema has none for a field, the record has no
+	// entry in its column, and the label is NaN. Private scores read so: no error shows a record.
+	Total bool
 }
 
 // Data is a table as private records.
@@ -47,8 +51,9 @@ func (o Options) ReadCSV(r io.Reader, s *Schema) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Unlabeled || o.Skip {
-		return nil, wrong("Unlabeled and Skip are for rows to predict or score: every line to fit is a record with a label")
+	if o.Unlabeled || o.Skip || o.Total {
+		return nil, wrong("Unlabeled, Skip and Total are for rows to predict or score: every line to fit is a record with " +
+			"a label")
 	}
 	rows, err := e.Rows(r, o)
 	if err != nil {
@@ -98,6 +103,8 @@ type Rows struct {
 	val    []float64
 	y      float64
 	err    error
+
+	outside int
 }
 
 // Rows reads the header line, unless the schema has File.Fields, and returns the records that
@@ -242,13 +249,18 @@ func (r *Rows) Next() bool {
 		return false
 	}
 	var wrong int
-	if r.col, r.val, wrong = r.e.row(r.col[:0], r.val[:0], r.missing, r.fields, r.at); wrong >= 0 {
+	if r.col, r.val, wrong = r.e.row(r.col[:0], r.val[:0], r.missing, r.fields, r.at, r.o.Total); wrong >= 0 {
 		r.err = r.noMeaning(wrong)
 		return false
 	}
 	if r.label >= 0 {
+		if r.o.Skip && r.e.beyond(r.fields[r.label], r.missing) {
+			r.outside++
+		}
 		var ok bool
-		if r.y, ok = r.e.labelOf(r.fields[r.label], r.missing); !ok && !r.o.Unlabeled {
+		if r.y, ok = r.e.labelOf(r.fields[r.label], r.missing); !ok && r.o.Total {
+			r.y = math.NaN()
+		} else if !ok && !r.o.Unlabeled {
 			r.err = r.noLabel()
 			return false
 		}
@@ -278,6 +290,10 @@ func (r *Rows) id() []byte {
 
 // Label returns the label, 0 if the table has none. Not private: it is part of a record.
 func (r *Rows) Label() float64 { return r.y }
+
+// Outside returns the number of labels so far that are numbers beyond their declared range, which
+// count as its end. It counts with Options.Skip alone. Not private.
+func (r *Rows) Outside() int { return r.outside }
 
 // noMeaning describes field k, which the schema gives no meaning.
 func (r *Rows) noMeaning(k int) error {

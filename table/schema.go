@@ -51,6 +51,8 @@ type Schema struct {
 	Intercept bool     `json:"intercept,omitzero"`
 	Missing   []string `json:"missing,omitzero"` // spellings of a missing value, "" for an empty field
 	Columns   []Column `json:"columns"`          // every column of the table but the label
+	// Discovery holds what a private search for this schema released, nil if there was none.
+	Discovery *Discovered `json:"discovery,omitempty"`
 }
 
 // File describes the text of a table.
@@ -121,6 +123,18 @@ const (
 // ReadSchema reads and checks a schema. The error wraps ErrSchema and names the place, such as
 // columns[3].min, the value and the fix; unknown and repeated keys are errors.
 func ReadSchema(r io.Reader) (*Schema, error) {
+	s, err := readSchema(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// readSchema reads a schema without checking what it declares.
+func readSchema(r io.Reader) (*Schema, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%w: the reader is nil", ErrSchema)
 	}
@@ -135,9 +149,6 @@ func ReadSchema(r io.Reader) (*Schema, error) {
 	s := &Schema{}
 	if err := decode(bytes.TrimPrefix(text, []byte(bom)), s); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
-	}
-	if err := s.Check(); err != nil {
-		return nil, err
 	}
 	return s, nil
 }

@@ -114,6 +114,12 @@ var (
 	Batch = NewStep[[]int]("batch")
 	// Counts are the counts of a histogram, times a public power of two.
 	Counts = NewStep[[]int64]("counts")
+	// Cells are the counts of the cells of numbers of a search for a schema.
+	Cells = NewStep[[]int64]("cells")
+	// ColumnSensitivity is the sensitivity of the counts of one column of such a search.
+	ColumnSensitivity = NewStep[float64]("sensitivity of a column")
+	// Threshold is the least noisy count at which such a search shows a spelling.
+	Threshold = NewStep[int]("threshold of spellings")
 	// Moments is a sum of rounded symmetric matrices.
 	Moments = NewStep[[]int64]("moments")
 	// LineWeight is the weight of one of k lines of a person.
@@ -122,6 +128,12 @@ var (
 	LineOrder = NewStep[[]int]("order of the lines of a person")
 	// PersonNorm is the norm by which the sum of a person is clamped, and that of its longest line.
 	PersonNorm = NewStep[[2]float64]("norm of a person")
+
+	// ScoreSigmas are the noise scales of the blocks of a score, in their order, ScoreNoise the
+	// integers that are added to one of them, and LossClip is the largest log loss of a record.
+	ScoreSigmas = NewStep[[]float64]("noise scales of a score")
+	ScoreNoise  = NewStep[[]int64]("noise of a score")
+	LossClip    = NewStep[float64]("clip of the log loss")
 
 	// Stage is the first stage of the solver of a covered release that runs, counted from 0: the
 	// methods of package splitting, refinement, proved descent.

@@ -126,7 +126,9 @@ func (k Curve) Steps(o float64) *dp.Steps {
 	if t == nil {
 		return nil
 	}
-	q := Sequence{Persons: t.persons > 0, Relation: dp.AddRemove, C: []float64{t.c}, S: []float64{k.s}, T: o, Monotone: t.monotone}
+	q := Sequence{
+		Persons: t.persons > 0, Relation: dp.AddRemove, C: []float64{t.c}, S: []float64{k.s}, T: o, Monotone: t.monotone,
+	}
 	if k.replace {
 		q.S[0] *= 2
 	}

@@ -86,7 +86,7 @@ func TestRace(t *testing.T) {
 	if v, err := strconv.Atoi(os.Getenv("PRIVOPT_SEEDS")); err == nil {
 		seeds = v
 	}
-	goals := map[float64]float64{0.1: 0.110, 0.3: 0.053, 1: 0.025, 3: 0.006}
+	goals := map[float64]float64{0.1: 0.095, 0.3: 0.045, 1: 0.025, 3: 0.006}
 	e, err := Race(dir, 0, seeds, RaceSets, 0.1, 0.3, 1, 3)
 	require.NoError(t, err)
 	for eps, cost := range lost(measured(t, e)) {

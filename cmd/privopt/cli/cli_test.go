@@ -260,7 +260,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{2, `unknown command "bogus"`, []string{"bogus"}},
 		{2, "unknown flag: --foo; privopt fit -h", []string{"fit", "--foo"}},
-		{2, `required flag(s) "data", "schema", "epsilon", "out" not set`, []string{"fit"}},
+		{2, `required flag(s) "data", "epsilon", "out" not set`, []string{"fit"}},
 		{2, `invalid argument "x" for "--epsilon" flag: want a number`, []string{"fit", "--epsilon", "x"}},
 		{2, `unexpected argument "model.json"`, []string{"predict", "model.json"}},
 		{2, "Epsilon = -1", fit(ok, csv, "--epsilon", "-1")},

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ func (t *task) flags(c *cobra.Command) {
 	f.Float64Var(&t.budget.Delta, "delta", -1,
 		"privacy budget `D`, a tiny probability; 0 for pure differential privacy\n(default 1/n₀² for the n₀ records "+
 			"that the schema declares)")
-	required(c, "schema", "epsilon")
+	required(c, "epsilon")
 	neighborsFlag(c, &o.Relation, 0,
 		"`KIND` replace (hides the values of a record, not the number of records) or\n"+
 			"add-remove (also hides whether a record is there) (default: the schema's, else replace)")
@@ -76,6 +77,26 @@ func (t *task) complete(ctx context.Context, a *app, references bool) (err error
 	if t.schema, err = a.readSchema(ctx, t.schemaPath); err != nil {
 		return err
 	}
+	if err := t.choices(); err != nil {
+		return err
+	}
+	if t.intervals && references {
+		t.schema.References()
+	}
+	t.origin = stated
+	if t.budget.Delta < 0 {
+		if t.schema.Records == 0 {
+			return usagef(`the default δ = 1/n₀² needs the number of records: `+
+				`declare "records": N in %s, or state --delta, such as 1e-9`, t.schemaPath)
+		}
+		t.budget.Delta = model.DefaultDelta(t.schema.Records)
+		t.origin = fmt.Sprintf("1/n₀² for the %s that the schema declares", amount(t.schema.Records, "record"))
+	}
+	return t.budget.Check()
+}
+
+// choices completes the options from the flags.
+func (t *task) choices() (err error) {
 	o := &t.options
 	if t.set != "" {
 		name, size, sized := strings.Cut(t.set, ":")
@@ -89,22 +110,10 @@ func (t *task) complete(ctx context.Context, a *app, references bool) (err error
 	switch {
 	case t.intervals:
 		o.Intervals = &model.Intervals{Level: t.level, Radius: t.bound}
-		if references {
-			t.schema.References()
-		}
 	case t.bound != 0 || t.level != 0.95:
 		return usagef("--level and --bound are options of --intervals: add --intervals, or leave them out")
 	}
-	t.origin = stated
-	if t.budget.Delta < 0 {
-		if t.schema.Records == 0 {
-			return usagef(`the default δ = 1/n₀² needs the number of records: `+
-				`declare "records": N in %s, or state --delta, such as 1e-9`, t.schemaPath)
-		}
-		t.budget.Delta = model.DefaultDelta(t.schema.Records)
-		t.origin = fmt.Sprintf("1/n₀² for the %s that the schema declares", amount(t.schema.Records, "record"))
-	}
-	return t.budget.Check()
+	return nil
 }
 
 // privacy describes the guarantee of a certificate and the origin of its δ.
@@ -129,6 +138,11 @@ schema; it stays on disk, and every pass reads it. Each line after the header is
 record; an empty line and a comment are records without values. The model file is written
 whole or not at all.
 
+Without --schema, a tenth of the budget (of the squared signal-to-noise ratio) finds a schema
+privately, see privopt schema -h, and the rest fits by it; the certificate covers both. That
+needs --label and --task: the noise of the fit is fixed before the label is known. --set,
+--group and --intervals need a schema.
+
 Budgets of several fits to the same data add up. --ledger counts them in a file that
 several processes may share. It refuses a fit that would exceed the total, and records the
 SHA-256 of every model.`
@@ -140,18 +154,21 @@ type fitting struct {
 	public, force     bool
 	entries           int     // of the ledger, before the fit
 	engine            *Engine // nil for privopt, which reads the records itself
+	search            searching
 }
 
 func (a *app) fit() *cobra.Command {
 	var t fitting
 	c := &cobra.Command{
-		Use:   "fit --schema FILE --data FILE --epsilon E --out FILE",
+		Use:   "fit [--schema FILE] --data FILE --epsilon E --out FILE",
 		Short: "Fit a private model to a private table",
 		Long:  fitHelp,
 		Example: `  privopt fit --schema adult.json --data adult.data --epsilon 1 --out model.json
   zcat people.csv.gz | privopt fit --schema people.json --data - --epsilon 0.5 --out model.json
   privopt fit --schema people.json --data people.csv --epsilon 1 --intervals --out model.json
   privopt fit --schema people.json --data people.npy --epsilon 1 --out model.json
+
+  privopt fit --data people.csv --label income --task two-classes --epsilon 1 --out model.json
 
   privopt ledger create people.ledger --epsilon 3 --delta 1e-8
   privopt fit --schema people.json --data people.csv --epsilon 1 --ledger people.ledger --out a.json`,
@@ -166,6 +183,12 @@ func (t *fitting) flags(c *cobra.Command, data string) {
 	f := c.Flags()
 	f.StringArrayVar(&t.data, "data", nil, data)
 	t.task.flags(c)
+	if t.engine == nil { // without a schema
+		t.search.flags(c, "that of --schema; needed without it")
+		f.IntVar(&t.search.records, "records", 0, "public number `N` of records, without --schema under add-remove")
+	} else {
+		required(c, "schema")
+	}
 	outFlags(c, &t.out, &t.force, "model `FILE` to write, - for standard output")
 	f.StringVar(&t.ledger, "ledger", "", "charge the budget to the ledger `FILE` before noise is drawn")
 	f.StringVar(&t.seed, "seed", "", "draw reproducible noise from the seed `N`; the model is NOT PRIVATE")
@@ -186,6 +209,12 @@ type fitted struct {
 }
 
 func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
+	if t.schemaPath == "" {
+		return a.fitUndeclared(ctx, t)
+	}
+	if t.search != (searching{}) {
+		return usagef("--label, --task and the other flags of a search for a schema are for a fit without --schema")
+	}
 	if t.schemaPath == "-" && slices.Contains(t.data, "-") {
 		return usagef("--schema and --data are both standard input: want a file for one of them")
 	}
@@ -194,15 +223,8 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 		return err
 	}
 	o := &t.options
-	if err := t.source(); err != nil {
+	if err := cmp.Or(t.source(), t.openLedger()); err != nil {
 		return err
-	}
-	if t.ledger != "" {
-		l, err := openLedger("--ledger", t.ledger)
-		if err != nil {
-			return err
-		}
-		o.Ledger, t.entries = l, len(l.Entries())
 	}
 	early, err := t.early()
 	if err != nil {
@@ -232,6 +254,18 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 		return t.spent(fmt.Errorf("%s: %w", out.path, err))
 	}
 	return a.report(t, m, data.Data, text.Len())
+}
+
+// openLedger opens the ledger of --ledger, if there is one.
+func (t *fitting) openLedger() error {
+	if t.ledger == "" {
+		return nil
+	}
+	l, err := openLedger("--ledger", t.ledger)
+	if err == nil {
+		t.options.Ledger, t.entries = l, len(l.Entries())
+	}
+	return err
 }
 
 func (t *fitting) source() error {

@@ -42,8 +42,13 @@ type deviation struct {
 }
 
 func (a *app) plan() *cobra.Command {
-	var t task
-	all := false
+	var (
+		t         task
+		s         privateScore
+		all       bool
+		ofScore   bool
+		modelPath string
+	)
 	c := &cobra.Command{
 		Use:   "plan --schema FILE --epsilon E",
 		Short: "Show what a fit would do and cost, before any data is read",
@@ -56,11 +61,25 @@ coefficient smaller than its deviation is lost in the noise: raise epsilon, find
 records, or declare fewer columns and levels.
 
 Everything follows from the schema and the flags. The guarantee and the bound on the
-excess loss are proved; all other numbers are forecasts.`,
+excess loss are proved; all other numbers are forecasts.
+
+With --score, plan shows the noise of a private score of --model instead, on --records
+records.`,
 		Example: `  privopt plan --schema adult.json --epsilon 1
-  privopt plan --schema people.json --epsilon 0.3 --neighbors add-remove --intervals`,
+  privopt plan --schema people.json --epsilon 0.3 --neighbors add-remove --intervals
+  privopt plan --score --model model.json --epsilon 0.1 --records 16000`,
 		Args: noArgs,
 		RunE: a.do(func(ctx context.Context, _ []string) error {
+			if ofScore {
+				s.budget, s.options.Relation = t.budget, t.options.Relation
+				return a.planScore(ctx, modelPath, &s)
+			}
+			if t.schemaPath == "" {
+				return usagef("required flag(s) \"schema\" not set; plan -h shows flags and examples")
+			}
+			if modelPath != "" || s.records != 0 || s.compare != "" || s.only != "" || s.shares != "" {
+				return usagef("--model, --records, --compare, --only and --shares are flags of plan --score")
+			}
 			if err := t.complete(ctx, a, true); err != nil {
 				return err
 			}
@@ -83,6 +102,9 @@ excess loss are proved; all other numbers are forecasts.`,
 		}),
 	}
 	t.flags(c)
+	c.Flags().BoolVar(&ofScore, "score", false, "plan a private score in place of a fit")
+	c.Flags().StringVar(&modelPath, "model", "", "model `FILE` to score")
+	s.budgetFlags(c)
 	c.Flags().BoolVar(&all, "all", false, fmt.Sprintf("print all coefficients, not the first %d", someRows))
 	return c
 }

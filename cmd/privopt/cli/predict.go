@@ -12,9 +12,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/privopt/privopt/model"
@@ -199,86 +197,4 @@ func jsonPredictions(m *model.Model, out *bufio.Writer) (yield func(model.Predic
 		}
 		return enc.Encode(line)
 	}, out.Flush
-}
-
-// scored is the output of score --json.
-type scored struct {
-	Private bool `json:"private"`
-	Public  bool `json:"public"`
-	model.Scores
-}
-
-func (u *usage) score(ctx context.Context, a *app) (*model.Model, model.Scores, error) {
-	if isPacked(u.data) {
-		m, err := u.load(ctx, a)
-		if err != nil {
-			return nil, model.Scores{}, err
-		}
-		data, err := openPacked(ctx, u.data, m.Encoder(), false)
-		if err != nil {
-			return nil, model.Scores{}, err
-		}
-		defer data.close()
-		s, err := m.Score(data.Data)
-		return m, s, err
-	}
-	m, in, err := u.open(ctx, a)
-	if err != nil {
-		return nil, model.Scores{}, err
-	}
-	defer in.close()
-	s, err := m.ScoreCSV(in, table.Options{Public: u.public})
-	if err != nil {
-		return nil, s, fmt.Errorf("%s: %w", in.name, err)
-	}
-	return m, s, nil
-}
-
-func (a *app) score() *cobra.Command {
-	var u usage
-	c := &cobra.Command{
-		Use:   "score --model FILE --data FILE",
-		Short: "Compare predictions with known labels: NOT PRIVATE",
-		Long: `Compare predictions with the labels of a table.
-
-If the label is a class, score prints the accuracy, the accuracy of always predicting the
-most frequent class, and the mean log loss. If the label is a number, score prints R², the
-share of the variance that the model explains, and the root of the mean squared error. The
-table may be a .npy file that pack made with the schema.
-
-The result is NOT PRIVATE: it is computed from the rows without noise. Publish it only if
-the table is public. --public declares that it is.`,
-		Example: `  privopt score --model model.json --data adult.test --public
-  privopt score --model model.json --data holdout.csv --json
-  privopt score --model model.json --data holdout.npy`,
-		Args: noArgs,
-		RunE: a.do(func(ctx context.Context, _ []string) error {
-			m, s, err := u.score(ctx, a)
-			if err != nil {
-				return err
-			}
-			if s.Records == 0 {
-				return usagef("%s: the table has no records to compare with", u.data)
-			}
-			var b strings.Builder
-			if !u.public {
-				b.WriteString("NOT PRIVATE: computed from the rows without noise. Publish it only for public rows (--public).\n")
-			}
-			line := func(name, value string) { fmt.Fprintf(&b, "%-9s %s\n", name, value) }
-			line("records", humanize.Comma(int64(s.Records)))
-			if classNames(m) != nil {
-				line("accuracy", percent(s.Accuracy))
-				line("baseline", percent(s.Baseline)+" (always the most frequent class)")
-				if hasProbabilities(m) {
-					line("log loss", number(s.LogLoss)+" nats per record")
-				}
-			} else {
-				line("R²", number(s.R2)+" (1 is best, 0 is no better than the mean)")
-				line("RMSE", number(s.RMSE)+" in units of "+printable(m.Encoder().Schema().Label.Column))
-			}
-			return a.show(scored{false, u.public, s}, b.String())
-		}),
-	}
-	u.flags(c, "labelled table")
-	return c
 }

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -19,16 +19,13 @@ import (
 
 func (a *app) schema() *cobra.Command {
 	var (
-		o                       table.Schema
-		public, example, fields string
-		out                     = "-"
-		records                 int
-		neighbors               dp.Relation
-		force                   bool
+		o                        table.Schema
+		public, example, private string
+		t                        = fitting{out: "-"}
 	)
 	c := &cobra.Command{
 		Use:   "schema --public FILE [flags]",
-		Short: "Draft a schema from public rows, or print an example",
+		Short: "Draft a schema from public rows, find one privately, or print an example",
 		Long: `Draft a schema, the public description of a table, from rows that are public.
 
 A schema lists the columns, with the range of each number and the levels of each category,
@@ -37,25 +34,32 @@ the nearest end; an undeclared level becomes the level "other". The whole schema
 published with the model, so it must not be learned from the private table: use a
 published sample, a code book, or made-up rows, and edit the draft. Check every range and
 level against public knowledge. Check --records too, the public size of the private table:
-the noise and the default of delta follow from it.`,
+the noise and the default of delta follow from it.
+
+Where nothing is known, --private finds a schema from the private table itself: noisy counts
+of fields, spellings and numbers cost the budget --epsilon, and the schema follows from
+them. It needs thousands of records. The names in the header line, the delimiter and the
+spellings of a missing value ("", ?, NA, NaN) are public, and a level that few records have
+becomes "other". privopt fit without --schema does both steps for one budget.`,
 		Example: `  privopt schema --public sample.csv --label income --records 30000 > people.json
   privopt schema --public sample.csv --delimiter ";" --fields age,job,income > people.json
+  privopt schema --private people.csv --label income --epsilon 0.1 > people.json
   privopt schema --example adult > adult.json`,
 		Args: noArgs,
 		RunE: a.do(func(ctx context.Context, _ []string) error {
-			if (public == "") == (example == "") {
-				return usagef("want --public FILE with public rows, or --example adult")
+			if n := len(slices.DeleteFunc([]string{public, private, example}, func(s string) bool { return s == "" })); n != 1 {
+				return usagef("want --public FILE with public rows, or --private FILE, or --example adult")
+			}
+			if private != "" {
+				return a.private(ctx, &t, private)
 			}
 			if example != "" {
 				if example != "adult" {
 					return usagef("--example %q: the one example is adult, for the Adult (Census Income) data", example)
 				}
-				return a.write(out, force, func(w io.Writer) error { _, err := io.WriteString(w, adult.Schema); return err })
+				return a.write(t.out, t.force, func(w io.Writer) error { _, err := io.WriteString(w, adult.Schema); return err })
 			}
-			o.File.Delimiter = strings.ReplaceAll(o.File.Delimiter, `\t`, "\t")
-			if fields != "" {
-				o.File.Fields = strings.Split(fields, ",")
-			}
+			o.File, o.Label.Column = t.search.file(), t.search.label
 			in, err := a.open(ctx, "--public", public, "reading")
 			if err != nil {
 				return err
@@ -65,31 +69,32 @@ the noise and the default of delta follow from it.`,
 			if err != nil {
 				return fmt.Errorf("%s: %w", in.name, err)
 			}
-			s.Records, s.Neighbors = records, neighbors
+			s.Records, s.Neighbors = t.search.records, t.options.Relation
 			if err := s.Check(); err != nil {
 				return err
 			}
-			if err := a.write(out, force, func(w io.Writer) error { _, err := s.WriteTo(w); return err }); err != nil {
+			if err := a.write(t.out, t.force, func(w io.Writer) error { _, err := s.WriteTo(w); return err }); err != nil {
 				return err
 			}
 			a.note("This draft shows values of the rows, which must be public. Check the ranges and levels of each "+
-				"column,%s and which label is positive.", undeclared(records))
+				"column,%s and which label is positive.", undeclared(s.Records))
 			return nil
 		}),
 	}
 	f := c.Flags()
 	f.StringVar(&public, "public", "", "table `FILE` of public rows, - for standard input")
+	f.StringVar(&private, "private", "", "private table `FILE` to find a schema for, - for standard input")
 	f.StringVar(&example, "example", "", "print the schema of an example, `NAME` adult")
-	f.StringVar(&o.Label.Column, "label", "", "`COLUMN` to predict (default: the last one)")
-	f.IntVar(&records, "records", 0, "public number `N` of records of the private table")
-	neighborsFlag(c, &neighbors, 0,
+	t.search.flags(c, "the last one; needed by --private")
+	f.IntVar(&t.search.records, "records", 0, "public number `N` of records of the private table")
+	neighborsFlag(c, &t.options.Relation, 0,
 		"`KIND` replace (hides the values of a record) or add-remove (also hides whether it\nis there) (default replace)")
-	f.StringVar(&o.File.Delimiter, "delimiter", "", "one `CHAR` between fields, \\t for a tab (default a comma)")
-	f.StringVar(&fields, "fields", "", "`NAMES` of the columns, if the file has no header line: a,b,c")
-	outFlags(c, &out, &force, "`FILE` to write, - for standard output")
-	complete(c, "label", nil)
+	f.Float64Var(&t.budget.Epsilon, "epsilon", 0, "privacy budget `E` of --private")
+	f.Float64Var(&t.budget.Delta, "delta", -1, "privacy budget `D` of --private (default 1/n₀² for n₀ records)")
+	f.StringVar(&t.ledger, "ledger", "", "charge the budget of --private to the ledger `FILE`")
+	f.StringVar(&t.seed, "seed", "", "draw reproducible noise from the seed `N`; the schema is NOT PRIVATE")
+	outFlags(c, &t.out, &t.force, "`FILE` to write, - for standard output")
 	complete(c, "example", []string{"adult"})
-	complete(c, "delimiter", []string{",", ";", "|", `\t`})
 	return c
 }
 

@@ -1,0 +1,228 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/table"
+)
+
+// searching holds the flags of a private search for a schema.
+type searching struct {
+	choices               model.Discovery
+	label, fields, ignore string
+	delimiter, comment    string
+	records               int
+	partial               string // FILE
+}
+
+// flags adds the flags of a search. label is the default of --label.
+func (t *searching) flags(c *cobra.Command, label string) {
+	f := c.Flags()
+	f.StringVar(&t.label, "label", "", "`COLUMN` to predict (default: "+label+")")
+	f.StringVar(&t.delimiter, "delimiter", "", "one `CHAR` between fields, \\t for a tab (default a comma)")
+	f.StringVar(&t.fields, "fields", "", "`NAMES` of the columns, if the file has no header line: a,b,c")
+	f.StringVar(&t.comment, "comment", "", "one `CHAR` that begins a comment line (default none)")
+	f.StringVar(&t.partial, "partial", "", "schema `FILE` of what is known, for a private search: some columns, "+
+		"each with\n"+
+		"\"other\": true, and the name of the label or all of it, with \"unknown\"")
+	f.StringVar(&t.ignore, "ignore", "", "`NAMES` of columns that a private search leaves out: a,b,c")
+	f.StringVar(&t.choices.Task, "task", "", "what the label is for, in a private search: `TASK` two-classes or number\n"+
+		"(default: what its counts show)")
+	f.StringVar(&t.choices.Positive, "positive", "", "`SPELLING` of the positive class of two, in a private search\n"+
+		"(default: the later one)")
+	complete(c, "label", nil)
+	complete(c, "delimiter", []string{",", ";", "|", `\t`})
+	complete(c, "task", []string{model.TwoClasses, model.Numbers})
+}
+
+// file returns the form of the text.
+func (t *searching) file() table.File {
+	f := table.File{Delimiter: strings.ReplaceAll(t.delimiter, `\t`, "\t"), Comment: t.comment}
+	if t.fields != "" {
+		f.Fields = strings.Split(t.fields, ",")
+	}
+	return f
+}
+
+// read reads the table whose columns are not known.
+func (t *searching) read(ctx context.Context, a *app, flag, path string) (*table.Undeclared, error) {
+	d := &table.Discovery{File: t.file(), Label: table.Label{Column: t.label}}
+	if t.partial != "" {
+		in, err := a.open(ctx, "--partial", t.partial, "")
+		if err != nil {
+			return nil, err
+		}
+		defer in.close()
+		if d, err = table.ReadDiscovery(in); err != nil {
+			return nil, fmt.Errorf("%s: %w", in.name, err)
+		}
+		if d.Label.Column != t.label || t.delimiter+t.comment+t.fields != "" {
+			return nil, usagef("--partial names the label %s and the form of the file: want --label to be the same, and no "+
+				"--fields, --delimiter or --comment", printable(d.Label.Column))
+		}
+	}
+	if t.ignore != "" {
+		for _, name := range strings.Split(t.ignore, ",") {
+			d.Declared = append(d.Declared, table.Column{Name: name, Ignore: true})
+		}
+	}
+	in, err := a.open(ctx, flag, path, "reading")
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	u, err := d.Read(in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.name, err)
+	}
+	return u, nil
+}
+
+// prepare completes the budget of a search, opens the ledger and returns the table.
+func (a *app) prepareSearch(ctx context.Context, t *fitting, flag, path string) (*table.Undeclared, error) {
+	s, o := &t.search, &t.options
+	if s.label == "" {
+		return nil, usagef("%s without a schema needs --label COLUMN: the last column is no default, because a file "+
+			"without a header line would publish its first record", flag)
+	}
+	o.Discover, o.Records = &s.choices, s.records
+	if err := t.source(); err != nil {
+		return nil, err
+	}
+	if err := t.openLedger(); err != nil {
+		return nil, err
+	}
+	u, err := s.read(ctx, a, flag, path)
+	if err != nil {
+		return nil, err
+	}
+	if f, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		a.note("The names of these columns will be public: %s.", printable(strings.Join(u.Columns(), ", ")))
+	}
+	t.origin = stated
+	if t.budget.Delta < 0 {
+		n := s.records
+		if o.Relation != dp.AddRemove { // the number of records is public
+			n = u.Records()
+		}
+		if n == 0 {
+			return nil, usagef("the default δ = 1/n₀² needs the number of records: state --records N, or --delta, such as 1e-9")
+		}
+		t.budget.Delta = model.DefaultDelta(n)
+		t.origin = "1/n₀² for " + amount(n, "record")
+	}
+	return u, t.budget.Check()
+}
+
+// private finds a schema for a private table.
+func (a *app) private(ctx context.Context, t *fitting, path string) error {
+	u, err := a.prepareSearch(ctx, t, "--private", path)
+	if err != nil {
+		return err
+	}
+	out, err := a.create(t.out, t.force, 0)
+	if err != nil {
+		return err
+	}
+	defer out.abandon()
+	found, err := model.Discover(ctx, u, t.budget, &t.options)
+	if err == nil {
+		err = writeSchema(out, found)
+	}
+	if err != nil {
+		return t.spent(err)
+	}
+	a.searched(t, found)
+	return nil
+}
+
+func writeSchema(out *output, s *table.Schema) error {
+	if _, err := s.WriteTo(out); err != nil {
+		return err
+	}
+	return out.commit()
+}
+
+// searched reports what a search released.
+func (a *app) searched(t *fitting, s *table.Schema) {
+	d := s.Discovery
+	what := "The search"
+	if t.search.choices.Task != "" && len(t.data) > 0 {
+		what = "The search and the fit together"
+	}
+	a.note("%s cost ε = %s, δ = %s (%s), %v neighbors. The schema may be published: all that was released is in "+
+		"its \"discovery\".", what, number(d.Epsilon), number(d.Delta), t.origin, d.Neighbors)
+	for _, c := range d.Columns {
+		if c.Note != "" {
+			a.note("%s is ignored: %s.", printable(c.Name), c.Note)
+		}
+	}
+	if d.Problem != "" {
+		a.note("No model can be fitted yet: %s. The budget counts as spent.", d.Problem)
+	}
+	if t.options.Source != nil {
+		a.note("NOT PRIVATE: anyone who guesses --seed can reproduce the noise. Use this schema for tests only.")
+	}
+}
+
+// fitUndeclared fits without a schema.
+func (a *app) fitUndeclared(ctx context.Context, t *fitting) error {
+	switch {
+	case t.search.label == "" || t.search.choices.Task == "":
+		return usagef("a fit needs --schema FILE, or --label COLUMN and --task to find a schema privately; see privopt " +
+			"fit -h")
+	case len(t.data) != 1 || isPacked(t.data[0]):
+		return usagef("a fit without --schema needs one CSV table as --data")
+	}
+	if err := t.choices(); err != nil {
+		return err
+	}
+	u, err := a.prepareSearch(ctx, t, "--data", t.data[0])
+	if err != nil {
+		return err
+	}
+	out, err := a.create(t.out, t.force, 1<<20)
+	if err != nil {
+		return err
+	}
+	defer out.abandon()
+	m, found, err := model.FitUndeclared(ctx, u, t.budget, &t.options)
+	if err != nil {
+		if found != nil && t.out != "-" { // what was paid for is not lost
+			path := t.out + ".schema.json"
+			write := func(w io.Writer) error { _, err := found.WriteTo(w); return err }
+			if failed := a.write(path, t.force, write); failed == nil {
+				err = noted{err, "the schema that was found is in " + path + ", and its budget counts as spent"}
+			}
+		}
+		return t.spent(err)
+	}
+	t.schema = found
+	var text bytes.Buffer
+	if err = m.Save(&text); err == nil {
+		if _, err = out.Write(text.Bytes()); err == nil {
+			err = out.commit()
+		}
+	}
+	if err != nil {
+		return t.spent(fmt.Errorf("%s: %w", out.path, err))
+	}
+	a.searched(t, found)
+	data, err := u.Data(found)
+	if err != nil {
+		return err
+	}
+	return a.report(t, m, data, text.Len())
+}

@@ -1,0 +1,148 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package cli
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/ledger"
+	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/table"
+)
+
+// unknownTable has a number, a category, an identifier and a label of two classes.
+func unknownTable(n int) string {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	var b strings.Builder
+	b.WriteString("age,city,id,income\n")
+	for i := range n {
+		age, y := 20+rnd.IntN(40), "low"
+		if rnd.IntN(60) < age-10 {
+			y = "high"
+		}
+		fmt.Fprintf(&b, "%d,%s,s3cret%d,%s\n", age, []string{"Rome", "Oslo"}[rnd.IntN(2)], i, y)
+	}
+	return b.String()
+}
+
+// TestPrivateSchema: schema --private writes a schema that fit takes, and the ledger has one entry.
+func TestPrivateSchema(t *testing.T) {
+	at := folder(t)
+	require.NoError(t, os.WriteFile(at("t.csv"), []byte(unknownTable(20000)), 0o600))
+	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "2", "--delta", "1e-6")
+	require.Equal(t, 0, code, errs)
+	code, _, errs = call(t, "", "schema", "--private", at("t.csv"), "--label", "income", "--epsilon", "0.5",
+		"--ledger", at("l"), "--out", at("s.json"))
+	require.Equal(t, 0, code, errs)
+	require.Contains(t, errs, "ε = 0.5, δ = 2.5e-09 (1/n₀² for 20,000 records), replace neighbors")
+	require.Contains(t, errs, "id is ignored: nothing repeated often enough")
+	text := must(os.ReadFile(at("s.json")))
+	require.NotContains(t, text, "s3cret")
+	s, err := table.ReadSchema(strings.NewReader(text))
+	require.NoError(t, err)
+	require.Equal(t, 20000, s.Records)
+	l, err := ledger.Open(at("l"))
+	require.NoError(t, err)
+	require.Len(t, l.Entries(), 1)
+	require.Equal(t, dp.Budget{Epsilon: 0.5, Delta: 2.5e-9}, l.Spent())
+	code, _, errs = call(t, "", "fit", "--schema", at("s.json"), "--data", at("t.csv"), "--epsilon", "1",
+		"--ledger", at("l"), "--out", at("m.json"))
+	require.Equal(t, 0, code, errs) // a fit by the published schema is charged by itself
+	l, err = ledger.Open(at("l"))
+	require.NoError(t, err)
+	require.Equal(t, 1.5, l.Spent().Epsilon)
+
+	part := `{"schema": 1, "label": {"column": "income"}, ` +
+		`"columns": [{"name": "age", "min": 0, "max": 99, "other": true}]}`
+	require.NoError(t, os.WriteFile(at("part.json"), []byte(part), 0o600))
+	code, partly, errs := call(t, "", "schema", "--private", at("t.csv"), "--label", "income", "--epsilon", "0.5",
+		"--partial", at("part.json"))
+	require.Equal(t, 0, code, errs)
+	s, err = table.ReadSchema(strings.NewReader(partly))
+	require.NoError(t, err)
+	require.Len(t, s.Discovery.Columns, 3, "age costs nothing")
+	require.Equal(t, 99., *s.Columns[0].Max)
+
+	code, out, errs := call(t, unknownTable(9000), "schema", "--private", "-", "--label", "income", "--epsilon", "1",
+		"--neighbors", "add-remove", "--delta", "1e-7", "--ignore", "id", "--positive", "low", "--seed", "1")
+	require.Equal(t, 0, code, errs)
+	require.Contains(t, errs, "NOT PRIVATE")
+	s, err = table.ReadSchema(strings.NewReader(out))
+	require.NoError(t, err)
+	require.Zero(t, s.Records)
+	require.Equal(t, []string{"low"}, s.Label.Positive)
+}
+
+// TestPrivateSchemaRefuses: nothing is spent, written or shown.
+func TestPrivateSchemaRefuses(t *testing.T) {
+	at := folder(t)
+	text := unknownTable(400)
+	require.NoError(t, os.WriteFile(at("t.csv"), []byte(text), 0o600))
+	require.NoError(t, os.WriteFile(at("bare.csv"), []byte(text[strings.Index(text, "\n")+1:]), 0o600))
+	for _, c := range []struct {
+		want string
+		code int
+		args []string
+	}{
+		{"needs --label", exitUsage, []string{"schema", "--private", at("t.csv"), "--epsilon", "1"}},
+		{"with 400 records, 4 columns", exitRefused, []string{"schema", "--private", at("t.csv"), "--label",
+			"income", "--epsilon", "0.1"}},
+		{"none of its 4 fields is the label", exitUsage, []string{"schema", "--private", at("bare.csv"), "--label", "income",
+			"--epsilon", "9"}},
+		{"state --records N", exitUsage, []string{"schema", "--private", at("t.csv"), "--label", "income", "--epsilon", "9",
+			"--neighbors", "add-remove"}},
+		{"want --public FILE", exitUsage, []string{"schema", "--private", at("t.csv"), "--public", at("t.csv")}},
+		{"needs --schema FILE, or --label", exitUsage, []string{"fit", "--data", at("t.csv"), "--epsilon", "1",
+			"--out", at("m")}},
+		{"for a fit without --schema", exitUsage, []string{"fit", "--schema", at("people.json"), "--data", at("people.csv"),
+			"--epsilon", "1", "--out", at("m"), "--label", "income"}},
+	} {
+		code, out, errs := call(t, "", c.args...)
+		require.Equal(t, c.code, code, errs)
+		require.Contains(t, errs, c.want)
+		require.Empty(t, out)
+		require.NotContains(t, errs, "s3cret")
+		require.NoFileExists(t, at("m"))
+	}
+}
+
+// TestFitWithoutSchema: one budget pays for the schema and the model; a label of another task is a
+// refusal after spending, and the schema is kept.
+func TestFitWithoutSchema(t *testing.T) {
+	at := folder(t)
+	require.NoError(t, os.WriteFile(at("t.csv"), []byte(unknownTable(20000)), 0o600))
+	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "2", "--delta", "1e-6")
+	require.Equal(t, 0, code, errs)
+	fit := func(label, out string) (int, string, string) {
+		return call(t, "", "fit", "--data", at("t.csv"), "--label", label, "--task", "two-classes", "--epsilon", "1",
+			"--ledger", at("l"), "--out", at(out))
+	}
+	code, out, errs := fit("income", "m.json")
+	require.Equal(t, 0, code, errs)
+	require.Contains(t, out, "model.discover/1")
+	m, err := model.Load(strings.NewReader(must(os.ReadFile(at("m.json")))))
+	require.NoError(t, err)
+	require.Equal(t, dp.Budget{Epsilon: 1, Delta: 2.5e-9}, m.Certificate().Budget)
+	require.NotNil(t, m.Encoder().Schema().Discovery)
+	code, _, errs = call(t, "", "ledger", "verify", at("l"), at("m.json"))
+	require.Equal(t, 0, code, errs)
+	code, _, errs = call(t, "", "predict", "--model", at("m.json"), "--data", at("t.csv"))
+	require.Equal(t, 0, code, errs)
+
+	code, _, errs = fit("id", "n.json")
+	require.Equal(t, exitRefused, code)
+	require.Contains(t, errs, "its budget counts as spent")
+	require.NotContains(t, errs, "s3cret")
+	require.NoFileExists(t, at("n.json"))
+	require.Contains(t, must(os.ReadFile(at("n.json.schema.json"))), `"problem"`)
+	l, err := ledger.Open(at("l"))
+	require.NoError(t, err)
+	require.Len(t, l.Entries(), 2)
+}

@@ -1,0 +1,497 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/ledger"
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/table"
+)
+
+// scored is the output of score --json without a budget.
+type scored struct {
+	Private bool `json:"private"`
+	Public  bool `json:"public"`
+	model.Scores
+}
+
+func (u *usage) score(ctx context.Context, a *app) (*model.Model, model.Scores, error) {
+	if isPacked(u.data) {
+		m, err := u.load(ctx, a)
+		if err != nil {
+			return nil, model.Scores{}, err
+		}
+		data, err := openPacked(ctx, u.data, m.Encoder(), false)
+		if err != nil {
+			return nil, model.Scores{}, err
+		}
+		defer data.close()
+		s, err := m.Score(data.Data)
+		return m, s, err
+	}
+	m, in, err := u.open(ctx, a)
+	if err != nil {
+		return nil, model.Scores{}, err
+	}
+	defer in.close()
+	s, err := m.ScoreCSV(in, table.Options{Public: u.public})
+	if err != nil {
+		return nil, s, fmt.Errorf("%s: %w", in.name, err)
+	}
+	return m, s, nil
+}
+
+const scoreHelp = `Compare predictions with the labels of a table.
+
+With --epsilon the score is private and may be published: all counts get noise once, and
+accuracy, balanced accuracy, AUC, log loss and calibration, or for a number RMSE, MAE and
+R², follow from the same noisy counts. Each has a standard error of sampling and privacy
+together. Every line is a record, also an empty one; a field without a meaning counts as
+zero, and a label without one as a wrong prediction. --compare scores a second model on the
+same records and releases the difference. A second score of the same table spends again:
+--ledger adds up.
+
+Without --epsilon the result is NOT PRIVATE: it is computed from the rows without noise.
+Publish it only if the table is public, which --public declares. If the label is a class,
+score prints the accuracy, the accuracy of always predicting the most frequent class, the
+mean log loss, and for two classes the area under the ROC curve, the most accurate
+threshold and a table by tenths of the predictions. If the label is a number, it prints R²,
+the share of the variance that the model explains, and the root of the mean squared error.
+
+The table may be a .npy file that pack made with the schema.`
+
+func (a *app) score() *cobra.Command {
+	var (
+		u usage
+		t privateScore
+	)
+	c := &cobra.Command{
+		Use:   "score --model FILE --data FILE",
+		Short: "Compare predictions with known labels: private with --epsilon",
+		Long:  scoreHelp,
+		Example: `  privopt score --epsilon 0.3 --model model.json --data test.csv --ledger test.ledger
+  privopt score --epsilon 0.3 --model a.json --compare b.json --data test.csv
+  privopt score --epsilon 0.3 --model model.json --data test.csv --plot score.svg
+  privopt score --model model.json --data adult.test --public
+  privopt score --model model.json --data holdout.npy`,
+		Args: noArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error {
+			if t.private || t.budget.Epsilon != 0 {
+				return a.scorePrivately(ctx, &u, &t)
+			}
+			if err := t.unused(); err != nil {
+				return err
+			}
+			m, s, err := u.score(ctx, a)
+			if err != nil {
+				return err
+			}
+			if s.Records == 0 {
+				return usagef("%s: the table has no records to compare with", u.data)
+			}
+			return a.show(scored{false, u.public, s}, publicScore(m, s, u.public))
+		}),
+	}
+	u.flags(c, "labelled table")
+	t.flags(c)
+	return c
+}
+
+func publicScore(m *model.Model, s model.Scores, public bool) string {
+	var b strings.Builder
+	if !public {
+		b.WriteString("NOT PRIVATE: computed from the rows without noise. Publish it only for public rows (--public).\n")
+	}
+	line := func(name, value string) { fmt.Fprintf(&b, "%-9s %s\n", name, value) }
+	line("records", humanize.Comma(int64(s.Records)))
+	if classNames(m) == nil {
+		line("R²", number(s.R2)+" (1 is best, 0 is no better than the mean)")
+		line("RMSE", number(s.RMSE)+" in units of "+printable(m.Encoder().Schema().Label.Column))
+		if s.Outside > 0 {
+			fmt.Fprintf(&b, "warning: %s beyond the range that the schema declares, and count as its end: so that\n"+
+				"their errors are not those of the table\n", labels(s.Outside))
+		}
+		return b.String()
+	}
+	line("accuracy", percent(s.Accuracy))
+	line("baseline", percent(s.Baseline)+" (always the most frequent class)")
+	if hasProbabilities(m) {
+		line("log loss", number(s.LogLoss)+" nats per record")
+	}
+	if len(s.Tenths) > 0 {
+		what := "score"
+		if hasProbabilities(m) {
+			what = "probability"
+		}
+		line("AUC", number(s.AUC))
+		line("best", fmt.Sprintf("%s accuracy, at the threshold %s of the %s", percent(s.Best), number(s.Threshold, 3), what))
+		head := []string{"tenth by score", "records", "positives"}
+		if hasProbabilities(m) {
+			head = append(head, "stated")
+		}
+		var rows [][]string
+		for i, t := range s.Tenths {
+			row := []string{fmt.Sprint(i + 1), humanize.Comma(int64(t.Records)), percent(t.Positives), percent(t.Probability)}
+			rows = append(rows, row[:len(head)])
+		}
+		b.WriteString(grid(head, rows))
+	}
+	return b.String()
+}
+
+// labels says how many labels are.
+func labels(n int) string {
+	if n == 1 {
+		return "1 label is"
+	}
+	return humanize.Comma(int64(n)) + " labels are"
+}
+
+// privateScore holds the flags of a private score.
+type privateScore struct {
+	private                                              bool
+	budget                                               dp.Budget
+	records                                              int
+	only, shares, seed, ledger, compare, plot, threshold string
+	options                                              model.ScoreOptions
+}
+
+func (t *privateScore) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.Float64Var(&t.budget.Epsilon, "epsilon", 0, "privacy budget `E`: a private score")
+	f.Float64Var(&t.budget.Delta, "delta", -1, "privacy budget `D`, a tiny probability (default 1/n² for n records)")
+	f.BoolVar(&t.private, "private", false, "a private score; needs --epsilon, which implies it")
+	t.budgetFlags(c)
+	f.StringVar(&t.ledger, "ledger", "", "charge the budget to the ledger `FILE` of the test set before noise is drawn")
+	f.StringVar(&t.plot, "plot", "", "write the ROC curve and the calibration to a new SVG `FILE`")
+	f.StringVar(&t.threshold, "threshold", "", "choose the threshold of the probability with the best `SCORE`, accuracy "+
+		"or balanced, from the released cells")
+	f.StringVar(&t.seed, "seed", "", "draw reproducible noise from the seed `N`; the score is NOT PRIVATE")
+	complete(c, "threshold", []string{"accuracy", "balanced"})
+}
+
+// budgetFlags are those that plan --score has too.
+func (t *privateScore) budgetFlags(c *cobra.Command) {
+	f := c.Flags()
+	if f.Lookup("neighbors") == nil {
+		neighborsFlag(c, &t.options.Relation, 0, "`KIND` of a private score: replace or add-remove (default: the schema's, "+
+			"else replace)")
+	}
+	f.IntVar(&t.records, "records", 0, "public number `N` of records of the test set, under add-remove neighbors")
+	f.StringVar(&t.compare, "compare", "", "second model `FILE` that fit wrote, for the same label")
+	f.StringVar(&t.only, "only", "", "release nothing but `SCORE`, which must be accuracy")
+	f.StringVar(&t.shares, "shares", "", "shares `W,W,…` of the squared budget for the parts of the score, in their order")
+	complete(c, "only", []string{"accuracy"})
+}
+
+// unused refuses flags of a private score without a budget.
+func (t *privateScore) unused() error {
+	for flag, v := range map[string]string{"--only": t.only, "--shares": t.shares, "--seed": t.seed, "--ledger": t.ledger,
+		"--compare": t.compare, "--plot": t.plot, "--threshold": t.threshold} {
+		if v != "" {
+			return usagef("%s is a flag of private scores: state a budget with --epsilon", flag)
+		}
+	}
+	return nil
+}
+
+// complete turns the flags into options.
+func (t *privateScore) complete(ctx context.Context, a *app) (err error) {
+	o := &t.options
+	switch t.only {
+	case "", "accuracy":
+		o.AccuracyOnly = t.only != ""
+	default:
+		return usagef("--only %q: want accuracy, or leave it out", t.only)
+	}
+	if t.shares != "" {
+		for _, s := range strings.Split(t.shares, ",") {
+			v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+			if err != nil {
+				return usagef("--shares %q: want numbers that add up to 1, separated by commas, such as 0.45,0.35,0.2", t.shares)
+			}
+			o.Shares = append(o.Shares, v)
+		}
+	}
+	if t.records < 0 {
+		return usagef("--records %d: want a positive number", t.records)
+	}
+	o.Records = t.records
+	if t.compare != "" {
+		o.Against, err = a.readModel(ctx, "--compare", t.compare)
+		if err == nil && o.Against.Encoder() == nil {
+			err = usagef("--compare: %s was fitted without a schema, so it cannot read a table", t.compare)
+		}
+	}
+	return err
+}
+
+// delta sets the default δ, 1/n² for the public number of records, and returns its origin.
+func (t *privateScore) delta() (origin string, err error) {
+	if t.budget.Delta >= 0 {
+		return stated, nil
+	}
+	if t.options.Records == 0 {
+		return "", usagef("the default δ = 1/n² needs a public number of records: state --records, or --delta, such as 1e-9")
+	}
+	t.budget.Delta = model.DefaultDelta(t.options.Records)
+	return "1/n² for " + amount(t.options.Records, "record"), nil
+}
+
+// relation returns the neighbors of a private score of m.
+func (t *privateScore) relation(m *model.Model) dp.Relation {
+	for _, r := range []dp.Relation{t.options.Relation, m.Encoder().Schema().Neighbors} {
+		if r != 0 {
+			return r
+		}
+	}
+	return dp.Replace
+}
+
+// privatelyScored is the output of a private score as JSON.
+type privatelyScored struct {
+	Private bool   `json:"private"`
+	Delta   string `json:"deltaIs"`
+	*model.PrivateScores
+	Threshold *chosen `json:"threshold,omitempty"`
+}
+
+// chosen is a threshold of the probability that was chosen from released cells.
+type chosen struct {
+	For   string  `json:"for"`
+	Value float64 `json:"value"`
+}
+
+func (a *app) scorePrivately(ctx context.Context, u *usage, t *privateScore) error {
+	o := &t.options
+	switch {
+	case t.budget.Epsilon == 0:
+		return usagef("--private needs a budget: state --epsilon, such as 0.3")
+	case u.public:
+		return usagef("--public with a private score: leave out --epsilon for a table that is public")
+	case t.threshold != "" && t.threshold != "accuracy" && t.threshold != "balanced":
+		return usagef("--threshold %q: want accuracy or balanced", t.threshold)
+	}
+	stdin := 0
+	for _, path := range []string{u.model, u.data, t.compare} {
+		if path == "-" {
+			stdin++
+		}
+	}
+	if stdin > 1 {
+		return usagef("two of --model, --compare and --data are standard input: want a file for one of them")
+	}
+	m, err := u.load(ctx, a)
+	if err != nil {
+		return err
+	}
+	if err := t.complete(ctx, a); err != nil {
+		return err
+	}
+	relation := t.relation(m)
+	if relation == dp.Replace && t.records != 0 {
+		return usagef("--records is for add-remove neighbors: under replace they are counted, and the number is public")
+	}
+	if relation == dp.AddRemove { // everything that needs no records, before they are read
+		if _, err := t.delta(); err != nil {
+			return err
+		}
+		if _, err := model.NewScorePlan(m, t.budget, o); err != nil {
+			return err
+		}
+	}
+	b := t.budget
+	if b.Delta < 0 {
+		b.Delta = 1e-6
+	}
+	if err := b.Check(); err != nil {
+		return err
+	}
+	if t.seed != "" {
+		n, err := strconv.ParseUint(t.seed, 10, 64)
+		if err != nil {
+			return usagef("--seed %q: want a whole number in [0, 18446744073709551615], or leave it out for secure noise",
+				t.seed)
+		}
+		if t.ledger != "" {
+			return fmt.Errorf("%w: --seed with --ledger: leave out one of them", ledger.ErrSeeded)
+		}
+		o.Source = noise.Reproducible(n)
+	}
+	var plot *output
+	if t.plot != "" {
+		if _, err := os.Stat(t.plot); err == nil {
+			return usagef("--plot: %s exists: choose another name", t.plot)
+		}
+		if plot, err = a.create(t.plot, false, 0); err != nil {
+			return err
+		}
+		defer plot.abandon()
+	}
+	spent := 0
+	if t.ledger != "" {
+		if o.Ledger, err = openLedger("--ledger", t.ledger); err != nil {
+			return err
+		}
+		spent = len(o.Ledger.Entries())
+	}
+	set, err := u.testSet(ctx, a, m, o.Against)
+	if err != nil {
+		return err
+	}
+	if relation == dp.Replace {
+		if o.Records = set.Records(); o.Records == 0 {
+			return usagef("%s: the table has no records to compare with", u.data)
+		}
+	}
+	origin, err := t.delta()
+	if err != nil {
+		return err
+	}
+	p, err := model.NewScorePlan(m, t.budget, o)
+	if err != nil {
+		return err
+	}
+	s, err := p.Score(ctx, set)
+	if err != nil {
+		if l := o.Ledger; l != nil && exitCode(err) != exitRefused && len(l.Entries()) > spent {
+			err = noted{err, l.Path() + " already has the entry of this score: its budget counts as spent"}
+		}
+		return err
+	}
+	out := privatelyScored{o.Source == nil, origin, s, choose(s.ROC, t.threshold)}
+	if plot != nil {
+		if _, err := io.WriteString(plot, scorePlot(s)); err != nil {
+			return err
+		}
+		if err := plot.commit(); err != nil {
+			return err
+		}
+	}
+	return a.show(out, out.text(m, relation))
+}
+
+// testSet reads the sums of the table.
+func (u *usage) testSet(ctx context.Context, a *app, m, against *model.Model) (*model.TestSet, error) {
+	if isPacked(u.data) {
+		data, err := openPacked(ctx, u.data, m.Encoder(), true)
+		if err != nil {
+			return nil, err
+		}
+		defer data.close()
+		if against != nil && encoding(against.Encoder()) != encoding(m.Encoder()) {
+			return nil, usagef("--compare: the models encode rows in different ways: want the table as CSV")
+		}
+		return m.TestSet(ctx, data.Data, against)
+	}
+	in, err := a.open(ctx, "--data", u.data, "reading")
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	t, err := m.TestSetCSV(ctx, in, table.Options{}, against)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.name, err)
+	}
+	return t, nil
+}
+
+// choose returns the threshold with the best score.
+func choose(points []model.Operating, by string) *chosen {
+	if by == "" || len(points) == 0 {
+		return nil
+	}
+	value := func(o model.Operating) float64 {
+		if by == "balanced" {
+			return o.TPR - o.FPR
+		}
+		return o.Accuracy
+	}
+	best := slices.MaxFunc(points, func(x, y model.Operating) int {
+		return cmp.Compare(value(x), value(y))
+	})
+	return &chosen{by, best.Threshold}
+}
+
+// scoreForecast is the output of plan --score.
+type scoreForecast struct {
+	Certificate dp.Certificate            `json:"certificate"`
+	Delta       string                    `json:"deltaIs"`
+	Blocks      []model.Block             `json:"blocks"`
+	Privacy     map[string][]model.Metric `json:"privacy,omitempty"` // by the share of positives
+}
+
+// planScore shows what the noise of a private score adds, before any record is read.
+func (a *app) planScore(ctx context.Context, path string, t *privateScore) error {
+	m, err := (&usage{model: path}).load(ctx, a)
+	if err != nil {
+		return err
+	}
+	if err := t.complete(ctx, a); err != nil {
+		return err
+	}
+	if t.relation(m) == dp.Replace && t.records == 0 {
+		return usagef("--score under replace neighbors needs --records: the number of records of the test set is public")
+	}
+	origin, err := t.delta()
+	if err != nil {
+		return err
+	}
+	p, err := model.NewScorePlan(m, t.budget, &t.options)
+	if err != nil {
+		return err
+	}
+	out := scoreForecast{Certificate: p.Certificate(), Delta: origin, Blocks: p.Params().Blocks}
+	var b strings.Builder
+	b.WriteString(paragraph("privacy  ", fmt.Sprintf("ε = %s, δ = %s (%s), %v neighbors", number(t.budget.Epsilon),
+		number(t.budget.Delta), origin, out.Certificate.Relation)))
+	b.WriteString(paragraph("plan     ", p.String()))
+	var head []string
+	var rows [][]string
+	for _, share := range []float64{0.5, 0.25, 0.05} {
+		metrics := p.Forecast(share)
+		if metrics == nil {
+			continue
+		}
+		if out.Privacy == nil {
+			out.Privacy = map[string][]model.Metric{}
+		}
+		label := percent0(share)
+		out.Privacy[strconv.FormatFloat(share, 'g', -1, 64)] = metrics
+		row := []string{label}
+		head = []string{"positives"}
+		for _, v := range metrics {
+			head = append(head, v.Name)
+			cell := number(v.Privacy, 2)
+			if v.Withheld != "" {
+				cell = "withheld"
+			}
+			row = append(row, cell)
+		}
+		rows = append(rows, row)
+		if len(metrics) == 1 { // it does not depend on the share
+			rows[0][0] = "any"
+			break
+		}
+	}
+	if rows != nil {
+		b.WriteString("\nStandard deviation that privacy noise is expected to add to a score of " +
+			amount(t.records, "record") + ", by the\nshare of positives.\n\n")
+		b.WriteString(grid(head, rows))
+	}
+	return a.show(out, b.String())
+}

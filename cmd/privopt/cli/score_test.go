@@ -1,0 +1,168 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/ledger"
+	"github.com/privopt/privopt/model"
+)
+
+// scorable returns a folder with a model and its table, and the arguments of a private score.
+func scorable(t *testing.T) (at func(string) string, score func(more ...string) []string) {
+	at = folder(t)
+	code, _, errs := call(t, "", "fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", "5",
+		"--seed", "1", "--out", at("model.json"))
+	require.Zero(t, code, errs)
+	return at, func(more ...string) []string {
+		return append([]string{"score", "--epsilon", "2", "--model", at("model.json"), "--data", at("people.csv")}, more...)
+	}
+}
+
+// TestPrivateScoreText: the whole output of a score, from a seed.
+func TestPrivateScoreText(t *testing.T) {
+	_, score := scorable(t)
+	code, out, errs := call(t, "", score("--seed", "7", "--threshold", "balanced")...)
+	require.Zero(t, code, errs)
+	require.Equal(t, `NOT PRIVATE: anyone who guesses --seed can reproduce the noise. Otherwise (ε = 2, δ = 6.3e-06),
+replace neighbors, model.score/1
+records   400
+             value  ± 95 %  std. err.  sampling  privacy
+  accuracy  76.7 %     4.6       2.35      2.11     1.03
+  balanced  74.7 %     4.9       2.51      2.25     1.11
+  AUC        0.745   0.094      0.048     0.031    0.037   cells can add or hide about 0.026
+  log loss   0.485   0.133      0.068     0.043    0.053   nats; losses above 4.6 count 4.6
+  true class  predicted no  predicted yes
+  no               101 ± 7         52 ± 7
+  yes               41 ± 7        206 ± 7
+threshold 0.5: the best for balanced accuracy of the 23 public ones, chosen from the released cells
+Standard errors suppose that the model was fitted to other records. About 95 % of the intervals
+hold the true value (90 to 99 % in simulations). The best of many models that were scored on one
+test set is less good than its score says.
+`, out)
+}
+
+// TestPrivateScore: the parts of a private score, as JSON and as text.
+func TestPrivateScore(t *testing.T) {
+	at, score := scorable(t)
+	code, out, errs := call(t, "", score("--json", "--plot", at("s.svg"))...)
+	require.Zero(t, code, errs)
+	var got struct {
+		Private     bool           `json:"private"`
+		Certificate dp.Certificate `json:"certificate"`
+		Records     model.Metric   `json:"records"`
+		Metrics     []model.Metric `json:"metrics"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
+	require.True(t, got.Private)
+	require.Equal(t, "model.score/1", got.Certificate.Theorem)
+	require.Equal(t, dp.Budget{Epsilon: 2, Delta: 1.0 / (400 * 400)}, got.Certificate.Budget)
+	require.Equal(t, 400.0, got.Records.Value)
+	require.Len(t, got.Metrics, 4)
+	require.InDelta(t, 0.8, got.Metrics[0].Value, 0.2)
+	svg, err := os.ReadFile(at("s.svg"))
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(svg), "<svg"))
+	require.Contains(t, string(svg), "<polygon")
+
+	_, out, _ = call(t, "", score("--seed", "1")...)
+	require.True(t, strings.HasPrefix(out, "NOT PRIVATE"), out)
+
+	// Of a model against itself the difference is 0 within its error.
+	code, out, errs = call(t, "", score("--json", "--compare", at("model.json"))...)
+	require.Zero(t, code, errs)
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
+	for _, m := range got.Metrics {
+		require.LessOrEqual(t, m.Value, 6*m.StdErr, m.Name)
+		require.GreaterOrEqual(t, m.Value, -6*m.StdErr, m.Name)
+	}
+	code, out, errs = call(t, "", score("--only", "accuracy")...)
+	require.Zero(t, code, errs)
+	require.NotContains(t, out, "AUC")
+	code, out, errs = call(t, "", "plan", "--score", "--model", at("model.json"), "--epsilon", "2", "--records", "400")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "log loss")
+}
+
+// TestPrivateScoreHidesTheNumber: under add-remove neighbors no output tells the number of records.
+func TestPrivateScoreHidesTheNumber(t *testing.T) {
+	at, score := scorable(t)
+	for _, form := range []string{"--json=true", "--json=false"} {
+		code, out, errs := call(t, "", score(form, "--neighbors", "add-remove", "--records", "1000", "--seed", "3")...)
+		require.Zero(t, code, errs)
+		require.NotRegexp(t, `\b400\b`, out+errs)
+	}
+	code, _, errs := call(t, "", score("--neighbors", "add-remove")...)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "--records")
+	// An empty table is scored like any other.
+	require.NoError(t, os.WriteFile(at("none.csv"), []byte("age,job,pays\n"), 0o600))
+	code, out, errs := call(t, "", "score", "--epsilon", "2", "--model", at("model.json"), "--data", at("none.csv"),
+		"--neighbors", "add-remove", "--records", "1000")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "too few records")
+}
+
+// TestPrivateScoreOfAnyFields: fields and labels without a meaning are no errors.
+func TestPrivateScoreOfAnyFields(t *testing.T) {
+	at, score := scorable(t)
+	text, err := os.ReadFile(at("people.csv"))
+	require.NoError(t, err)
+	lines := strings.Split(string(text), "\n")
+	lines[1], lines[2], lines[3], lines[4] = "x,y,z", ",,", "", "NaN,nurse,?"
+	require.NoError(t, os.WriteFile(at("people.csv"), []byte(strings.Join(lines, "\n")), 0o600))
+	code, out, errs := call(t, "", score()...)
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "records   400\n")
+	code, _, _ = call(t, "", "score", "--model", at("model.json"), "--data", at("people.csv"))
+	require.Equal(t, exitUsage, code)
+}
+
+// TestPrivateScoreLedger: the ledger is charged once, before the score, and not by what is refused.
+func TestPrivateScoreLedger(t *testing.T) {
+	at, score := scorable(t)
+	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "5", "--delta", "1e-4",
+		"--filter", "basic")
+	require.Zero(t, code, errs)
+	entries := func() int {
+		l, err := ledger.Open(at("l"))
+		require.NoError(t, err)
+		return len(l.Entries())
+	}
+	for i, c := range []struct {
+		code int
+		text string
+		args []string
+	}{
+		{exitOK, "", score("--ledger", at("l"))},
+		{exitRefused, "noise alone", score("--ledger", at("l"), "--epsilon", "0.01")},
+		{exitRefused, "reproducible", score("--ledger", at("l"), "--seed", "1")},
+		{exitUsage, "--public", score("--ledger", at("l"), "--public")},
+		{exitUsage, "Shares", score("--ledger", at("l"), "--shares", "0.5,0.5")},
+		{exitUsage, "--only", score("--ledger", at("l"), "--only", "auc")},
+		{exitUsage, "there is no folder", score("--ledger", at("l"), "--plot", at("no/s.svg"))},
+		{exitUsage, "Delta = 0", score("--ledger", at("l"), "--delta", "0")},
+		{exitUsage, "--private needs", []string{"score", "--private", "--model", at("model.json"), "--data",
+			at("people.csv")}},
+		{exitUsage, "--ledger is a flag of private scores", []string{"score", "--model", at("model.json"), "--data",
+			at("people.csv"), "--ledger", at("l")}},
+		{exitOK, "", score("--ledger", at("l"))},
+		{exitRefused, "exceeded", score("--ledger", at("l"))},
+	} {
+		before := entries()
+		code, out, errs := call(t, "", c.args...)
+		require.Equal(t, c.code, code, "%d: %s", i, errs)
+		require.Contains(t, errs, c.text, "%d", i)
+		require.Equal(t, before+btoi(code == exitOK), entries(), "%d", i)
+		if code != exitOK {
+			require.Empty(t, out)
+		}
+	}
+}

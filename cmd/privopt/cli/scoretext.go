@@ -1,0 +1,132 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package cli
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/model"
+)
+
+const scoreNote = `Standard errors suppose that the model was fitted to other records. About 95 % of the intervals
+hold the true value (90 to 99 % in simulations). The best of many models that were scored on one
+test set is less good than its score says.
+`
+
+func (r *privatelyScored) text(m *model.Model, relation dp.Relation) string {
+	var b strings.Builder
+	c := r.Certificate
+	head := fmt.Sprintf("private: %v, %v neighbors, %s: may be published", budget(c.Budget), c.Relation, c.Theorem)
+	if !r.Private {
+		head = fmt.Sprintf("NOT PRIVATE: anyone who guesses --seed can reproduce the noise. Otherwise %v, %v neighbors, %s",
+			budget(c.Budget), c.Relation, c.Theorem)
+	}
+	b.WriteString(paragraph("", head))
+	records := humanize.Comma(int64(math.Round(r.Records.Value)))
+	if relation == dp.AddRemove {
+		records += " ± " + humanize.Comma(int64(math.Round(1.96*r.Records.StdErr)))
+	}
+	fmt.Fprintf(&b, "records   %s\n", records)
+	notes := []string{""}
+	var rows [][]string
+	for _, v := range r.Metrics {
+		cells, note := metricCells(v, r.Cap)
+		rows, notes = append(rows, cells), append(notes, note)
+	}
+	for i, line := range strings.Split(strings.TrimSuffix(grid([]string{"", "value", "± 95 %", "std. err.", "sampling",
+		"privacy"}, rows), "\n"), "\n") {
+		b.WriteString(strings.TrimRight(line+"   "+notes[i], " ") + "\n")
+	}
+	if r.Cap > 0 {
+		fmt.Fprintf(&b, "Errors above %s count %[1]s: the cap was chosen from released counts.\n", number(r.Cap, 3))
+	}
+	b.WriteString(r.confusion(m))
+	if t := r.Threshold; t != nil {
+		fmt.Fprintf(&b, "threshold %s: the best for %s of the 23 public ones, chosen from the released cells\n",
+			number(t.Value), map[string]string{"accuracy": "accuracy", "balanced": "balanced accuracy"}[t.For])
+	}
+	b.WriteString(scoreNote)
+	return b.String()
+}
+
+func budget(b dp.Budget) string {
+	return fmt.Sprintf("(ε = %s, δ = %s)", number(b.Epsilon), number(b.Delta, 2))
+}
+
+// metricCells formats a metric, and a note about it.
+func metricCells(v model.Metric, ceiling float64) (cells []string, note string) {
+	if v.Withheld != "" {
+		return []string{v.Name, "–", "–", "–", "–", "–"}, v.Withheld
+	}
+	if v.Name == "RMSE at most" {
+		return []string{v.Name, number(v.Value, 3), "", "", "", ""}, "also with errors above the cap"
+	}
+	digits, unit, scale := 3, "", 1.0
+	note = map[string]string{"log loss": "nats; losses above 4.6 count 4.6",
+		"log loss difference": "nats; first less second; cut to ± 1",
+		"accuracy difference": "first model less second"}[v.Name]
+	switch v.Name {
+	case "accuracy", "balanced", "accuracy difference", "larger errors":
+		digits, unit, scale = 1, " %", 100
+	}
+	if v.Bound > 0 {
+		note = fmt.Sprintf("cells can add or hide about %.3f", v.Bound)
+	}
+	value := strconv.FormatFloat(scale*v.Value, 'f', digits, 64) + unit
+	part := func(x float64) string {
+		if scale == 100 {
+			return strconv.FormatFloat(scale*x, 'f', 2, 64)
+		}
+		return strconv.FormatFloat(scale*x, 'f', digits, 64)
+	}
+	half := strconv.FormatFloat(scale*1.96*v.StdErr, 'f', digits, 64)
+	if ceiling > 0 && (v.Name == "RMSE" || v.Name == "MAE" || v.Name == "squared error difference") {
+		// in units of the label
+		value, half = number(v.Value, 3), number(1.96*v.StdErr, 2)
+		part = func(x float64) string { return number(x, 2) }
+	}
+	return []string{v.Name, value, half, part(v.StdErr), part(v.Sampling), part(v.Privacy)}, note
+}
+
+// confusion formats the confusion matrix, if it is not too wide.
+func (r *privatelyScored) confusion(m *model.Model) string {
+	classes := classNames(m)
+	if len(r.Confusion) == 0 {
+		return ""
+	}
+	head := []string{"true class"}
+	for _, c := range classes {
+		head = append(head, "predicted "+shorten(c))
+	}
+	var rows [][]string
+	for y, line := range r.Confusion {
+		row := []string{shorten(classes[y])}
+		for _, v := range line {
+			row = append(row, fmt.Sprintf("%s ± %s", humanize.Comma(int64(math.Round(v.Value))),
+				humanize.Comma(int64(math.Round(1.96*v.StdErr)))))
+		}
+		rows = append(rows, row)
+	}
+	text := grid(head, rows)
+	for _, line := range strings.Split(text, "\n") {
+		if utf8.RuneCountInString(line) > columns {
+			return fmt.Sprintf("The confusion matrix of %d classes is in --json.\n", len(classes))
+		}
+	}
+	return text
+}
+
+// shorten returns a printable name of at most twelve letters.
+func shorten(s string) string {
+	if r := []rune(printable(s)); len(r) > 12 {
+		return string(r[:11]) + "…"
+	}
+	return printable(s)
+}

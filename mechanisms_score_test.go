@@ -1,0 +1,78 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package privopt_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/table"
+)
+
+// scored scores a public model on the records of a problem, as two classes by the sign of the
+// label, and on 2000 more that are always there, as noise alone would hide the few of these tests.
+func scored(p *erm.Problem, b dp.Budget, rel dp.Relation) (any, release, error) {
+	n, d := p.Data.Dims()
+	n += 2000
+	public, err := erm.NewData(slices.Repeat([][]float64{make([]float64, d)}, 10), make([]float64, 10), p.Data.Bounds())
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := model.Fit(context.Background(), &table.Data{Records: public}, dp.Budget{Epsilon: 1, Delta: 1e-6},
+		&model.Options{Loss: model.Loss{Name: model.Logistic}, Source: noise.Reproducible(1)})
+	if err != nil {
+		return nil, nil, err
+	}
+	o := model.ScoreOptions{Relation: rel}
+	if rel == dp.Replace {
+		o.Records = n
+	}
+	plan, err := model.NewScorePlan(m, b, &o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return plan, func(ctx context.Context, src rand.Source) (*dp.Release, error) {
+		if _, ok := p.Data.Persons(); ok { // refused
+			_, err := m.TestSet(ctx, &table.Data{Records: p.Data}, nil)
+			return nil, err
+		}
+		rows, labels := make([][]float64, 2000), make([]float64, 2000)
+		for i := range rows {
+			rows[i] = make([]float64, d)
+		}
+		err := p.Data.Each(func(a []float64, label float64) {
+			rows, labels = append(rows, slices.Clone(a)), append(labels, label)
+		})
+		if err != nil {
+			return nil, err
+		}
+		all, err := erm.NewData(rows, labels, p.Data.Bounds())
+		if err != nil {
+			return nil, err
+		}
+		set, err := m.TestSet(ctx, &table.Data{Records: all}, nil)
+		if err != nil {
+			return nil, err
+		}
+		o := o
+		o.Source = src
+		plan, err := model.NewScorePlan(m, b, &o)
+		if err != nil {
+			return nil, err
+		}
+		s, err := plan.Score(ctx, set)
+		if err != nil {
+			return nil, err
+		}
+		rel := &dp.Release{Certificate: s.Certificate}
+		for _, k := range s.Blocks {
+			rel.Theta = append(rel.Theta, k.Values...)
+		}
+		return rel, nil
+	}, nil
+}

@@ -1,0 +1,146 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/prox"
+)
+
+// Numbers of gradient steps, fixed on public data.
+const (
+	descentSteps   = 100
+	descentRate    = 8    // most of η
+	descentSlow    = 0.06 // η over μn₀, up to the most: more noise, slower steps
+	descentClip    = 0.1  // of gradients of Squares, over their range
+	logisticClip   = 0.3  // the same of Logistic
+	descentEdge    = 1.2  // used from this norm of the noise of a Gram matrix on, over X²n/d
+	descentEpsilon = 0.5  // and up to this ε
+	descentRecords = 200  // and from this number of records on
+)
+
+// descends reports whether gradient steps replace the minimizers. The least ridge of a minimizer
+// exceeds the curvature that data of so few records can have; gradient steps have no such floor.
+func (o Options) descends(edge, n, d, eps float64) bool {
+	return o.Intervals == nil && eps <= descentEpsilon && n >= descentRecords && edge > descentEdge*n/d &&
+		d <= mostDim && n*d <= mostEntries
+}
+
+const descentWords = "Gradient steps over all records, because the least ridge of a minimizer would exceed the " +
+	"curvature of so few records."
+
+// stepsPlan returns a plan of gradient steps alone, and the norm that the noise of a Gram matrix
+// would have at its μ, which decides between gradient steps and minimizers.
+func (pl *Plan) stepsPlan() (Sequence, float64, error) {
+	s := Sequence{Steps: descentSteps, Map: fullMap, Shares: Shares{Gradients: 1}}
+	var err error
+	if s.Mu, err = pl.mu(s, 0); err != nil {
+		return s, 0, err
+	}
+	edge := pl.edge(s)
+	s.Map = ""
+	return s, edge, nil
+}
+
+// steep plans gradient steps for the logistic loss, and reports whether it did.
+func (pl *Plan) steep(q erm.Public, o Options) (bool, error) {
+	b := pl.params.Budget
+	if o.Loss.Name != Logistic || b.Delta == 0 || q.Records == 0 || q.MaxRecords > mostSummed || q.Rows > 0 {
+		return false, nil
+	}
+	s, edge, err := pl.stepsPlan()
+	if err != nil || !o.descends(edge, float64(q.Records), float64(q.Dim), b.Epsilon) {
+		return false, err
+	}
+	s.Clip = logisticClip
+	pl.smoothness, pl.params.Sequence, pl.params.Decision = q.Constants.Smoothness, &s, descentWords
+	return true, pl.finish(q, &s, o)
+}
+
+// descent takes T steps of projected gradient descent over all records,
+//
+//	θ ← prox_{γ(r+ι_C)}(θ − γ(Σᵢ clip(gᵢ) + noise)),  γ = η/(βn₀),  η = min(8, 0.06 μn₀)
+//
+// and returns the mean of the points of the second half. The term of a record is rounded by itself
+// to a public grid. Each sum is a Gaussian release, and the points are functions of these.
+func (pl *Plan) descent(f *fault.Set, p *erm.Problem, direct rand.Source) (*outcome, error) {
+	s, d := *pl.params.Sequence, pl.params.Dim
+	most := s.Clip * pl.slopes()
+	inner, _ := p.Loss.(loss.Linear)
+	l := loss.Clipped{Loss: inner, Threshold: most}
+	sensitivity, exponent := gradientSensitivity(most, pl.gradients(), d)
+	sigma := sensitivity * math.Sqrt(float64(s.Steps)) / pl.shift(s.Shares.Gradients) * safeScale
+	n := float64(pl.params.Records)
+	gamma := pl.rate() / (pl.smoothness * n)
+	g, _ := prox.Sum(p.Reg, p.Set)
+	theta, mean, sum := make([]float64, d), make([]float64, d), make([]int64, d)
+	unit := math.Ldexp(1, -exponent)
+	half := s.Steps / 2
+	for step := range s.Steps {
+		clear(sum)
+		err := p.Data.Each(func(a []float64, b float64) {
+			norm := floats.Norm(a, 2)
+			_, slope, _ := l.Scalar(floats.Dot(a, theta), b, norm)
+			if norm == 0 || slope == 0 {
+				return
+			}
+			limit := most / norm
+			slope = max(min(slope, limit), -limit) * unit
+			for j, v := range a {
+				if v != 0 {
+					sum[j] += int64(math.RoundToEven(slope * v))
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		noisy := withNoise(fault.At(f, gradientSum, sum), sigma, exponent, direct)
+		floats.AddScaled(theta, -gamma, noisy)
+		if g != nil {
+			g.Prox(theta, theta, gamma)
+		}
+		if step >= half {
+			floats.AddScaled(mean, 1/float64(s.Steps-half), theta)
+		}
+	}
+	return &outcome{theta: mean, cert: pl.cert, choice: &Choice{Clip: s.Clip, Sigma: sigma}}, nil
+}
+
+// rate returns η.
+func (pl *Plan) rate() float64 {
+	return min(descentRate, descentSlow*pl.params.Sequence.Mu*float64(pl.params.Records))
+}
+
+// gradientSum is the step at which an audit may replace a sum of gradients.
+var gradientSum = fault.NewStep[[]int64]("gradient sum")
+
+// gradientSensitivity returns the ℓ₂ sensitivity of a sum of gradients of norm at most bound that
+// are rounded to a grid, times 1 or 2, and the exponent of the grid:
+//
+//	add or remove  bound + g√d/2
+//	replace        2·bound + g√d
+//
+// The factor covers the rounding of the float64 products.
+func gradientSensitivity(bound, pair float64, d int) (sensitivity float64, exponent int) {
+	root := math.Sqrt(float64(d))
+	_, e := math.Frexp(bound / root)
+	exponent = e - 1 - 20
+	return pair * (bound*(1+0x1p-40) + math.Ldexp(root, exponent-1)), exponent
+}
+
+// slopes returns the range of the norms of gradients.
+func (pl *Plan) slopes() float64 {
+	b := pl.params.Bounds
+	if pl.params.Loss.Name == Squares {
+		return b.Row * b.Label
+	}
+	return b.Row
+}

@@ -1,0 +1,374 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package model
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/discover"
+	"github.com/privopt/privopt/internal/draw"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/linear"
+	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/prefix"
+	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/internal/sqrtsum"
+	"github.com/privopt/privopt/table"
+)
+
+// theoremDiscover is the identifier of a private search for a schema, with or without a fit after
+// it: docs/theory/discovery.md#model.discover/1.
+const theoremDiscover = "model.discover/1"
+
+// Discovery holds the public choices of a private search for a schema. The zero value means that
+// everything is automatic.
+type Discovery struct {
+	// Share of μ² that a fit without a schema spends on the search; 0 means 0.1.
+	Share float64
+	// Bins and Levels are the most bins of a number and levels of a category; 0 means 8 and 50.
+	Bins, Levels int
+	// Task is what the label is for: TwoClasses, Numbers, or "" for what its counts show. A fit
+	// needs it before the search.
+	Task string
+	// Positive is the spelling of the positive class of two; "" means the later one in the order of
+	// numbers or text.
+	Positive string
+}
+
+// Tasks of a search for a schema.
+const (
+	TwoClasses = "two-classes"
+	Numbers    = "number"
+)
+
+var tasks = []string{TwoClasses, Numbers}
+
+// Shares and limits of a search, fixed on public data.
+const (
+	kindShare    = 0.02 // of μ² of the search, for the kinds of the columns
+	keyShare     = 0.1  // of δ, for spellings that one record has alone
+	defaultFound = 0.1  // share of μ² in a fit
+	mostClasses  = 20
+	mostColumns  = 2000
+)
+
+// roundShares divide the μ² of a column of numbers among its rounds.
+var roundShares = []float64{0.55, 0.20, 0.15, 0.10}
+
+func (o Discovery) complete() (Discovery, error) {
+	o.Share, o.Bins, o.Levels = cmp.Or(o.Share, defaultFound), cmp.Or(o.Bins, 8), cmp.Or(o.Levels, 50)
+	switch {
+	case !(o.Share > 0 && o.Share < 1):
+		return o, fmt.Errorf("%w: Share = %v of the search for a schema, want a number in (0, 1)", ErrOptions, o.Share)
+	case o.Bins < 1 || o.Bins > 1000 || o.Levels < 1 || o.Levels > 100000:
+		return o, fmt.Errorf("%w: Bins = %d and Levels = %d, want 1 to 1000 bins and 1 to 100,000 levels", ErrOptions,
+			o.Bins, o.Levels)
+	case o.Task != "" && !slices.Contains(tasks, o.Task):
+		return o, fmt.Errorf("%w: Task %.40q, want one of %s", ErrOptions, o.Task, strings.Join(tasks, ", "))
+	}
+	return o, nil
+}
+
+// A DiscoveryPlan fixes the noise and the cost of a private search for a schema from public
+// quantities alone, before the first draw.
+type DiscoveryPlan struct {
+	choices  Discovery
+	relation dp.Relation
+	budget   dp.Budget
+	columns  int // to discover, the label among them
+	records  int // n, or the declared number; 0 for none
+	t, q     float64
+	cert     dp.Certificate
+	fit      *followUp // nil for the schema alone
+}
+
+var _ dp.Plan = (*DiscoveryPlan)(nil)
+
+// NewDiscoveryPlan plans the search in a table with a number of columns to discover, the label
+// among them, and a public number of records: n under [dp.Replace], the declared one or 0 under
+// [dp.AddRemove]. From o it uses Discover, Relation and Records.
+//
+// The error wraps [ErrOptions], [dp.ErrBudget], [dp.ErrRelation], or [dp.ErrCondition] where the
+// records are too few to show anything; it depends on public numbers only.
+func NewDiscoveryPlan(columns, records int, b dp.Budget, o *Options) (*DiscoveryPlan, error) {
+	pl, err := newDiscovery(columns, records, b, o)
+	if err == nil {
+		err = pl.alone()
+	}
+	if err == nil {
+		err = pl.refuse()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pl, nil
+}
+
+// newDiscovery returns a plan without its noise.
+func newDiscovery(columns, records int, b dp.Budget, o *Options) (*DiscoveryPlan, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	choices, err := copied(cmp.Or(o.Discover, &Discovery{})).complete()
+	if err != nil {
+		return nil, err
+	}
+	pl := &DiscoveryPlan{choices: choices, relation: cmp.Or(o.Relation, dp.Replace), budget: b, columns: columns,
+		records: records}
+	if err := cmp.Or(b.Check(), pl.relation.Check()); err != nil {
+		return nil, prefix.Errorf("model: %w", err)
+	}
+	switch {
+	case b.Delta == 0:
+		return nil, prefix.Errorf("model: %w: a search for a schema needs δ > 0, for spellings that one record has alone",
+			dp.ErrCondition)
+	case columns < 1 || columns > mostColumns:
+		return nil, fmt.Errorf("%w: %d columns to discover, want 1 to %d: declare or ignore some", ErrOptions, columns,
+			mostColumns)
+	case records < 0 || records == 0 && pl.relation == dp.Replace:
+		return nil, fmt.Errorf("%w: %d records, want the public number of records", ErrOptions, records)
+	}
+	pl.q = keyShare * b.Delta
+	pl.cert = dp.Certificate{Budget: b, Relation: pl.relation, Theorem: theoremDiscover}
+	return pl, nil
+}
+
+// rest returns the budget of everything but the thresholds, rounded down:
+//
+//	(ε + log(1 − Q), δ − Q)
+func (pl *DiscoveryPlan) rest() (dp.Budget, error) {
+	b := dp.Budget{Epsilon: pl.budget.Epsilon + math.Log1p(-pl.q)*(1+1e-12), Delta: pl.budget.Delta - pl.q}
+	b.Epsilon, b.Delta = math.Nextafter(b.Epsilon, -1), math.Nextafter(b.Delta, 0)
+	if !(b.Epsilon > 0) {
+		return b, prefix.Errorf("model: %w: ε = %v is below a tenth of δ = %v: state a smaller δ", dp.ErrCondition,
+			pl.budget.Epsilon, pl.budget.Delta)
+	}
+	return b, nil
+}
+
+// alone calibrates the search for a schema that no fit follows.
+func (pl *DiscoveryPlan) alone() error {
+	b, err := pl.rest()
+	if err != nil {
+		return err
+	}
+	at := func(mu float64) linear.Sequence { return linear.Sequence{Relation: dp.AddRemove, T: mu} }
+	if pl.t, err = linear.LargestShift(b, 0, at); err != nil {
+		return prefix.Errorf("model: %w", err)
+	}
+	for down := 1e-12; down < 1e-7; down *= 4 {
+		if t := pl.t * (1 - down); at(t).Proves(b) {
+			pl.t = t
+			return nil
+		}
+	}
+	pl.cert = pl.cert.With(dp.CalibrationArithmetic)
+	return nil
+}
+
+// sensitivity returns Δ, how far apart in ℓ₂ the counts of a column are on neighbors.
+func (pl *DiscoveryPlan) sensitivity(f *fault.Set) float64 {
+	if pl.relation == dp.Replace {
+		return fault.At(f, fault.ColumnSensitivity, math.Sqrt2)
+	}
+	return fault.At(f, fault.ColumnSensitivity, 1.0)
+}
+
+// kindSigma returns the noise of the counts of kinds of all columns.
+func (pl *DiscoveryPlan) kindSigma(f *fault.Set) float64 {
+	return pl.sensitivity(f) * math.Sqrt(float64(pl.columns)/kindShare) / pl.t * safeScale
+}
+
+// part returns s of a column with weight w among columns with weights that add up to total.
+func (pl *DiscoveryPlan) part(w, total float64) float64 {
+	return math.Sqrt((1-kindShare)*w/total) * pl.t
+}
+
+// threshold returns the least T with P(1 + round(σX) ≥ T) ≤ q.
+func threshold(sigma, q float64) int {
+	enough := func(t float64) bool { return num.LogQ((t-1.5)/sigma)*(1-1e-13) <= num.Log(q) }
+	t := math.Ceil(1.5 - sigma*num.NormalQuantile(q))
+	for !enough(t) {
+		t++
+	}
+	for enough(t - 1) {
+		t--
+	}
+	return int(t)
+}
+
+// sight returns the threshold of a level if every column were text, and the deviation of a prefix
+// sum of numbers.
+func (pl *DiscoveryPlan) sight() (least int, deviation float64) {
+	m := float64(pl.columns)
+	p := pl.part(1, m)
+	_, deviation = prefixNoise(sqrtsum.New(discover.NumCells), pl.relation, p*math.Sqrt(roundShares[0]))
+	return threshold(pl.sensitivity(nil)/p*safeScale, pl.q/m), deviation
+}
+
+// prefixNoise returns the noise of the weighted sums at s, and the deviation of a prefix sum.
+func prefixNoise(m *sqrtsum.Matrix, r dp.Relation, s float64) (sigma, deviation float64) {
+	sigma = m.Sensitivity(r) / s * safeScale
+	return sigma, sigma * math.Sqrt(float64(m.Norm2())) / sqrtsum.One / sqrtsum.One
+}
+
+// refuse returns an error if the search can hardly show anything.
+func (pl *DiscoveryPlan) refuse() error {
+	if pl.blind() {
+		least, _ := pl.sight()
+		share := 1.0
+		if pl.fit != nil {
+			share = pl.choices.Share
+		}
+		enough, _ := num.BisectTo(func(eps float64) bool {
+			other := *pl
+			other.budget.Epsilon = eps
+			err := other.alone()
+			other.t *= math.Sqrt(share)
+			return err == nil && !other.blind()
+		}, 100*pl.budget.Epsilon, pl.budget.Epsilon, 1e-3)
+		return prefix.Errorf("model: %w: discovery: with %d records, %d columns and ε = %.4g a level would have to be in %d "+
+			"records to be seen. Declare columns, ignore some, or use ε ≥ %.3g", dp.ErrCondition, pl.records, pl.columns,
+			pl.budget.Epsilon, least, math.Ceil(100*enough)/100)
+	}
+	if sigma, _ := prefixNoise(sqrtsum.New(discover.NumCells), pl.relation,
+		pl.part(1, 2*float64(pl.columns))*math.Sqrt(roundShares[3]/2)); !(sigma < 1<<55) {
+		return prefix.Errorf("model: %w: discovery: noise of deviation %.3g is beyond integers: use a larger ε",
+			dp.ErrCondition, sigma)
+	}
+	return nil
+}
+
+func (pl *DiscoveryPlan) blind() bool {
+	least, deviation := pl.sight()
+	n := float64(pl.records)
+	return n > 0 && float64(least) > n/2 && deviation > n/8
+}
+
+// Certificate states what the search costs, with the fit if there is one.
+func (pl *DiscoveryPlan) Certificate() dp.Certificate {
+	if pl == nil || pl.cert.Theorem == "" {
+		return dp.Certificate{}
+	}
+	return pl.cert.With()
+}
+
+// Profile returns the privacy profile. For the search alone it is Q + δ_G(ε + log(1 − Q); T), for a
+// search and a fit what the budget implies.
+func (pl *DiscoveryPlan) Profile() dp.Profile {
+	if pl == nil || pl.cert.Theorem == "" {
+		return dp.Unknown()
+	}
+	if pl.fit != nil {
+		return pl.budget.Profile()
+	}
+	return dp.Symmetric(func(eps float64) float64 {
+		return min(1, (pl.q+dp.GaussianDelta(eps+math.Log1p(-pl.q), pl.t))*(1+1e-12))
+	}, nil)
+}
+
+// String describes the plan in prose that may be published.
+func (pl *DiscoveryPlan) String() string {
+	if pl == nil || pl.cert.Theorem == "" {
+		return "an empty plan"
+	}
+	least, deviation := pl.sight()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors, by theorem %s. A search for the schema of %d columns, as "+
+		"private as a Gaussian release with μ = %.4g", pl.budget, pl.relation, theoremDiscover, pl.columns, pl.t)
+	fmt.Fprintf(&b, ", counts kinds of fields, spellings and numbers. If all columns are text, a spelling is shown from "+
+		"about %d records on; the count of numbers below an edge has a standard deviation near %.3g.", least, deviation)
+	if n := pl.records; n > 0 && least > n/10 {
+		fmt.Fprintf(&b, " That is more than a tenth of the %d records: rarer levels become \"other\".", n)
+	}
+	if pl.fit != nil {
+		b.WriteString(" " + pl.fit.words)
+	}
+	return b.String()
+}
+
+// Discover finds a schema for a table: it plans, charges the ledger of the options if there is one,
+// and releases noisy counts, from which the schema follows. The schema may be published; its
+// Discovery holds all that was released. A problem that the counts show, such as a label that is
+// neither classes nor a number, is not an error: Discovery.Problem tells it, and the budget counts
+// as spent.
+//
+// From o it uses Discover, Relation, Records, Ledger and Source. The error is that of
+// [NewDiscoveryPlan], or of the ledger or the source.
+func Discover(ctx context.Context, u *table.Undeclared, b dp.Budget, o *Options) (*table.Schema, error) {
+	if err := release.CheckContext(ErrOptions, ctx); err != nil {
+		return nil, err
+	}
+	if u == nil {
+		return nil, fmt.Errorf("%w: the table is nil, want one that table.Discovery read", ErrOptions)
+	}
+	o = cmp.Or(o, &Options{})
+	pl, err := NewDiscoveryPlan(len(u.Columns()), publicRecords(u, o), b, o)
+	if err != nil {
+		return nil, err
+	}
+	head := ""
+	if o.Ledger != nil {
+		entry, err := o.Ledger.Spend(ctx, pl, o.Source)
+		if err != nil {
+			return nil, prefix.Errorf("model: %w", err)
+		}
+		head = entry.Hash
+	}
+	s, err := pl.search(ctx, u, o.Source)
+	if err == nil && o.Ledger != nil {
+		var text strings.Builder
+		if _, err = s.WriteTo(&text); err == nil {
+			err = o.Ledger.Commit(ctx, head, []byte(text.String()))
+		}
+	}
+	if err != nil {
+		return nil, prefix.Errorf("model: %w", err)
+	}
+	return s, nil
+}
+
+// publicRecords returns n under dp.Replace, and the declared number under dp.AddRemove.
+func publicRecords(u *table.Undeclared, o *Options) int {
+	if cmp.Or(o.Relation, dp.Replace) == dp.Replace {
+		return u.Records()
+	}
+	return o.Records
+}
+
+// Release draws the noise once and returns the schema that [Discover] returns. The caller accounts
+// for its cost. The error wraps [ErrOptions] for a table that the plan was not made for, or is
+// about the source.
+func (pl *DiscoveryPlan) Release(ctx context.Context, u *table.Undeclared, src rand.Source) (*table.Schema, error) {
+	if err := release.CheckContext(ErrOptions, ctx); err != nil {
+		return nil, err
+	}
+	if pl == nil || pl.cert.Theorem == "" || u == nil || len(u.Columns()) != pl.columns ||
+		pl.relation == dp.Replace && u.Records() != pl.records {
+		return nil, fmt.Errorf("%w: the plan is empty, or the table is nil or has other columns or another number of "+
+			"records than the plan: want a plan that was made for it", ErrOptions)
+	}
+	s, err := pl.search(ctx, u, src)
+	if err != nil {
+		return nil, prefix.Errorf("model: %w", err)
+	}
+	return s, nil
+}
+
+// search draws the noise once and returns the schema.
+func (pl *DiscoveryPlan) search(ctx context.Context, u *table.Undeclared, src rand.Source) (*table.Schema, error) {
+	source, _ := draw.Open(src, pl.cert)
+	s := &searcher{pl: pl, u: u, f: fault.From(ctx), src: source, matrix: map[int]*sqrtsum.Matrix{}}
+	out := s.run()
+	if err := source.Err(); err != nil {
+		return nil, err
+	}
+	return out, nil
+}

@@ -1,0 +1,406 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"sort"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/prefix"
+	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/internal/sqrtsum"
+	"github.com/privopt/privopt/table"
+)
+
+// probabilities are the public edges of the cells of the stated probability. A probability at an
+// edge belongs to the cell above it, as ½ does to the prediction.
+var probabilities = []float64{
+	0.001, 0.003, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99,
+	0.997, 0.999,
+}
+
+// numCells is the number of cells of the probability, in each class; half is the first of those
+// from ½ on.
+const (
+	numCells = 24
+	halfCell = 12
+)
+
+// sizes are the public edges of the cells of errors as shares of the range, 2^{−k/2}; leastCap is
+// the index of the least one that may be a cap.
+var sizes = func() (e []float64) {
+	for k := 23; k >= 0; k-- {
+		e = append(e, math.Exp2(-float64(k)/2))
+	}
+	return e
+}()
+
+const leastCap = 2
+
+// mostLoss is the value, in nats, at which log losses are clipped.
+var mostLoss = math.Log(100)
+
+// TestSet holds the sums over a test set by which models are scored. Not private: [ScorePlan.Score]
+// makes a private score of it.
+type TestSet struct {
+	subject subject
+	clip    float64
+	sigmoid [2]float64 // s₀ of each model without probabilities
+	n       int
+	counts  []int64 // of cells: see subject.blocks
+	sums    []int64 // of fractions, in units of 2⁻²⁰
+}
+
+// largestScore bounds the score of every row that the schema admits: each column has one entry.
+func (m *Model) largestScore() float64 {
+	if m.encoder == nil || m.classes() > 1 {
+		return floats.Norm(m.theta, 2) * m.params.Bounds.Row
+	}
+	ends := map[string][2]float64{}
+	for _, c := range m.encoder.Schema().Columns {
+		if c.Min != nil && c.Bins == nil {
+			ends[c.Name] = [2]float64{*c.Min, *c.Max}
+		}
+	}
+	sum, most, column := 0.0, 0.0, ""
+	for j, f := range m.encoder.Features() {
+		if f.Column != column {
+			sum, most, column = sum+most, 0, f.Column
+		}
+		entry := f.Scale + f.Offset // of an indicator, or the intercept
+		if e, ok := ends[f.Column]; ok && f.Name == f.Column {
+			entry = max(math.Abs(f.Scale*e[0]+f.Offset), math.Abs(f.Scale*e[1]+f.Offset))
+		}
+		most = max(most, math.Abs(entry*m.theta[j]))
+	}
+	return sum + most
+}
+
+// String returns nothing about the records.
+func (t *TestSet) String() string { return "model.TestSet" }
+
+// GoString is String.
+func (t *TestSet) GoString() string { return t.String() }
+
+// Records returns the number of records, which is public under [dp.Replace]. Not private under
+// [dp.AddRemove].
+func (t *TestSet) Records() int { return t.n }
+
+func newTestSet(ctx context.Context, m, against *Model) (*TestSet, error) {
+	if err := release.CheckContext(ErrOptions, ctx); err != nil {
+		return nil, err
+	}
+	s, err := newSubject(m, against)
+	if err != nil {
+		return nil, err
+	}
+	t := &TestSet{subject: s, clip: fault.At(fault.From(ctx), fault.LossClip, mostLoss), sums: make([]int64, 1)}
+	for i, m := range []*Model{m, against} {
+		if m != nil {
+			t.sigmoid[i] = m.largestScore() / 4
+		}
+	}
+	switch {
+	case s.kind == table.Range && against != nil:
+		t.counts, t.sums = make([]int64, len(sizes)+1), make([]int64, len(sizes))
+	case s.kind == table.Range: // the two capped sums for every cap, and t, t²
+		t.counts, t.sums = make([]int64, len(sizes)+1), make([]int64, 2*len(sizes)+2)
+	case against != nil:
+		t.counts = make([]int64, 4)
+	case s.kind == table.Classes:
+		t.counts = make([]int64, s.classes*s.classes)
+	default:
+		t.counts = make([]int64, 2*numCells)
+	}
+	return t, nil
+}
+
+// TestSet reads encoded records, by the schema of m, to score m, or to compare it with a second
+// model of the same schema. Not private.
+func (m *Model) TestSet(ctx context.Context, data *table.Data, against *Model) (*TestSet, error) {
+	t, err := newTestSet(ctx, m, against)
+	if err != nil {
+		return nil, err
+	}
+	if data == nil || data.Records == nil {
+		return nil, fmt.Errorf("%w: the data are nil, want a table", ErrOptions)
+	}
+	if p, ok := data.Records.Persons(); ok {
+		if err := release.CheckUnits("model.ScorePlan", p.Rows); err != nil {
+			return nil, prefix.Errorf("model: %w", err)
+		}
+	}
+	_, d := data.Records.Dims()
+	for _, m := range []*Model{m, against} {
+		if m != nil && d != len(m.theta) {
+			return nil, fmt.Errorf("%w: the table has %d parameters, want %d, those of the model", ErrOptions, d, len(m.theta))
+		}
+	}
+	if n, _ := data.Records.Dims(); n > sqrtsum.MostRecords {
+		return nil, fmt.Errorf("%w: %d records, want at most 2⁴⁰", ErrOptions, n)
+	}
+	err = data.Records.Each(func(a []float64, b float64) {
+		second := Prediction{}
+		if against != nil {
+			second = against.Predict(a[:m.features()])
+		}
+		t.add(m.Predict(a[:m.features()]), second, b)
+	})
+	return t, err
+}
+
+// TestSetCSV is [Model.TestSet] for a table that is read one row at a time. Both models read every
+// line by their own schemas. A field without a meaning counts as zero, and a label without one as a
+// wrong prediction, so that no error depends on a record but on the form of the file: each line
+// behind the header is a record, also an empty one. The error wraps [table.ErrTable] or
+// [ErrOptions]. Not private.
+func (m *Model) TestSetCSV(ctx context.Context, r io.Reader, o table.Options, against *Model) (*TestSet, error) {
+	t, err := newTestSet(ctx, m, against)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil {
+		return nil, fmt.Errorf("%w: the reader is nil, want a table", ErrOptions)
+	}
+	o.Unlabeled, o.Skip, o.Total = false, false, true
+	first, second := fork(r)
+	rows, err := m.rows(first, o)
+	if err != nil {
+		return nil, err
+	}
+	var others *table.Rows
+	if against != nil {
+		if others, err = against.rows(second, o); err != nil {
+			return nil, fmt.Errorf("for the second model: %w", err)
+		}
+	}
+	for rows.Next() {
+		var p Prediction
+		if others != nil {
+			if !others.Next() {
+				return nil, errors.Join(others.Err(), errRowsDiffer)
+			}
+			p = against.PredictEntries(others.Row())
+		} else {
+			second.drop()
+		}
+		t.add(m.PredictEntries(rows.Row()), p, rows.Label())
+		if t.n > sqrtsum.MostRecords {
+			return nil, fmt.Errorf("%w: more than 2⁴⁰ records", ErrOptions)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if others != nil && (others.Next() || others.Err() != nil) {
+		return nil, errors.Join(others.Err(), errRowsDiffer)
+	}
+	return t, ctx.Err()
+}
+
+var errRowsDiffer = fmt.Errorf("%w: the schemas of the two models split the file into different records: want the same "+
+	"\"file\" in both", ErrOptions)
+
+// branch is one of two readers of the same bytes.
+type branch struct {
+	r     io.Reader
+	queue []byte
+	other *branch
+	err   error
+}
+
+// fork returns two readers of r, each of which holds what the other has read before it.
+func fork(r io.Reader) (a, b *branch) {
+	a, b = &branch{r: r}, &branch{r: r}
+	a.other, b.other = b, a
+	return a, b
+}
+
+func (b *branch) drop() { b.queue = nil }
+
+// Read implements io.Reader.
+func (b *branch) Read(p []byte) (int, error) {
+	if len(b.queue) > 0 {
+		n := copy(p, b.queue)
+		b.queue = b.queue[n:]
+		return n, nil
+	}
+	if b.err != nil {
+		return 0, b.err
+	}
+	n, err := b.r.Read(p)
+	b.other.queue = append(b.other.queue, p[:n]...)
+	b.err, b.other.err = err, err
+	return n, err
+}
+
+// add counts a record. Every sum that it adds is a function of the record and the models alone, and
+// bounded as subject.blocks says, whatever the record.
+func (t *TestSet) add(p, q Prediction, label float64) {
+	t.n++
+	s := &t.subject
+	if s.kind == table.Range {
+		t.addNumber(p, q, label)
+		return
+	}
+	if s.against != nil {
+		rightP, lossP := t.judge(0, p, label)
+		rightQ, lossQ := t.judge(1, q, label)
+		at := 3
+		switch {
+		case rightP && rightQ:
+			at = 0
+		case rightP:
+			at = 1
+		case rightQ:
+			at = 2
+		}
+		t.counts[at]++
+		t.sums[0] += toSteps(min(max(lossP-lossQ, -1), 1))
+		return
+	}
+	y, loss := 0, 0.0
+	if s.kind == table.Classes {
+		y, loss = classOf(p, label, s.classes)
+		t.counts[y*s.classes+p.Class]++
+	} else {
+		v := t.probability(0, p)
+		y = binary(v, label)
+		t.counts[y*numCells+cellOf(v)]++
+		loss = logLoss(v, y)
+	}
+	t.sums[0] += toSteps(min(loss, t.clip) / mostLoss)
+}
+
+// judge returns whether a prediction is right and its log loss.
+func (t *TestSet) judge(which int, p Prediction, label float64) (right bool, loss float64) {
+	if t.subject.kind == table.Classes {
+		y, loss := classOf(p, label, t.subject.classes)
+		return y == p.Class, min(loss, t.clip)
+	}
+	v := t.probability(which, p)
+	y := binary(v, label)
+	return (v >= 0.5) == (y == 1), min(logLoss(v, y), t.clip)
+}
+
+// binary returns the class of a label of two classes; without a meaning it is the one that is not
+// predicted.
+func binary(p, label float64) int {
+	if label != label {
+		label = -1
+		if p < 0.5 {
+			label = 1
+		}
+	}
+	if label > 0 {
+		return 1
+	}
+	return 0
+}
+
+// classOf returns the class of a label of several classes and the log loss, which is infinite for a
+// label without a meaning: it counts as the first class that is not predicted.
+func classOf(p Prediction, label float64, classes int) (int, float64) {
+	if label != label {
+		if p.Class == 0 {
+			return 1, math.Inf(1)
+		}
+		return 0, math.Inf(1)
+	}
+	y := int(min(max(math.RoundToEven(label), 0), float64(classes-1))) // as LabelText does
+	if v := p.Probabilities[y]; v > 0 {
+		return y, -math.Log(v)
+	}
+	return y, math.Inf(1) // also NaN
+}
+
+// logLoss returns −log of the probability p of class 1, or of 1 − p.
+func logLoss(p float64, y int) float64 {
+	if y == 0 {
+		return -math.Log1p(-p)
+	}
+	return -math.Log(p)
+}
+
+// cellOf returns the cell of a probability.
+func cellOf(p float64) int {
+	return sort.Search(len(probabilities), func(k int) bool { return probabilities[k] > p })
+}
+
+// probability returns the stated probability of the second class, ½ for NaN. Without probabilities
+// it is that of the score in units of a quarter of its largest value.
+func (t *TestSet) probability(which int, p Prediction) float64 {
+	v := math.NaN()
+	if p.Probabilities != nil {
+		v = p.Probabilities[1]
+	} else if t.sigmoid[which] > 0 {
+		v = 1 / (1 + math.Exp(-p.Score/t.sigmoid[which]))
+	}
+	if v != v {
+		return 0.5
+	}
+	return v
+}
+
+// toSteps rounds v in [−1, 1] to units of 2⁻²⁰.
+func toSteps(v float64) int64 { return int64(math.RoundToEven(math.Ldexp(v, scaleBits))) }
+
+// addNumber counts a record with a number as label.
+func (t *TestSet) addNumber(p, q Prediction, label float64) {
+	e, s := t.subject.m.relativeError(p, label), t.sums
+	caps := sizes
+	if t.subject.against != nil {
+		f := t.subject.against.relativeError(q, label)
+		t.counts[sizeOf(max(e, f))]++
+		for k, c := range caps {
+			x, y := min(e/c, 1), min(f/c, 1)
+			s[k] += toSteps(x*x - y*y)
+		}
+		return
+	}
+	t.counts[sizeOf(e)]++
+	for k, c := range caps {
+		x := min(e/c, 1)
+		s[2*k] += toSteps(x * x)
+		s[2*k+1] += toSteps(x)
+	}
+	if label != label {
+		label = 0
+	}
+	v := min(max(label/t.subject.m.params.Bounds.Label, -1), 1)
+	s[2*len(caps)] += toSteps(v)
+	s[2*len(caps)+1] += toSteps(v * v)
+}
+
+// sizeOf returns the cell of an error in [0, 1]; the last one holds 1.
+func sizeOf(e float64) int { return sort.Search(len(sizes), func(k int) bool { return sizes[k] > e }) }
+
+// relativeError returns |b−b̂| over the range of the label, with b̂ brought into the range; 1 where
+// either has no meaning.
+func (m *Model) relativeError(p Prediction, label float64) float64 {
+	lo, hi := m.labelRange()
+	b := label
+	if m.encoder != nil {
+		b = m.encoder.LabelValue(label)
+	}
+	e := math.Abs(min(max(b, lo), hi)-min(max(p.Score, lo), hi)) / (hi - lo)
+	if e != e {
+		return 1
+	}
+	return min(e, 1)
+}
+
+// labelRange returns the declared range of a number.
+func (m *Model) labelRange() (lo, hi float64) {
+	if m.encoder == nil {
+		return -m.params.Bounds.Label, m.params.Bounds.Label
+	}
+	return m.encoder.LabelValue(-1), m.encoder.LabelValue(1)
+}
