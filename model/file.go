@@ -262,9 +262,13 @@ func (m *Model) checkClaim() error {
 	case p.Intervals != nil:
 		theorem = theoremIntervals
 	}
-	dim, relation := p.Dim, p.Relation
+	dim, relation, rows := p.Dim, p.Relation, p.Rows
 	if r := p.Release; r != nil {
-		theorem, b, dim, relation = r.Theorem, r.Budget, r.Dim, r.Relation
+		theorem, b, dim, relation, rows = r.Theorem, r.Budget, r.Dim, r.Relation, r.Rows
+	}
+	if c := m.cert; c.Rows != rows || rows != p.Rows {
+		return fmt.Errorf("certificate: rows %d, the plan has rows %d and %d: want one number of lines of a person", c.Rows,
+			p.Rows, rows)
 	}
 	if c := m.cert; c.Theorem != theorem || c.Budget != b || c.Relation != relation || c.Relation != p.Relation ||
 		dim != p.Dim {

@@ -80,11 +80,11 @@ func countGrid(tau float64) int {
 	return max(min(e-20, 0), -30)
 }
 
-// cdf returns the share of records up to each edge: increasing, in [0, 1]. If the noisy total is
-// far below n, cdf divides by n instead.
-func (h histogram) cdf(n float64) []float64 {
+// cdf returns the share of records up to each edge: increasing, in [0, 1]. If the noisy total is at
+// most least, which noise alone may reach, cdf divides by n instead.
+func (h histogram) cdf(n, least float64) []float64 {
 	total := floats.Sum(h)
-	if total <= 0.2*n {
+	if total <= least {
 		total = n
 	}
 	f, sum, top := make([]float64, len(h)), 0.0, 0.0
@@ -139,9 +139,9 @@ type Choice struct {
 }
 
 // choose sets the clip and the signal energy of the last minimizer, from the histogram of residuals
-// and square, the estimate of the mean of b². unit is G/s for gradients of norm at most 1.
-func (c *Choice) choose(resid histogram, square, n, d, unit float64) {
-	f := resid.cdf(n)
+// and square, the estimate of the mean of b²; least is that of cdf. unit is G/s for gradients of norm at most 1.
+func (c *Choice) choose(resid histogram, square, n, least, d, unit float64) {
+	f := resid.cdf(n, least)
 	tau := unit * math.Sqrt(d) / n
 	q := min(max(1-20*tau, 0.5), 0.98)
 	c.Clip = min(max(quantile(f, q), leastClip), 1)

@@ -48,12 +48,12 @@ func TestChoices(t *testing.T) {
 	resid := histogram{2512.3, 1301, 1455.5, 1610.2, 1720, 905.1, 300, 150.4, -20, 20, 10.9, -8.3, 4}
 	const n, d = 10000, 20
 	require.InEpsilon(t, 0.06551929983651146, labels.secondMoment(), 1e-12)
-	require.InEpsilon(t, 0.40987230703381355, quantile(labels.cdf(n), 0.9), 1e-12)
+	require.InEpsilon(t, 0.40987230703381355, quantile(labels.cdf(n, 0.2*n), 0.9), 1e-12)
 	require.InEpsilon(t, 0.004762321748553467, resid.secondMoment(), 1e-12)
 	for unit, clip := range map[float64]float64{3: 0.1452954185642562, 12: 0.09971039300390085, 40: 0.05901699817528623,
 		900: 0.042029371350051525} {
 		var c Choice
-		c.choose(resid, labels.secondMoment(), n, d, unit)
+		c.choose(resid, labels.secondMoment(), n, 0.2*n, d, unit)
 		require.InEpsilon(t, clip, c.Clip, 1e-12)
 		require.InEpsilon(t, 0.06075697808795799, c.Signal, 1e-12)
 	}
@@ -62,7 +62,7 @@ func TestChoices(t *testing.T) {
 	for k, v := range labels {
 		empty[k] = -v / 10
 	}
-	require.Equal(t, make([]float64, len(edges)), empty.cdf(n))
-	require.Equal(t, 1., quantile(empty.cdf(n), 0.9))
+	require.Equal(t, make([]float64, len(edges)), empty.cdf(n, 0.2*n))
+	require.Equal(t, 1., quantile(empty.cdf(n, 0.2*n), 0.9))
 	require.Equal(t, 1e-3, empty.secondMoment())
 }

@@ -3,15 +3,22 @@
 package model
 
 import (
+	"bytes"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/table"
 )
 
 // crowd returns data of n persons with k lines each, all with equal lines if equal is set, and the
@@ -112,5 +119,78 @@ func TestCountsOfPersons(t *testing.T) {
 			require.LessOrEqual(t, total, 10.0)
 			require.GreaterOrEqual(t, total, 10-30*math.Ldexp(1, exponent))
 		}
+	}
+}
+
+// flats returns a table of n persons with up to 8 lines each: y = 1 + x + 2z + a person's own effect +
+// an error, where z is the same in all lines of a person.
+func flats(t *testing.T, rnd *rand.Rand, n int) *table.Data {
+	s, err := table.ReadSchema(strings.NewReader(`{ "schema": 1, "intercept": true, "person": "who", "rows": 6,
+	  "label": {"column": "y", "min": -8, "max": 8},
+	  "columns": [{"name": "x", "min": -1, "max": 1}, {"name": "z", "min": -1, "max": 1}] }`))
+	require.NoError(t, err)
+	var b strings.Builder
+	b.WriteString("who,x,z,y\n")
+	for i := range n {
+		z, own := 2*rnd.Float64()-1, rnd.NormFloat64()
+		for range 1 + rnd.IntN(8) {
+			x := 2*rnd.Float64() - 1
+			fmt.Fprintf(&b, "%d,%v,%v,%v\n", i, x, z, 1+x+2*z+own+0.5*rnd.NormFloat64())
+		}
+	}
+	data, err := table.ReadCSV(strings.NewReader(b.String()), s)
+	require.NoError(t, err)
+	return data
+}
+
+// TestIntervalsOfPersons checks that intervals hold the truth although the lines of a person are
+// alike, under both relations, and that the model says whom it is about.
+func TestIntervalsOfPersons(t *testing.T) {
+	rnd, hits := rand.New(rand.NewPCG(3, 4)), map[string]float64{}
+	runs := testkit.Of(40, 1000)
+	const n = 3000
+	for i := range runs {
+		m, err := Fit(t.Context(), flats(t, rnd, n), dp.Budget{Epsilon: 2, Delta: 1e-7}, &Options{
+			Intervals: &Intervals{}, Clip: 1, Relation: []dp.Relation{dp.Replace, dp.AddRemove}[i%2], Records: n,
+			Source: noise.Reproducible(uint64(i)),
+		})
+		require.NoError(t, err)
+		require.Equal(t, 6, m.Certificate().Rows)
+		require.Equal(t, n, m.Params().Records)
+		require.Contains(t, m.Certificate().Assumptions, erm.OneID)
+		for _, r := range m.Summary().Rows {
+			if v := r.Interval; !v.Weak && v.Lower <= map[string]float64{"(intercept)": 1, "x": 1, "z": 2}[r.Name] &&
+				v.Upper >= map[string]float64{"(intercept)": 1, "x": 1, "z": 2}[r.Name] {
+				hits[r.Name]++
+			}
+		}
+		if i < 2 {
+			var file bytes.Buffer
+			require.NoError(t, m.Save(&file))
+			again, err := Load(bytes.NewReader(file.Bytes()))
+			require.NoError(t, err)
+			require.Equal(t, m.Summary(), again.Summary())
+			_, err = Load(strings.NewReader(strings.Replace(file.String(), `"rows": 6`, `"rows": 7`, 1)))
+			require.Error(t, err)
+		}
+	}
+	for name, k := range hits {
+		share := k / float64(runs)
+		t.Logf("%s: %.3f", name, share)
+		require.Greater(t, share, 0.945-4.9*math.Sqrt(0.05*0.95/float64(runs)), name)
+	}
+	require.Len(t, hits, 3)
+}
+
+// TestSquaresOfPersons checks that least squares with an automatic clip are planned for persons, and
+// estimate the average person or the average line.
+func TestSquaresOfPersons(t *testing.T) {
+	data := flats(t, rand.New(rand.NewPCG(5, 6)), 5000)
+	m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 2, Delta: 1e-7}, &Options{Source: noise.Reproducible(1)})
+	require.NoError(t, err)
+	require.True(t, m.Params().Sequence.TwoStep)
+	require.Empty(t, m.Params().Sequence.Map)
+	for k, want := range []float64{1, 1, 2} {
+		require.InDelta(t, want, m.Coefficients()[k].Value, 0.3)
 	}
 }

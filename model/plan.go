@@ -14,7 +14,6 @@ import (
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/prefix"
-	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table"
@@ -40,8 +39,11 @@ type Params struct {
 	Dim        int         `json:"dim"`
 	Records    int         `json:"records,omitzero"` // n under Replace, else the declared number
 	MaxRecords int64       `json:"maxRecords"`
-	Bounds     loss.Bounds `json:"bounds"`
-	Decision   string      `json:"decision"` // the mechanism and the reason for it, in words
+	// Rows is the most lines of a person that count, and Records counts persons; 0 if a unit of privacy
+	// is a record.
+	Rows     int         `json:"rows,omitzero"`
+	Bounds   loss.Bounds `json:"bounds"`
+	Decision string      `json:"decision"` // the mechanism and the reason for it, in words
 	// Release holds the numbers of a plan of one release, nil for a sequence.
 	Release *lop.Params `json:"release,omitempty"`
 	// Sequence holds those of a sequence, nil for one release.
@@ -239,7 +241,7 @@ func (t *task) params(b dp.Budget, q erm.Public) Params {
 	o := t.options
 	return Params{
 		Loss: o.Loss, Penalty: o.Penalty, Set: o.Set, Intervals: o.Intervals, Relation: o.Relation, Budget: b, Dim: q.Dim,
-		Records: q.Records, MaxRecords: q.MaxRecords, Bounds: t.problem.Data.Bounds(),
+		Records: q.Records, MaxRecords: q.MaxRecords, Rows: q.Rows, Bounds: t.problem.Data.Bounds(),
 	}
 }
 
@@ -253,8 +255,7 @@ func (t *task) check(b dp.Budget) (erm.Public, error) {
 	}
 	q, err := t.public()
 	if err == nil && t.composed() {
-		err = cmp.Or(release.CheckUnits("a sequence of releases, which squares and intervals need,", q.Rows),
-			t.options.checkSequence(q, b))
+		err = t.options.checkSequence(q, b)
 	}
 	return q, cmp.Or(err, q.Smooth())
 }

@@ -164,7 +164,8 @@ func (pl *Plan) norms(f *fault.Set, data *erm.Data, m *mapping, tau float64, src
 // radius returns R: the first edge below which the share q of the rows lies.
 func (pl *Plan) radius(norms histogram, q float64) float64 {
 	at := pl.normEdges()
-	for k, share := range norms.cdf(float64(pl.params.Records)) {
+	n := float64(pl.params.Records)
+	for k, share := range norms.cdf(n, 0.2*n) {
 		if share >= q {
 			return at[k]
 		}

@@ -167,7 +167,7 @@ func (pl *Plan) finish(q erm.Public, s *Sequence, o Options) error {
 	case o.Intervals != nil:
 		theorem = theoremIntervals
 	}
-	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Theorem: theorem}
+	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Theorem: theorem, Rows: p.Rows}
 	if !proved {
 		pl.cert = pl.cert.With(dp.CalibrationArithmetic)
 	}
@@ -198,7 +198,7 @@ func (pl *Plan) gradients() float64 {
 // composed returns the sequence of releases at μ.
 func (pl *Plan) composed(s Sequence, mu float64) linear.Sequence {
 	w := s.Shares
-	q := linear.Sequence{Relation: pl.params.Relation, Monotone: pl.monotone}
+	q := linear.Sequence{Relation: pl.params.Relation, Monotone: pl.monotone, Persons: pl.params.Rows > 1}
 	gauss := w.Labels + w.Residuals + w.Hessian + w.Scores + w.Gram + w.Norms + w.Search
 	if s.Steps > 0 {
 		q.T = math.Sqrt(w.Gradients) * mu
@@ -249,13 +249,18 @@ func (pl *Plan) curvatureCost(s *Sequence, n, d float64) error {
 			return err
 		}
 		sigma := slope * pl.gradients() / mu
-		ridge := max(1/math.Expm1(s.C), sigma*sigma*d/(n*rho2))
+		ridge := max(pl.leastRidge(1, 0, s.C), sigma*sigma*d/(n*rho2))
 		if r := risk(n, d, ridge, sigma, rho2); r < least {
 			best, least = s.C, r
 		}
 	}
 	s.C = best
 	return nil
+}
+
+// leastRidge returns the least Δ ≥ 0 at which curvature costs c.
+func (pl *Plan) leastRidge(beta, modulus, c float64) float64 {
+	return linear.Sequence{Persons: pl.params.Rows > 1}.LeastRidge(beta, modulus, c)
 }
 
 // risk returns the excess risk of least squares with ridge Δ and noise σ, for rows with
@@ -309,6 +314,7 @@ func (pl *Plan) shift(share float64) float64 {
 //
 //	Δ = max( β/expm1(c) − μ_r, fσ²d/(nρ²) ),  f = 1 for the first and ½ for the last
 //
+// and for persons of several lines c takes the place of expm1(c).
 // With intervals the last minimizer has the least ridge, because intervals undo its shrinkage.
 func (pl *Plan) minimizer(last bool, clip, signal float64) (perturb.Settings, linear.Step) {
 	s, b := pl.params.Sequence, pl.params.Bounds
@@ -319,7 +325,7 @@ func (pl *Plan) minimizer(last bool, clip, signal float64) (perturb.Settings, li
 	}
 	settings := pl.settings
 	step := linear.Step{C: c, S: pl.shift(share), Output: pl.shift(s.Shares.Output),
-		Ridge: linear.LeastRidge(pl.smoothness, pl.modulus, c)}
+		Ridge: pl.leastRidge(pl.smoothness, pl.modulus, c)}
 	if clip > 0 {
 		settings.Clip = clip * b.Row * b.Label
 		if pl.params.Intervals == nil || !last {
@@ -412,7 +418,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 			return nil, prefix.Errorf("model: %w", err)
 		}
 		square := labels.secondMoment()
-		choice.FirstClip = max(0.06, quantile(labels.cdf(n), 0.9))
+		choice.FirstClip = max(0.06, quantile(labels.cdf(n, pl.fewest(tau(w.Labels))), 0.9))
 		settings, step := pl.minimizer(false, choice.FirstClip, max(leastSignal, square/2))
 		plan, err := settings.PlanStep(p, pl.cert, step)
 		if err != nil {
@@ -426,7 +432,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 		if err != nil {
 			return nil, prefix.Errorf("model: %w", err)
 		}
-		choice.choose(resid, square, n, d, pl.gradients()/pl.shift(w.Last))
+		choice.choose(resid, square, n, pl.fewest(tau(w.Residuals)), d, pl.gradients()/pl.shift(w.Last))
 	} else if pl.params.Loss.Name != Squares {
 		choice.Signal = 0
 	}
@@ -451,6 +457,15 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 		m.restore(out, user)
 	}
 	return out, nil
+}
+
+// fewest returns the total of a histogram, with noise of deviation tau in each bin, up to which noise
+// may have made it. Lines that all weigh the same may have a total far below the number of persons.
+func (pl *Plan) fewest(tau float64) float64 {
+	if pl.params.Rows > 0 {
+		return 5 * tau * math.Sqrt(float64(len(edges)))
+	}
+	return 0.2 * float64(pl.params.Records)
 }
 
 // safeScale multiplies scales of noise; their closed forms are exact to 1e-12.
