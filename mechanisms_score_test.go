@@ -41,17 +41,7 @@ func scored(p *erm.Problem, b dp.Budget, rel dp.Relation) (any, release, error) 
 			_, err := m.TestSet(ctx, &table.Data{Records: p.Data}, nil)
 			return nil, err
 		}
-		rows, labels := make([][]float64, 2000), make([]float64, 2000)
-		for i := range rows {
-			rows[i] = make([]float64, d)
-		}
-		err := p.Data.Each(func(a []float64, label float64) {
-			rows, labels = append(rows, slices.Clone(a)), append(labels, label)
-		})
-		if err != nil {
-			return nil, err
-		}
-		all, err := erm.NewData(rows, labels, p.Data.Bounds())
+		all, err := padded(p.Data, n)
 		if err != nil {
 			return nil, err
 		}

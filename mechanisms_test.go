@@ -178,6 +178,7 @@ func mechanisms(cover float64) []mechanism {
 	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
 		list = append(list, mechanism{fmt.Sprintf("model.score, %v", rel), rel, false, false, false,
 			func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) { return scored(p, b, rel) }})
+		list = append(list, sequences(rel)...)
 	}
 	for name, open := range map[string]func(*erm.Problem, dp.Budget, tracing) (any, release, error){
 		"sco.PermutationSGD": func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) {

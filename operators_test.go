@@ -382,10 +382,11 @@ func opener[L fitter[*erm.Problem]](
 	return func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) { return opened(m, p, b) }
 }
 
-// optimizers are the mechanisms that minimize over an erm.Problem.
+// optimizers are the mechanisms that minimize over an erm.Problem. Package model makes its problems
+// itself, of losses and penalties with names.
 func optimizers() (list []mechanism) {
 	for _, m := range mechanisms(0) {
-		if !strings.HasPrefix(m.name, "objpert") && !strings.HasPrefix(m.name, "model.score") {
+		if !strings.HasPrefix(m.name, "objpert") && !strings.HasPrefix(m.name, "model.") {
 			list = append(list, m)
 		}
 	}
