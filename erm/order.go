@@ -281,7 +281,8 @@ func radix(keys []key, threads int) {
 	}))
 }
 
-// permute moves record index(k) to k for each of n records. index is a permutation.
+// permute moves record index(k) to k for each k < n; index gives n different records. It takes
+// about n log n steps for an index in random order, and n²/2 at worst.
 func (r *records) permute(n int, index func(k int) int) {
 	for k := range n {
 		from := index(k)
