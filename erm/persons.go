@@ -312,7 +312,18 @@ func (p *people) arrange(
 // take keeps the dense records order, in this order.
 func (r *records) take(order []int) {
 	kept := len(order)
-	r.permute(kept, func(k int) int { return order[k] })
+	if kept < r.n {
+		rest := make([]bool, r.n)
+		for _, i := range order {
+			rest[i] = true
+		}
+		for i, in := range rest {
+			if !in {
+				order = append(order, i)
+			}
+		}
+	}
+	r.permute(r.n, func(k int) int { return order[k] })
 	r.n = kept
 	r.slabs = r.slabs[:(kept+1<<r.shift-1)>>r.shift]
 	if last := len(r.slabs) - 1; last >= 0 {
