@@ -111,6 +111,11 @@ func TestArithmeticIsNamed(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, arithmetic(around.Certificate()))
 		}
+		persons := classes // the law of the simplex is about records
+		persons.Rows = 3
+		pl, err := (&lop.Mechanism{Relation: rel, Radius: 1, Ridge: 4}).Calibrate(persons, budget)
+		require.NoError(t, err)
+		require.Equal(t, []dp.Assumption{dp.ChiArithmetic}, arithmetic(pl.Certificate()), rel)
 		full, err := (&sco.NoisySGD{Relation: rel, Radius: 1, Batch: 60, Steps: 5}).Plan(
 			&erm.Problem{Data: data, Loss: loss.Huber{Delta: 1}, Records: 60}, budget)
 		require.NoError(t, err)

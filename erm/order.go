@@ -150,7 +150,7 @@ type parts func(k int)
 // Part implements kernel.Parts.
 func (f parts) Part(k int) { f(k) }
 
-// sort puts dense records into canonical order within their memory. It needs 32n bytes for a while.
+// sort puts dense records into canonical order within their memory. It needs 33n bytes for a while.
 func (r *records) sort() {
 	keys, mult := make([]key, r.n), multipliers(r.d)
 	for i := range keys {
@@ -281,26 +281,32 @@ func radix(keys []key, threads int) {
 	}))
 }
 
-// permute moves record index(k) to k for each of n records. index is a permutation.
+// permute moves record index(k) to k for each of n records, cycle by cycle. index is a permutation.
 func (r *records) permute(n int, index func(k int) int) {
-	for k := range n {
-		from := index(k)
-		for from < k { // an earlier swap moved the record
-			from = index(from)
-		}
-		if from == k {
+	done := make([]bool, n)
+	for first := range n {
+		if done[first] {
 			continue
 		}
-		s, i := r.at(k)
-		t, j := r.at(from)
-		_, x := r.in(s, i)
-		_, y := r.in(t, j)
-		for c, v := range x {
-			x[c], y[c] = y[c], v
+		k := first
+		for from := index(k); from != first; from = index(k) {
+			r.swap(k, from)
+			done[from], k = true, from
 		}
-		s.y[i], t.y[j] = t.y[j], s.y[i]
-		s.norm[i], t.norm[j] = t.norm[j], s.norm[i]
 	}
+}
+
+// swap swaps two records.
+func (r *records) swap(k, from int) {
+	s, i := r.at(k)
+	t, j := r.at(from)
+	_, x := r.in(s, i)
+	_, y := r.in(t, j)
+	for c, v := range x {
+		x[c], y[c] = y[c], v
+	}
+	s.y[i], t.y[j] = t.y[j], s.y[i]
+	s.norm[i], t.norm[j] = t.norm[j], s.norm[i]
 }
 
 // Canonical returns the order in which [Data] would keep the records of src: element k is the index

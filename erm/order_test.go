@@ -309,3 +309,22 @@ func TestCanonical(t *testing.T) {
 	_, err = Canonical(t.Context(), listed{rows: rows, labels: labels}, loss.Bounds{})
 	require.ErrorIs(t, err, ErrData)
 }
+
+// Records move in a number of steps that is linear in n, for a cycle of all of them too, such as that
+// of one record that comes before n−1 equal ones.
+func TestPermuteIsLinear(t *testing.T) {
+	const n = 1000
+	b, err := NewBuilder(1, false, one)
+	require.NoError(t, err)
+	for i := range n {
+		b.Add([]float64{float64(i) / n}, 0)
+	}
+	calls := 0
+	r := &b.in.records
+	r.permute(n, func(k int) int { calls++; return (k + n - 1) % n })
+	require.LessOrEqual(t, calls, 2*n)
+	for k := range n {
+		_, x := r.entries(k)
+		require.Equal(t, float64((k+n-1)%n)/n, x[0])
+	}
+}

@@ -214,7 +214,8 @@ func others(t table, but string) (out []int) {
 	return out
 }
 
-// A person with a million lines is a person: no error, and rows are counted nowhere.
+// A person with a million lines is a person: no error, and rows are counted nowhere. See also
+// TestPermuteIsLinear.
 func TestPersonWithAMillionLines(t *testing.T) {
 	n := 1_000_000
 	if testing.Short() {

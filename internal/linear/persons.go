@@ -278,7 +278,7 @@ func (k *Calibrator) span(mu float64) *span {
 // log returns log E F(c+sχ_q) at every real ε, with F = 0 below r₀ = (ε−c)/s.
 func (m *span) log(eps, s, c float64) float64 {
 	r0, n := max(0, (eps-c)/s), float64(m.q-1)
-	if r0 > 1e3 && n < 1e5 { // P(χ_q > r₀) alone is far below
+	if r0 > 1e3 && n < 1e5 { // e^{ε/2} P(χ_q > r₀) is far below: plans have s < 1e3
 		return nothing
 	}
 	gap := min(0, eps-c) // ε − c − s r₀

@@ -330,7 +330,7 @@ func (pl *Plan) arithmetic() []dp.Assumption {
 	switch s := pl.public; {
 	case pl.proved:
 		return nil
-	case pl.params.Theorem == linear.TheoremSimplex || s.Classes > 2:
+	case pl.params.Theorem == linear.TheoremSimplex || s.Classes > 2 && s.Rows < 2: // not of persons
 		return []dp.Assumption{dp.SimplexArithmetic}
 	case !s.Linear:
 		return []dp.Assumption{dp.ChiArithmetic}
