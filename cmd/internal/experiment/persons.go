@@ -30,13 +30,13 @@ const (
 )
 
 // Persons fits logistic regression to made-up people with 20 rows each. The guarantee is (ε, 1/n²)
-// for a person who is added or removed: by all rows of persons, by one random row of each person, or
-// by all rows as records at the budget that group privacy needs. The outcome is the log loss on 5000
-// other people. Columns are σ per unit of weight of a person; the number of rows of a person in the
-// certificate, 0 for records; and the mean difference to persons with its standard error.
+// for a person who is added or removed: by all rows of persons, by one random row of each person,
+// or by all rows as records at the budget that group privacy needs. The outcome is the log loss on
+// 5000 other people. Columns are σ per unit of weight of a person; the number of rows of a person
+// in the certificate, 0 for records; and the mean difference to persons with its standard error.
 //
-// At each run all methods draw their noise from one stream: at a small ε, differences between methods
-// would be lost in noise of their own.
+// All methods and all ε draw the noise of a run from one stream, not from that of package sweep: at
+// a small ε, differences between methods would be lost in noise of their own.
 func Persons(seed uint64, people, runs int, epsilons ...float64) (*sweep.Experiment, error) {
 	train := drawPeople(noise.Reproducible(seed, "persons", "train"), people)
 	test := drawPeople(noise.Reproducible(seed, "persons", "test"), 5000)

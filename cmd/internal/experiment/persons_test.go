@@ -12,8 +12,8 @@ import (
 	"github.com/privopt/privopt/dp"
 )
 
-// TestPersons: persons have the noise of one row, and of records in groups at most that; their loss is
-// nearest to that without noise; the certificates are about the units that the methods claim.
+// TestPersons: persons have nearly the noise of one row, and less than records in groups; their
+// loss is near that without noise and below that of one row; certificates name the claimed units.
 func TestPersons(t *testing.T) {
 	const eps = 3
 	e, err := Persons(1, 500, 20, eps)
