@@ -227,4 +227,8 @@ var jobs = []job{
 		parts: []part{passes("memory", false), passes("file", true)}},
 	{name: "convergence", what: "how the solvers converge", collect: collectFiles,
 		parts: []part{called("convergence -out DIR", "-figure bias")}},
+	experimentJob("persons", "test loss on people with 20 rows each", func(b *bench) (*sweep.Experiment, error) {
+		return experiment.Persons(uint64(b.seed), pick(b, 4000, 400), pick(b, 400, 2),
+			pick(b, []float64{0.1, 0.2, 0.3, 0.5, 1, 2, 3}, []float64{0.5, 2})...)
+	}),
 }

@@ -17,6 +17,7 @@
 //	Race          automatic least squares on 13 data sets
 //	Coverage      intervals of model.Fit: share that holds the truth
 //	LowBits       the attack on the last bits of a release, with and without integer noise
+//	Persons       people with many rows: all of them, one, or group privacy
 //	Calibrations  published, repaired and own noise of four families
 //	Passes        seconds of a gradient pass against the number of records
 //
