@@ -310,8 +310,8 @@ func TestCanonical(t *testing.T) {
 	require.ErrorIs(t, err, ErrData)
 }
 
-// Records move in a number of steps that is linear in n, for a cycle of all of them too, such as that
-// of one record that comes before n−1 equal ones.
+// Records move in a number of steps that is linear in n, for a cycle of all of them too, such as
+// that of one record that comes before n−1 equal ones.
 func TestPermuteIsLinear(t *testing.T) {
 	const n = 1000
 	b, err := NewBuilder(1, false, one)
