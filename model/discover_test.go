@@ -251,6 +251,7 @@ func TestDiscover(t *testing.T) {
 		s, err := Discover(t.Context(), u, b, &Options{Relation: r, Source: dp.Seeded(2)})
 		require.NoError(t, err)
 		require.Empty(t, s.Discovery.Problem)
+		require.Contains(t, s.Discovery.Assumptions, dp.CallerSource)
 		require.Len(t, s.Columns, 3)
 		require.InDelta(t, 20, *s.Columns[0].Min, 3)
 		require.InDelta(t, 60, *s.Columns[0].Max, 3)
@@ -345,6 +346,15 @@ func TestDiscoverTotal(t *testing.T) {
 		}
 	}
 	require.Greater(t, checked, runs/10)
+}
+
+// TestDiscoverTask: a label of text is no number, although no spelling of it was counted.
+func TestDiscoverTask(t *testing.T) {
+	u := undeclared(t, "a,y\n"+strings.Repeat("1,high\n2,low\n", 2000))
+	s, err := Discover(t.Context(), u, dp.Budget{Epsilon: 2, Delta: 1e-6}, &Options{Discover: &Discovery{Task: Numbers}})
+	require.NoError(t, err)
+	require.Contains(t, s.Discovery.Problem, `the label "y" holds text, and the task needs numbers`)
+	require.Empty(t, s.Discovery.Columns[1].Spellings)
 }
 
 // TestDiscoverRefuses: errors come from public numbers, before the ledger is charged.
