@@ -364,8 +364,8 @@ func (pl *DiscoveryPlan) Release(ctx context.Context, u *table.Undeclared, src r
 
 // search draws the noise once and returns the schema.
 func (pl *DiscoveryPlan) search(ctx context.Context, u *table.Undeclared, src rand.Source) (*table.Schema, error) {
-	source, _ := draw.Open(src, pl.cert)
-	s := &searcher{pl: pl, u: u, f: fault.From(ctx), src: source, matrix: map[int]*sqrtsum.Matrix{}}
+	source, cert := draw.Open(src, pl.cert)
+	s := &searcher{pl: pl, u: u, cert: cert, f: fault.From(ctx), src: source, matrix: map[int]*sqrtsum.Matrix{}}
 	out := s.run()
 	if err := source.Err(); err != nil {
 		return nil, err

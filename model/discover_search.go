@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/discover"
 	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
@@ -22,6 +23,7 @@ import (
 type searcher struct {
 	pl     *DiscoveryPlan
 	u      *table.Undeclared
+	cert   dp.Certificate // with the assumption about a source of the caller
 	f      *fault.Set
 	src    rand.Source
 	matrix map[int]*sqrtsum.Matrix
@@ -71,7 +73,7 @@ func (s *searcher) run() *table.Schema {
 	pl, names := s.pl, s.u.Columns()
 	label, l := s.u.Label()
 	found := &table.Discovered{Theorem: pl.cert.Theorem, Epsilon: pl.budget.Epsilon, Delta: pl.budget.Delta,
-		Neighbors: pl.relation, Mu: pl.t}
+		Neighbors: pl.relation, Assumptions: s.cert.Assumptions, Mu: pl.t}
 	plots, total, keyed := make([]plot, len(names)), 0.0, 0
 	sigma := pl.kindSigma(s.f)
 	for j, name := range names {
@@ -220,6 +222,8 @@ func (s *searcher) label(
 	switch {
 	case n == 2 || task == "" && p.verdict == discover.Text && n > 2 && n <= mostClasses:
 		return s.classes(l, c)
+	case task == Numbers && p.verdict == discover.Text:
+		return fmt.Sprintf("the label %q holds text, and the task needs numbers; is it the right column?", c.Name)
 	case task == TwoClasses || p.verdict == discover.Text:
 		return fmt.Sprintf("the label %q shows %d spellings, want 2, or up to %d for classes; is it the right column?",
 			c.Name, n, mostClasses)

@@ -251,6 +251,7 @@ func TestDiscover(t *testing.T) {
 		s, err := Discover(t.Context(), u, b, &Options{Relation: r, Source: dp.Seeded(2)})
 		require.NoError(t, err)
 		require.Empty(t, s.Discovery.Problem)
+		require.Contains(t, s.Discovery.Assumptions, dp.CallerSource)
 		require.Len(t, s.Columns, 3)
 		require.InDelta(t, 20, *s.Columns[0].Min, 3)
 		require.InDelta(t, 60, *s.Columns[0].Max, 3)
@@ -345,6 +346,59 @@ func TestDiscoverTotal(t *testing.T) {
 		}
 	}
 	require.Greater(t, checked, runs/10)
+}
+
+// TestDiscoverShares: the thresholds show that the noise of columns uses 0.98 of T², that a label of
+// numbers pays for both of its searches, and that all keyed columns share Q.
+func TestDiscoverShares(t *testing.T) {
+	u := undeclared(t, "x,c,y\n"+strings.Repeat("1,a,0\n2,b,1\n", 3000))
+	pl, err := NewDiscoveryPlan(3, 6000, dp.Budget{Epsilon: 2, Delta: 1e-6}, nil)
+	require.NoError(t, err)
+	s, err := pl.Release(t.Context(), u, nil)
+	require.NoError(t, err)
+	want := threshold(math.Sqrt2/(pl.t*math.Sqrt(0.98/4))*safeScale, 1e-7/2)
+	require.Equal(t, want, s.Discovery.Columns[1].Threshold)
+	require.Equal(t, want, s.Discovery.Columns[2].Threshold)
+	sum := 0.0
+	for _, v := range roundShares {
+		sum += v
+	}
+	require.LessOrEqual(t, sum, 1+1e-15)
+}
+
+// TestSequencePaysForSearch: the search, the minimizers and all other Gaussian releases of a fit of
+// least squares together are within the budget.
+func TestSequencePaysForSearch(t *testing.T) {
+	for _, clip := range []float64{0.3, 0} { // one step and two
+		o := &Options{Clip: clip, Discover: &Discovery{Task: Numbers, Share: 0.5}}
+		pl, err := newFitPlan(6, 300000, dp.Budget{Epsilon: 1, Delta: 1e-8}, o)
+		require.NoError(t, err)
+		s := pl.fit.plan.params.Sequence
+		w, square := s.Shares, s.Mu*s.Mu
+		require.InDelta(t, 0.5*square, pl.t*pl.t, 1e-12)
+		q := linear.Sequence{Relation: dp.Replace, C: []float64{s.C}, S: []float64{math.Sqrt(w.Last * square)}}
+		gauss := w.Output
+		require.Equal(t, clip == 0, s.TwoStep)
+		if s.TwoStep {
+			q.C, q.S = append(q.C, s.FirstC), append(q.S, math.Sqrt(w.First*square))
+			gauss += w.Output + w.Labels + w.Residuals
+		}
+		q.T = math.Sqrt(gauss*square + pl.t*pl.t)
+		remove, _ := q.Profile()
+		rest, err := pl.rest()
+		require.NoError(t, err)
+		require.LessOrEqual(t, remove(rest.Epsilon), rest.Delta*(1+1e-9))
+		require.Greater(t, remove(rest.Epsilon), 0.99*rest.Delta)
+	}
+}
+
+// TestDiscoverTask: a label of text is no number, although no spelling of it was counted.
+func TestDiscoverTask(t *testing.T) {
+	u := undeclared(t, "a,y\n"+strings.Repeat("1,high\n2,low\n", 2000))
+	s, err := Discover(t.Context(), u, dp.Budget{Epsilon: 2, Delta: 1e-6}, &Options{Discover: &Discovery{Task: Numbers}})
+	require.NoError(t, err)
+	require.Contains(t, s.Discovery.Problem, `the label "y" holds text, and the task needs numbers`)
+	require.Empty(t, s.Discovery.Columns[1].Spellings)
 }
 
 // TestDiscoverRefuses: errors come from public numbers, before the ledger is charged.

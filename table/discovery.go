@@ -323,6 +323,8 @@ type Discovered struct {
 	Epsilon   float64     `json:"epsilon"` // of the whole: of the schema alone, or of the schema and the model
 	Delta     float64     `json:"delta"`
 	Neighbors dp.Relation `json:"neighbors"`
+	// Assumptions are those of the certificate. Noise from a seed adds dp.CallerSource.
+	Assumptions []dp.Assumption `json:"assumptions,omitzero"`
 	// Mu is the root of the sum of (sensitivity/noise)² of all released counts.
 	Mu float64 `json:"mu"`
 	// Problem says why no model can be fitted by the schema, "" if one can.

@@ -132,18 +132,23 @@ func trim(s []byte) []byte {
 	return bytes.TrimSpace(s)
 }
 
+// blanks cuts blanks at the beginning of a line, other than the delimiter, which may be a tab.
+func (t *text) blanks(line []byte) []byte {
+	return bytes.TrimLeftFunc(line, func(r rune) bool { return unicode.IsSpace(r) && r != rune(t.comma) })
+}
+
 // quoted splits a line with quotes, which may go on in the lines after it.
 func (t *text) quoted(line []byte) ([][]byte, error) {
 	t.plain, t.end = t.plain[:0], t.end[:0]
 	for done := false; !done; {
-		line = bytes.TrimLeftFunc(line, unicode.IsSpace)
+		line = t.blanks(line)
 		start := len(t.plain)
 		var err error
 		if len(line) > 0 && line[0] == '"' {
 			if line, err = t.inQuotes(line[1:]); err != nil {
 				return nil, err
 			}
-			line = bytes.TrimLeftFunc(line, unicode.IsSpace)
+			line = t.blanks(line)
 		} else {
 			end := bytes.IndexByte(line, t.comma)
 			if end < 0 {

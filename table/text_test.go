@@ -77,6 +77,17 @@ func TestText(t *testing.T) {
 	require.Equal(t, [][]string{{"a", "b,c"}}, got)
 }
 
+// TestTextTabs: a tab that delimits fields is no blank around a quoted one.
+func TestTextTabs(t *testing.T) {
+	for text, want := range map[string][]string{
+		"\"a\"\t\tb": {"a", "", "b"}, "\t \"a\" \tb": {"", "a", "b"}, "\"a\"\t": {"a", ""}, "a\t\t\"b\"": {"a", "", "b"},
+	} {
+		got, err := readText(strings.NewReader(text), '\t')
+		require.NoError(t, err, "%q", text)
+		require.Equal(t, [][]string{want}, got, "%q", text)
+	}
+}
+
 func TestTextErrors(t *testing.T) {
 	whole := zipped(t, strings.Repeat("1,2\n", 1000))
 	for _, c := range []struct{ text, want string }{

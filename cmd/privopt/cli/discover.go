@@ -162,8 +162,12 @@ func (a *app) searched(t *fitting, s *table.Schema) {
 	if t.search.choices.Task != "" && len(t.data) > 0 {
 		what = "The search and the fit together"
 	}
-	a.note("%s cost ε = %s, δ = %s (%s), %v neighbors. The schema may be published: all that was released is in "+
-		"its \"discovery\".", what, number(d.Epsilon), number(d.Delta), t.origin, d.Neighbors)
+	publish := "The schema may be published: all"
+	if t.options.Source != nil {
+		publish = "All"
+	}
+	a.note("%s cost ε = %s, δ = %s (%s), %v neighbors. %s that was released is in the \"discovery\" of the schema.", what,
+		number(d.Epsilon), number(d.Delta), t.origin, d.Neighbors, publish)
 	for _, c := range d.Columns {
 		if c.Note != "" {
 			a.note("%s is ignored: %s.", printable(c.Name), c.Note)

@@ -74,6 +74,7 @@ func TestPrivateSchema(t *testing.T) {
 		"--neighbors", "add-remove", "--delta", "1e-7", "--ignore", "id", "--positive", "low", "--seed", "1")
 	require.Equal(t, 0, code, errs)
 	require.Contains(t, errs, "NOT PRIVATE")
+	require.NotContains(t, errs, "may be published")
 	s, err = table.ReadSchema(strings.NewReader(out))
 	require.NoError(t, err)
 	require.Zero(t, s.Records)
