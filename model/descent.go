@@ -3,11 +3,13 @@
 package model
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
@@ -72,13 +74,9 @@ func (pl *Plan) steep(q erm.Public, o Options) (bool, error) {
 // to a public grid. Each sum is a Gaussian release, and the points are functions of these.
 func (pl *Plan) descent(f *fault.Set, p *erm.Problem, direct rand.Source) (*outcome, error) {
 	s, d := *pl.params.Sequence, pl.params.Dim
-	most := s.Clip * pl.slopes()
 	inner, _ := p.Loss.(loss.Linear)
+	most, sigma, gamma, exponent := pl.stepScales()
 	l := loss.Clipped{Loss: inner, Threshold: most}
-	sensitivity, exponent := gradientSensitivity(most, pl.gradients(), d)
-	sigma := sensitivity * math.Sqrt(float64(s.Steps)) / pl.shift(s.Shares.Gradients) * safeScale
-	n := float64(pl.params.Records)
-	gamma := pl.rate() / (pl.smoothness * n)
 	g, _ := prox.Sum(p.Reg, p.Set)
 	theta, mean, sum := make([]float64, d), make([]float64, d), make([]int64, d)
 	unit := math.Ldexp(1, -exponent)
@@ -112,6 +110,30 @@ func (pl *Plan) descent(f *fault.Set, p *erm.Problem, direct rand.Source) (*outc
 		}
 	}
 	return &outcome{theta: mean, cert: pl.cert, choice: &Choice{Clip: s.Clip, Sigma: sigma}}, nil
+}
+
+// stepScales returns the clip of gradients in the units of the loss, the standard deviation of the
+// noise of a step, γ, and the exponent of the grid.
+func (pl *Plan) stepScales() (most, sigma, gamma float64, exponent int) {
+	s := pl.params.Sequence
+	most = s.Clip * pl.slopes()
+	sensitivity, exponent := gradientSensitivity(most, pl.gradients(), pl.params.Dim)
+	sigma = sensitivity * math.Sqrt(float64(s.Steps)) / pl.shift(s.Shares.Gradients) * safeScale
+	return most, sigma, pl.rate() / (pl.smoothness * float64(pl.params.Records)), exponent
+}
+
+// checkSteps returns an error for bounds so large or so small that the noise, the points or their
+// products may leave the range of float64. It reads no record.
+func (pl *Plan) checkSteps() error {
+	most, sigma, gamma, _ := pl.stepScales()
+	far := gamma * (most*float64(pl.params.MaxRecords) + sigma) * float64(pl.params.Sequence.Steps)
+	for _, v := range []float64{most, sigma, gamma, far} {
+		if !(v >= 0x1p-500 && v <= 0x1p500) {
+			return fmt.Errorf("model: %w: gradient steps for rows up to %.3g and labels up to %.3g leave the range of float64: "+
+				"rescale the columns and the label", dp.ErrCondition, pl.params.Bounds.Row, pl.params.Bounds.Label)
+		}
+	}
+	return nil
 }
 
 // rate returns η.

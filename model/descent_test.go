@@ -3,6 +3,8 @@
 package model
 
 import (
+	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/table"
 )
 
 // gradientTerms returns the first sum of gradients that a fit by gradient steps adds noise to, on
@@ -107,5 +110,32 @@ func TestDescentRespectsSets(t *testing.T) {
 		s.Prox(at, at, 1)
 		require.InDeltaSlice(t, m.Theta(), at, 1e-12)
 		roundTrip(t, m, data)
+	}
+}
+
+// TestDescentChecksRange checks that gradient steps whose noise or points would leave the range of
+// float64 are refused before noise is drawn, because the bounds are public.
+func TestDescentChecksRange(t *testing.T) {
+	rows, labels := make([][]float64, 300), make([]float64, 300)
+	for i := range rows {
+		rows[i] = make([]float64, 40)
+	}
+	for _, name := range []string{Squares, Logistic} {
+		for _, row := range []float64{1e-160, 1e-100, 1, 1e100, 1e155} {
+			b := loss.Bounds{Row: row, Label: max(row, 1)}
+			data, err := erm.NewData(rows, labels, b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := Fit(context.Background(), &table.Data{Records: data}, dp.Budget{Epsilon: 0.1, Delta: 1e-5},
+				&Options{Loss: Loss{Name: name}})
+			if row == 1 {
+				if err != nil || m.Certificate().Theorem != theoremDescent {
+					t.Errorf("%s, Row = %g: %v", name, row, err)
+				}
+			} else if !errors.Is(err, dp.ErrCondition) && !errors.Is(err, erm.ErrProblem) {
+				t.Errorf("%s, Row = %g: error %v, want one of the range", name, row, err)
+			}
+		}
 	}
 }

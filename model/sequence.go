@@ -349,7 +349,7 @@ func (pl *Plan) check(p *erm.Problem) error {
 		return nil
 	}
 	if pl.params.Sequence.Steps > 0 {
-		return nil
+		return pl.checkSteps()
 	}
 	problems := []*erm.Problem{p}
 	if pl.params.Sequence.Map != "" {
