@@ -3,6 +3,7 @@
 package model
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -72,7 +73,7 @@ func (pl *Plan) steep(q erm.Public, o Options) (bool, error) {
 //
 // and returns the mean of the points of the second half. The term of a record is rounded by itself
 // to a public grid. Each sum is a Gaussian release, and the points are functions of these.
-func (pl *Plan) descent(f *fault.Set, p *erm.Problem, direct rand.Source) (*outcome, error) {
+func (pl *Plan) descent(ctx context.Context, p *erm.Problem, direct rand.Source) (*outcome, error) {
 	s, d := *pl.params.Sequence, pl.params.Dim
 	inner, _ := p.Loss.(loss.Linear)
 	most, sigma, gamma, exponent := pl.stepScales()
@@ -82,6 +83,9 @@ func (pl *Plan) descent(f *fault.Set, p *erm.Problem, direct rand.Source) (*outc
 	unit := math.Ldexp(1, -exponent)
 	half := s.Steps / 2
 	for step := range s.Steps {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("%w: %w", dp.ErrWithheld, err)
+		}
 		clear(sum)
 		err := p.Data.Each(func(a []float64, b float64) {
 			norm := floats.Norm(a, 2)
@@ -100,7 +104,7 @@ func (pl *Plan) descent(f *fault.Set, p *erm.Problem, direct rand.Source) (*outc
 		if err != nil {
 			return nil, err
 		}
-		noisy := withNoise(fault.At(f, gradientSum, sum), sigma, exponent, direct)
+		noisy := withNoise(fault.At(fault.From(ctx), gradientSum, sum), sigma, exponent, direct)
 		floats.AddScaled(theta, -gamma, noisy)
 		if g != nil {
 			g.Prox(theta, theta, gamma)

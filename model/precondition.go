@@ -47,15 +47,10 @@ type mapping struct {
 
 // mapKind returns the kind of map that penalty and set allow, "" for none. Without a penalty and a
 // set, or with a ridge, any map does. A lasso, a box and θ ≥ 0 keep their form in a diagonal map;
-// groups, balls and simplices do not keep theirs.
+// groups, balls and simplices do not keep theirs. Intervals are for rows as they are.
 func (o Options) mapKind() string {
-	if o.Intervals != nil {
-		return ""
-	}
 	switch {
-	case o.Penalty.Group > 0 || o.Set.Name == Ball || o.Set.Name == Simplex:
-		return ""
-	case o.Intervals != nil && o.Penalty != (Penalty{}): // intervals undo one ridge in all directions
+	case o.Intervals != nil || o.Penalty.Group > 0 || o.Set.Name == Ball || o.Set.Name == Simplex:
 		return ""
 	case o.Penalty.Lasso > 0 || o.Set.Name != "":
 		return diagonalMap
@@ -193,12 +188,10 @@ func (pl *Plan) improve(s *Sequence, o Options, n, d float64) error {
 	if kind == "" || d > mostDim || n*d > mostEntries || m.Shares.Last <= 0 {
 		return nil
 	}
-	if o.Intervals == nil {
-		if err := pl.curvatureCost(&m, n, d); err != nil {
-			return err
-		}
+	err := pl.curvatureCost(&m, n, d)
+	if err != nil {
+		return err
 	}
-	var err error
 	if m.Mu, err = pl.mu(m, 0); err != nil {
 		return err
 	}

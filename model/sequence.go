@@ -394,7 +394,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 	s, w, user := *pl.params.Sequence, pl.params.Sequence.Shares, p
 	n, d := float64(pl.params.Records), float64(pl.params.Dim)
 	if s.Steps > 0 {
-		out, err := pl.descent(f, p, direct)
+		out, err := pl.descent(ctx, p, direct)
 		if err != nil {
 			return nil, prefix.Errorf("model: %w", err)
 		}
