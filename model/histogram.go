@@ -139,7 +139,8 @@ type Choice struct {
 }
 
 // choose sets the clip and the signal energy of the last minimizer, from the histogram of residuals
-// and square, the estimate of the mean of b²; least is that of cdf. unit is G/s for gradients of norm at most 1.
+// and square, the estimate of the mean of b²; least is that of cdf. unit is G/s for gradients of
+// norm at most 1.
 func (c *Choice) choose(resid histogram, square, n, least, d, unit float64) {
 	f := resid.cdf(n, least)
 	tau := unit * math.Sqrt(d) / n

@@ -130,12 +130,12 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 			p.Decision = "Least squares in one step, with the stated clip."
 		case t2 > mostNoise*n || two.Shares.Last <= 0:
 			s.Clip = defaultClip
-			p.Decision = fmt.Sprintf("Least squares in one step, with slopes clipped at %.4g of their range. For %d records, "+
-				"a noisy histogram (standard deviation %.3g per bin) is too noisy to choose the clip.", s.Clip, q.Records, t2)
+			p.Decision = fmt.Sprintf("Least squares in one step, with slopes clipped at %.4g of their range. For %s, "+
+				"a noisy histogram (standard deviation %.3g per bin) is too noisy to choose the clip.", s.Clip, p.amount(), t2)
 		default:
 			*s = two
-			p.Decision = fmt.Sprintf("Least squares in two steps: noisy histograms of %d records (standard deviation %.3g "+
-				"per bin) and a first fit choose the clip and the ridge of the final fit.", q.Records, t2)
+			p.Decision = fmt.Sprintf("Least squares in two steps: noisy histograms of %s (standard deviation %.3g "+
+				"per bin) and a first fit choose the clip and the ridge of the final fit.", p.amount(), t2)
 		}
 	}
 	// Under a search the dimension is an output, and persons have weights: neither is proved for maps.
@@ -249,13 +249,21 @@ func (pl *Plan) curvatureCost(s *Sequence, n, d float64) error {
 			return err
 		}
 		sigma := slope * pl.gradients() / mu
-		ridge := max(pl.leastRidge(1, 0, s.C), sigma*sigma*d/(n*rho2))
+		ridge := max(1/pl.curvature(s.C), sigma*sigma*d/(n*rho2))
 		if r := risk(n, d, ridge, sigma, rho2); r < least {
 			best, least = s.C, r
 		}
 	}
 	s.C = best
 	return nil
+}
+
+// curvature returns the largest β/(Δ+μ_r) that costs c at most.
+func (pl *Plan) curvature(c float64) float64 {
+	if pl.params.Rows > 1 {
+		return c
+	}
+	return math.Expm1(c)
 }
 
 // leastRidge returns the least Δ ≥ 0 at which curvature costs c.
