@@ -27,7 +27,8 @@ type Profile struct {
 	// the release differs from one with these curves. It adds (1 + e^ε)·Failure to δ.
 	Failure float64
 	// Steps says of which minimizers and Gaussian releases the release consists; nil where that is not
-	// known. A ledger adds them up.
+	// known. A ledger adds them up and does not compare them with the curves: whoever puts other
+	// curves into a profile sets Steps anew, or to nil.
 	Steps *Steps
 
 	shift float64 // s of GaussianProfile, else 0

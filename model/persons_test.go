@@ -122,8 +122,8 @@ func TestCountsOfPersons(t *testing.T) {
 	}
 }
 
-// flats returns a table of n persons with up to 8 lines each: y = 1 + x + 2z + a person's own effect +
-// an error, where z is the same in all lines of a person.
+// flats returns a table of n persons with up to 8 lines each: y = 1 + x + 2z + an effect of the
+// person + an error, where z is the same in all lines of a person.
 func flats(t *testing.T, rnd *rand.Rand, n int) *table.Data {
 	s, err := table.ReadSchema(strings.NewReader(`{ "schema": 1, "intercept": true, "person": "who", "rows": 6,
 	  "label": {"column": "y", "min": -8, "max": 8},
@@ -189,8 +189,8 @@ func TestIntervalsOfPersons(t *testing.T) {
 	require.Len(t, hits, 3)
 }
 
-// TestSquaresOfPersons checks that least squares with an automatic clip are planned for persons, and
-// estimate the average person or the average line.
+// TestSquaresOfPersons checks that least squares with an automatic clip are planned for persons, in
+// two steps on the rows as they are.
 func TestSquaresOfPersons(t *testing.T) {
 	data := flats(t, rand.New(rand.NewPCG(5, 6)), 5000)
 	m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 2, Delta: 1e-7}, &Options{Source: noise.Reproducible(1)})

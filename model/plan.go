@@ -39,8 +39,8 @@ type Params struct {
 	Dim        int         `json:"dim"`
 	Records    int         `json:"records,omitzero"` // n under Replace, else the declared number
 	MaxRecords int64       `json:"maxRecords"`
-	// Rows is the most lines of a person that count, and Records counts persons; 0 if a unit of privacy
-	// is a record.
+	// Rows is the most lines of a person that count, and Records counts persons; 0 if a unit of
+	// privacy is a record.
 	Rows     int         `json:"rows,omitzero"`
 	Bounds   loss.Bounds `json:"bounds"`
 	Decision string      `json:"decision"` // the mechanism and the reason for it, in words

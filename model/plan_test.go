@@ -16,6 +16,7 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table"
 )
@@ -89,6 +90,14 @@ func TestStepsAreThoseOfTheSequence(t *testing.T) {
 	require.InDeltaSlice(t, []float64{math.Sqrt(0.07) * s.Mu, math.Sqrt(0.783) * s.Mu}, pl.seq.S, 1e-12)
 	require.InDelta(t, math.Sqrt(0.015+0.025+0.002+0.1+0.005)*s.Mu, pl.seq.T, 1e-12)
 	require.Greater(t, pl.seq.T, math.Hypot(1/(1/(math.Sqrt(0.015)*s.Mu)), math.Sqrt(0.025)*s.Mu))
+	// The ledger counts all of them, and the events of the noise of both minimizers.
+	q := pl.Profile()
+	require.InEpsilon(t, s.Mu*s.Mu, q.Steps.Square, 1e-12)
+	require.InEpsilon(t, s.FirstC+s.C, q.Steps.Curvature, 1e-12)
+	require.Equal(t, 2., q.Steps.Doublings)
+	_, failure := release.MostNormal(pl.params.Dim, some, 1)
+	require.Positive(t, failure)
+	require.Equal(t, 2*failure, q.Failure)
 	// A ridge below the least one is refused.
 	p := &erm.Problem{Data: records(t, [][]float64{{1, 0}}, []float64{1}), Loss: loss.Squared{}, Records: 5000}
 	settings := pl.settings

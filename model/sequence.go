@@ -467,8 +467,9 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 	return out, nil
 }
 
-// fewest returns the total of a histogram, with noise of deviation tau in each bin, up to which noise
-// may have made it. Lines that all weigh the same may have a total far below the number of persons.
+// fewest returns the total of a histogram, with noise of deviation tau in each bin, up to which
+// noise may have made it. Lines that all weigh the same may have a total far below the number of
+// persons.
 func (pl *Plan) fewest(tau float64) float64 {
 	if pl.params.Rows > 0 {
 		return 5 * tau * math.Sqrt(float64(len(edges)))

@@ -205,8 +205,8 @@ func (m *Model) TestSetCSV(ctx context.Context, r io.Reader, o table.Options, ag
 	return t, ctx.Err()
 }
 
-var errRowsDiffer = fmt.Errorf("%w: the schemas of the two models split the file into different records: want the same "+
-	"\"file\" in both", ErrOptions)
+var errRowsDiffer = fmt.Errorf("%w: the schemas of the two models split the file into different records: want the "+
+	"same \"file\" in both", ErrOptions)
 
 // branch is one of two readers of the same bytes.
 type branch struct {

@@ -199,7 +199,7 @@ func (s *state) add(line []byte) error {
 		return err
 	case e.Number != len(s.entries)+1:
 		return fmt.Errorf("it has entry %d, want %d", e.Number, len(s.entries)+1)
-	case len(e.RDP) != 0 && len(e.RDP) != len(s.terms.Orders):
+	case e.RDP != nil && len(e.RDP) != len(s.terms.Orders):
 		return fmt.Errorf("it has %d values of rdp, want one for each of %d orders", len(e.RDP), len(s.terms.Orders))
 	case slices.ContainsFunc(e.RDP, func(v float64) bool { return v < 0 }):
 		return fmt.Errorf("it has the rdp %v, want numbers ≥ 0", e.RDP)
@@ -211,6 +211,8 @@ func (s *state) add(line []byte) error {
 		return fmt.Errorf("entry %d stands alone, want entry 1 at most", e.Number)
 	case e.Steps != nil && e.Steps.Check() != nil:
 		return e.Steps.Check()
+	case e.Relation != s.terms.Relation:
+		return fmt.Errorf("it is about %v neighbors, the terms are about %v", e.Relation, s.terms.Relation)
 	case (e.Rows > 0) != s.terms.Persons || e.Rows < 0:
 		return fmt.Errorf("it has rows %d, the terms are about neighbors that differ in one %s", e.Rows,
 			unit(s.terms.Persons))

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -309,6 +310,8 @@ func TestNewTerms(t *testing.T) {
 		_, err := NewTerms(total, dp.Replace)
 		require.ErrorIs(t, err, ErrTerms)
 	}
+	_, err = NewTerms(dp.Budget{Epsilon: 1, Delta: dp.MinDelta}, dp.Replace)
+	require.ErrorContains(t, err, "want at least 1e-300 for each of")
 	for _, change := range []func(g *Gaussian){
 		func(g *Gaussian) { g.Square *= 1.01 }, func(g *Gaussian) { g.Square = math.NaN() },
 		func(g *Gaussian) { g.Curvature = 2 }, func(g *Gaussian) { g.Other = g.Curvature * 2 },
@@ -343,7 +346,7 @@ func TestAlone(t *testing.T) {
 	_, err = l.Spend(ctx, small, nil)
 	require.NoError(t, err)
 	_, err = l.Spend(ctx, small, nil)
-	require.ErrorIs(t, err, ErrOverspent, "its Rényi filter counts no more")
+	require.ErrorIs(t, err, ErrOverspent)
 	require.Len(t, l.Entries(), 2)
 
 	l = create(t, terms)
@@ -389,11 +392,23 @@ func TestGaussianFile(t *testing.T) {
 		"Steps.Curvature = -0.05":     {all[0], edit(all[1], `"curvature":0.05`, `"curvature":-0.05`)},
 		"want numbers ≥ 0":            {all[0], edit(all[1], `"rdp":[`, `"rdp":[-`)},
 		"not written by this version": {all[0], edit(all[1], `"square":0.0001`, `"Squares":0.0001`)},
+		"it has 0 values of rdp":      {all[0], regexp.MustCompile(`"rdp":\[[^]]*]`).ReplaceAll(all[1], []byte(`"rdp":[]`))},
+		"add-remove neighbors":        {all[0], edit(all[1], `"relation":"replace"`, `"relation":"add-remove"`)},
 	} {
 		_, err := open(text...)
 		require.ErrorIs(t, err, ErrBroken, want)
 		require.ErrorContains(t, err, want)
 	}
+	// Behind an entry that stands alone only the sums count, even if the other filters have room.
+	alone, err := open(all[0], edit(all[1], `,"plan"`, `,"alone":true,"plan"`))
+	require.NoError(t, err)
+	for _, p := range []dp.Plan{steps(1e-9, 0, 0), gaussian(0.001, 0.9999e-6)} {
+		_, err = alone.Spend(ctx, p, nil)
+		require.ErrorIs(t, err, ErrOverspent)
+	}
+	_, err = alone.Spend(ctx, costs(0.9, 0.9e-6), nil)
+	require.NoError(t, err)
+
 	old, err := open(all[0], edit(all[1], has+",", ""))
 	require.NoError(t, err)
 	e := old.Entries()[0]

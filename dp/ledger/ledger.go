@@ -127,8 +127,8 @@ func (t Terms) Check() error {
 	case len(t.Orders) > 64:
 		return fmt.Errorf("%w: %d Orders, want at most 64", ErrTerms, len(t.Orders))
 	case t.filters() > 1 && t.Total.Delta/float64(t.filters()) < dp.MinDelta:
-		return fmt.Errorf("%w: Total.Delta = %g, want a positive δ for Rényi and Gaussian filters, or no Orders and no "+
-			"Gaussian", ErrTerms, t.Total.Delta)
+		return fmt.Errorf("%w: Total.Delta = %g, want at least %g for each of %d filters, or no Orders and no Gaussian, "+
+			"which leaves sums alone", ErrTerms, t.Total.Delta, dp.MinDelta, t.filters())
 	case t.Gaussian != nil:
 		b := dp.Budget{Epsilon: t.Total.Epsilon, Delta: t.Total.Delta / float64(t.filters()) * (1 - 0x1p-51)}
 		if err := t.Gaussian.check(b, t.Relation); err != nil {

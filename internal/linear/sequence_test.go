@@ -148,9 +148,17 @@ func TestSequenceRDP(t *testing.T) {
 	require.Equal(t, 1., steps.Doublings)
 	one.Monotone = true
 	require.InEpsilon(t, math.Log2(1.5), one.Steps().Doublings, 1e-12)
+	one.Persons = true
+	require.Nil(t, one.Steps())
+	three := Sequence{Relation: dp.Replace, C: []float64{0.3, 0.1, 0.2}, S: []float64{0.2, 0.1, 0.3}, T: 0.1}
+	steps = three.Steps()
+	require.InEpsilon(t, 0.15, steps.Square, 1e-12)
+	require.InEpsilon(t, 0.6, steps.Curvature, 1e-12)
+	require.Equal(t, 3., steps.Doublings)
 }
 
-// Only a loss of ⟨a,θ⟩ has steps: the bound by s|N| is false for gradients of more dimensions.
+// Only a loss of ⟨a,θ⟩ has steps: the bound by s|N| is false for gradients of more dimensions, and
+// for persons with several rows.
 func TestCurveSteps(t *testing.T) {
 	for structure, has := range map[loss.Structure]bool{loss.GLM: true, loss.LSQ: true, loss.General: false,
 		loss.FixedRange: false} {
@@ -172,6 +180,14 @@ func TestCurveSteps(t *testing.T) {
 			require.InEpsilon(t, shift*shift+0.01, steps.Square, 1e-9)
 			require.InEpsilon(t, math.Log1p(0.5/5), steps.Curvature, 1e-9)
 			require.Equal(t, 1., steps.Doublings)
+			for rows, has := range map[int]bool{1: true, 2: false, 50: false} {
+				k.p.Rows = rows
+				people, err := New(k.p)
+				require.NoError(t, err)
+				b, err := people.At(5)
+				require.NoError(t, err)
+				require.Equal(t, has, b.Curve.Steps(0.1) != nil, "%d rows", rows)
+			}
 		}
 	}
 }
