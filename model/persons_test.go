@@ -124,8 +124,8 @@ func TestCountsOfPersons(t *testing.T) {
 
 // flats returns a table of n persons with up to 8 lines each: y = 1 + x + 2z + an effect of the
 // person + an error, where z is the same in all lines of a person.
-func flats(t *testing.T, rnd *rand.Rand, n int) *table.Data {
-	s, err := table.ReadSchema(strings.NewReader(`{ "schema": 1, "intercept": true, "person": "who", "rows": 6,
+func flats(t *testing.T, rnd *rand.Rand, n int, persons string) *table.Data {
+	s, err := table.ReadSchema(strings.NewReader(`{ "schema": 1, "intercept": true, "person": "who", ` + persons + `,
 	  "label": {"column": "y", "min": -8, "max": 8},
 	  "columns": [{"name": "x", "min": -1, "max": 1}, {"name": "z", "min": -1, "max": 1}] }`))
 	require.NoError(t, err)
@@ -150,7 +150,7 @@ func TestIntervalsOfPersons(t *testing.T) {
 	runs := testkit.Of(150, 1000)
 	const n = 3000
 	for i := range runs {
-		m, err := Fit(t.Context(), flats(t, rnd, n), dp.Budget{Epsilon: 2, Delta: 1e-7}, &Options{
+		m, err := Fit(t.Context(), flats(t, rnd, n, `"rows": 6`), dp.Budget{Epsilon: 2, Delta: 1e-7}, &Options{
 			Intervals: &Intervals{}, Clip: 1, Relation: []dp.Relation{dp.Replace, dp.AddRemove}[i%2], Records: n,
 			Source: noise.Reproducible(uint64(i)),
 		})
@@ -189,15 +189,42 @@ func TestIntervalsOfPersons(t *testing.T) {
 	require.Len(t, hits, 3)
 }
 
-// TestSquaresOfPersons checks that least squares with an automatic clip are planned for persons, in
-// two steps on the rows as they are.
-func TestSquaresOfPersons(t *testing.T) {
-	data := flats(t, rand.New(rand.NewPCG(5, 6)), 5000)
-	m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 2, Delta: 1e-7}, &Options{Source: noise.Reproducible(1)})
+// TestClassesOfPersons checks the price of curvature of a pure plan for three classes: a Hessian of
+// at most min(m·rank, d) = 6 positive eigenvalues has the trace (1−1/K)X² at most.
+func TestClassesOfPersons(t *testing.T) {
+	s, err := table.ReadSchema(strings.NewReader(`{ "schema": 1, "intercept": true, "person": "who", "rows": 6,
+	  "records": 1000, "label": {"column": "y", "levels": ["a", "b", "c"]},
+	  "columns": [{"name": "x", "min": -1, "max": 1}] }`))
 	require.NoError(t, err)
-	require.True(t, m.Params().Sequence.TwoStep)
-	require.Empty(t, m.Params().Sequence.Map)
-	for k, want := range []float64{1, 1, 2} {
-		require.InDelta(t, want, m.Coefficients()[k].Value, 0.3)
+	pl, err := NewPlan(s, dp.Budget{Epsilon: 1}, nil)
+	require.NoError(t, err)
+	r := pl.Params().Release
+	require.Equal(t, "lop.persons-pure/1", r.Theorem)
+	require.Equal(t, 6, r.Dim)
+	x := pl.Params().Bounds.Row
+	require.InEpsilon(t, 6*math.Log1p((1-1./3)*x*x/(6*r.Ridge)), r.Curvature, 1e-9)
+	require.InEpsilon(t, 0.99, r.Curvature+2*r.Rate*r.Lipschitz, 1e-9, "the share of ε of the objective")
+	require.Contains(t, pl.String(), " people, the sampling error exceeds")
+	require.NotContains(t, pl.String(), "records")
+}
+
+// TestSquaresOfPersons checks that least squares with an automatic clip are planned for persons, and
+// estimate the average person or the average line. With lines of weight 1/30 all weights add up to
+// about 750 of 5000 persons, from which the share of clipped slopes follows.
+func TestSquaresOfPersons(t *testing.T) {
+	for persons, total := range map[string]float64{`"rows": 6`: 5000, `"rows": 30, "weights": "rows"`: 750} {
+		data := flats(t, rand.New(rand.NewPCG(5, 6)), 5000, persons)
+		m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 2, Delta: 1e-7}, &Options{Source: noise.Reproducible(1)})
+		require.NoError(t, err)
+		s, c := m.Params().Sequence, m.Choice()
+		require.True(t, s.TwoStep)
+		require.Empty(t, s.Map)
+		require.Less(t, c.FirstClip, 0.8)
+		for k, want := range []float64{1, 1, 2} {
+			require.InDelta(t, want, m.Coefficients()[k].Value, 0.3)
+		}
+		unit := 2 / (math.Sqrt(s.Shares.Last) * s.Mu)
+		clipped := max(20*unit*math.Sqrt(3)/total, 0.02)
+		require.InEpsilon(t, clipped, c.Clipped, 0.2, persons)
 	}
 }

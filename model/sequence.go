@@ -8,6 +8,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/draw"
@@ -318,15 +320,16 @@ func (pl *Plan) shift(share float64) float64 {
 }
 
 // minimizer returns the settings of the first or the last minimizer of a sequence. clip (0 for
-// none) and signal, the energy ρ², are in units of the declared bounds. The ridge is
+// none) and signal, the energy ρ², are in units of the declared bounds. n is the sum of all weights,
+// of which lines of equal weight may have fewer than there are persons. The ridge is
 //
 //	Δ = max( β/expm1(c) − μ_r, fσ²d/(nρ²) ),  f = 1 for the first and ½ for the last
 //
 // and for persons of several lines c takes the place of expm1(c).
 // With intervals the last minimizer has the least ridge, because intervals undo its shrinkage.
-func (pl *Plan) minimizer(last bool, clip, signal float64) (perturb.Settings, linear.Step) {
+func (pl *Plan) minimizer(last bool, clip, signal, n float64) (perturb.Settings, linear.Step) {
 	s, b := pl.params.Sequence, pl.params.Bounds
-	n, d := float64(pl.params.Records), float64(pl.params.Dim)
+	d := float64(pl.params.Dim)
 	c, share, factor := s.FirstC, s.Shares.First, 1.0
 	if last {
 		c, share, factor = s.C, s.Shares.Last, 0.5
@@ -379,7 +382,7 @@ func (pl *Plan) check(p *erm.Problem) error {
 	for _, q := range problems {
 		for _, clip := range clips {
 			for _, last := range []bool{true, !pl.params.Sequence.TwoStep} {
-				settings, step := pl.minimizer(last, clip, leastSignal)
+				settings, step := pl.minimizer(last, clip, leastSignal, float64(pl.params.Records))
 				if _, err := settings.PlanStep(q, pl.cert, step); err != nil {
 					return err
 				}
@@ -426,8 +429,11 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 			return nil, prefix.Errorf("model: %w", err)
 		}
 		square := labels.secondMoment()
+		if who, ok := p.Data.Persons(); ok && who.Weights == erm.LinesEqual {
+			n = min(max(floats.Sum(labels), pl.fewest(tau(w.Labels))), n)
+		}
 		choice.FirstClip = max(0.06, quantile(labels.cdf(n, pl.fewest(tau(w.Labels))), 0.9))
-		settings, step := pl.minimizer(false, choice.FirstClip, max(leastSignal, square/2))
+		settings, step := pl.minimizer(false, choice.FirstClip, max(leastSignal, square/2), n)
 		plan, err := settings.PlanStep(p, pl.cert, step)
 		if err != nil {
 			return nil, err
@@ -444,7 +450,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 	} else if pl.params.Loss.Name != Squares {
 		choice.Signal = 0
 	}
-	settings, step := pl.minimizer(true, choice.Clip, choice.Signal)
+	settings, step := pl.minimizer(true, choice.Clip, choice.Signal, n)
 	plan, err := settings.PlanStep(p, pl.cert, step)
 	if err != nil {
 		return nil, err

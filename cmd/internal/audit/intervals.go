@@ -11,6 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
@@ -76,11 +77,14 @@ func (c intervals) white(ctx context.Context, e *env) (Finding, error) {
 		}
 		data[i] = p.Data
 	}
-	side := 0
+	side, relation, apart := 0, relationOf(c.pair.data), 1.0
+	if relation == dp.Replace {
+		apart = math.Sqrt2
+	}
 	release := func(ctx context.Context, src rand.Source) (*model.Model, error) {
 		side = 1 - side
 		return model.Fit(ctx, &table.Data{Records: data[side]}, c.pair.budget, &model.Options{
-			Loss: model.Loss{Name: model.Logistic}, Intervals: &model.Intervals{}, Source: src,
+			Loss: model.Loss{Name: model.Logistic}, Intervals: &model.Intervals{}, Relation: relation, Records: 13, Source: src,
 		})
 	}
 	first, err := release(ctx, e.source("claim"))
@@ -88,7 +92,7 @@ func (c intervals) white(ctx context.Context, e *env) (Finding, error) {
 		return Finding{}, err
 	}
 	cert := first.Certificate()
-	if err := asFor(cert, c.pair.budget, relationOf(c.pair.data)); err != nil {
+	if err := asFor(cert, c.pair.budget, relation); err != nil {
 		return Finding{}, err
 	}
 	s := first.Params().Sequence
@@ -97,7 +101,11 @@ func (c intervals) white(ctx context.Context, e *env) (Finding, error) {
 	if cert.Rows != c.pair.crowd.Rows || total > 1+1e-12 || s.Mu*gaussianScale(c.pair.budget, 1) > 1 {
 		return Finding{}, &falseClaim{cert, c.pair.budget}
 	}
-	return recovered(ctx, e, cert, e.few(30), func(ctx context.Context, src rand.Source) ([]float64, error) {
+	runs := e.few(30)
+	if relation == dp.Replace { // its plans take 20 ms
+		runs = min(runs, 1000)
+	}
+	return recovered(ctx, e, cert, runs, func(ctx context.Context, src rand.Source) ([]float64, error) {
 		m, err := release(ctx, src)
 		if err != nil {
 			return nil, err
@@ -114,8 +122,8 @@ func (c intervals) white(ctx context.Context, e *env) (Finding, error) {
 		}
 		theta := m.Theta()
 		z := append(file.Moments.Hessian, file.Moments.Scores...)
-		// √2 for a person that is replaced, times β = ¼ and L² = 1
-		tau := [2]float64{math.Sqrt2 / 4 / (math.Sqrt(h.Hessian) * s.Mu), math.Sqrt2 / (math.Sqrt(h.Scores) * s.Mu)}
+		// β = ¼, L² = 1
+		tau := [2]float64{apart / 4 / (math.Sqrt(h.Hessian) * s.Mu), apart / (math.Sqrt(h.Scores) * s.Mu)}
 		exact, at := c.sums(side, theta), 0
 		for b := range tau {
 			for j := range theta {
@@ -133,8 +141,12 @@ func intervalMechanisms() []mechanism {
 	one, other := opposed(4)
 	return []mechanism{{
 		name: "model-intervals",
-		cases: []Case{{Name: "A14/persons", Pair: "A14", Layer: WhiteBox,
-			run: intervals{persons(erm.Persons{Rows: 4}, 3, one, other)}.white}},
+		cases: []Case{
+			{Name: "A14/person missing", Pair: "A14", Layer: WhiteBox,
+				run: intervals{persons(erm.Persons{Rows: 4}, 3, one, nil)}.white},
+			{Name: "A14/persons", Pair: "A14", Layer: WhiteBox, Least: CI,
+				run: intervals{persons(erm.Persons{Rows: 4}, 3, one, other)}.white},
+		},
 		controls: intervalControls(),
 	}}
 }
@@ -142,7 +154,7 @@ func intervalMechanisms() []mechanism {
 // intervalControls are the sabotages of intervals of persons.
 func intervalControls() []Control {
 	return []Control{{"person-norm", "gradients of a person added up, each clamped by itself",
-		"model-intervals/A14/persons", 300, func(ctx context.Context) context.Context {
+		"model-intervals/A14/person missing", 300, func(ctx context.Context) context.Context {
 			ctx = one(fault.LineWeight, always(1.0))(ctx)
 			return one(fault.PersonNorm, func(v [2]float64) [2]float64 { return [2]float64{v[1], v[1]} })(ctx)
 		}}}

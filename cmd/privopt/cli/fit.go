@@ -90,7 +90,8 @@ func (t *task) complete(ctx context.Context, a *app, references bool) (err error
 				`declare "records": N in %s, or state --delta, such as 1e-9`, units(t.schema.Person != ""), t.schemaPath)
 		}
 		t.budget.Delta = model.DefaultDelta(t.schema.Records)
-		t.origin = fmt.Sprintf("1/n₀² for the %s that the schema declares", amount(t.schema.Records, unit(t.schema.Person != "")))
+		t.origin = fmt.Sprintf("1/n₀² for the %s that the schema declares",
+			amount(t.schema.Records, unit(t.schema.Person != "")))
 	}
 	return t.budget.Check()
 }
