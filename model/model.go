@@ -35,9 +35,9 @@
 //	model.score/1      a score of a model on a private test set: see NewScorePlan
 //
 // The clip and the ridge of a minimizer follow from earlier outputs and public quantities. Then its
-// noise is σ = G(Clip)/s and its ridge is at least β/expm1(c) − μ_r. Sums are sums of integers: the
-// term of each record is rounded by itself to a public grid, and the sum gets integer noise of an
-// exact law.
+// noise is σ = G(Clip)/s and its ridge is at least β/expm1(c) − μ_r, for persons with several lines
+// β/c − μ_r. Sums are sums of integers: the term of each record, or of each person, is rounded by
+// itself to a public grid, and the sum gets integer noise of an exact law.
 //
 // # Notation
 //

@@ -210,7 +210,7 @@ func TestClassesOfPersons(t *testing.T) {
 
 // TestSquaresOfPersons checks that least squares with an automatic clip are planned for persons, and
 // estimate the average person or the average line. With lines of weight 1/30 all weights add up to
-// about 750 of 5000 persons, from which the share of clipped slopes follows.
+// about 750, not to the 5000 persons; the share of clipped slopes follows from the sum.
 func TestSquaresOfPersons(t *testing.T) {
 	for persons, total := range map[string]float64{`"rows": 6`: 5000, `"rows": 30, "weights": "rows"`: 750} {
 		data := flats(t, rand.New(rand.NewPCG(5, 6)), 5000, persons)

@@ -320,8 +320,8 @@ func (pl *Plan) shift(share float64) float64 {
 }
 
 // minimizer returns the settings of the first or the last minimizer of a sequence. clip (0 for
-// none) and signal, the energy ρ², are in units of the declared bounds. n is the sum of all weights,
-// of which lines of equal weight may have fewer than there are persons. The ridge is
+// none) and signal, the energy ρ², are in units of the declared bounds. n is about the sum of all
+// weights. The ridge is
 //
 //	Δ = max( β/expm1(c) − μ_r, fσ²d/(nρ²) ),  f = 1 for the first and ½ for the last
 //

@@ -299,9 +299,9 @@ func (t *fitting) openLedger() error {
 		if person {
 			option = " --persons"
 		}
-		return fmt.Errorf("%w: --ledger: %s is about neighbors that differ in one %s, and a fit by this schema in one %s: use "+
-			"the ledger of these data that privopt ledger create%s made, as a ledger has one unit", dp.ErrRelation, t.ledger,
-			unit(!person), unit(person), option)
+		return fmt.Errorf("%w: --ledger: %s is about neighbors that differ in one %s, and a fit by this schema in one %s: "+
+			"a ledger has one unit, so use one for these data that privopt ledger create%s made", dp.ErrRelation,
+			t.ledger, unit(!person), unit(person), option)
 	}
 	t.options.Ledger, t.entries = l, len(l.Entries())
 	return nil

@@ -77,8 +77,8 @@ func columnsOf(e *table.Encoder) []string {
 	return append(out, e.Schema().Label.Column)
 }
 
-// encoding is a hash of the schema without the number of records, the unit of privacy, the neighbors
-// and the form of the file, none of which changes an encoded row.
+// encoding is a hash of the schema without the number of records, the unit of privacy, the
+// neighbors and the form of the file, none of which changes an encoded row.
 func encoding(e *table.Encoder) string {
 	s := e.Schema()
 	s.Records, s.Neighbors, s.File = 0, 0, table.File{}

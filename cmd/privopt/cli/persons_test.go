@@ -19,7 +19,8 @@ func TestPersons(t *testing.T) {
 	require.NoError(t, os.WriteFile(at("who.json"), []byte(form), 0o600))
 	squares := strings.Replace(form, `{"column": "pays", "positive": ["yes"], "negative": ["no"]}`,
 		`{"column": "age", "min": 20, "max": 80}`, 1)
-	squares = strings.Replace(squares, `{"name": "age", "min": 20, "max": 80}`, `{"name": "pays", "levels": ["yes", "no"]}`, 1)
+	squares = strings.Replace(squares, `{"name": "age", "min": 20, "max": 80}`,
+		`{"name": "pays", "levels": ["yes", "no"]}`, 1)
 	require.NoError(t, os.WriteFile(at("age.json"), []byte(squares), 0o600))
 	var table strings.Builder
 	for i, line := range strings.Split(strings.TrimSpace(rows(1200, true)), "\n") {
