@@ -208,9 +208,9 @@ func TestClassesOfPersons(t *testing.T) {
 	require.NotContains(t, pl.String(), "records")
 }
 
-// TestSquaresOfPersons checks that least squares with an automatic clip are planned for persons, and
-// estimate the average person or the average line. With lines of weight 1/30 all weights add up to
-// about 750, not to the 5000 persons; the share of clipped slopes follows from the sum.
+// TestSquaresOfPersons checks that least squares with an automatic clip are planned for persons,
+// and estimate the average person or the average line. With lines of weight 1/30 all weights add
+// up to about 750, not to the 5000 persons; the share of clipped slopes follows from the sum.
 func TestSquaresOfPersons(t *testing.T) {
 	for persons, total := range map[string]float64{`"rows": 6`: 5000, `"rows": 30, "weights": "rows"`: 750} {
 		data := flats(t, rand.New(rand.NewPCG(5, 6)), 5000, persons)
