@@ -103,6 +103,9 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 		return nil, err
 	}
 	if n, _ := data.Records.Dims(); n == 0 && t.options.Relation == dp.Replace {
+		if _, persons := data.Records.Persons(); persons {
+			return nil, fmt.Errorf("%w: no line of the table has the id of a person", ErrOptions)
+		}
 		return nil, fmt.Errorf("%w: the table has no records", ErrOptions)
 	}
 	pl, err := t.plan(b)

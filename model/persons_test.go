@@ -189,6 +189,14 @@ func TestIntervalsOfPersons(t *testing.T) {
 	require.Len(t, hits, 3)
 }
 
+// TestNobody: a table without a single id has no persons, whose number is public under replace.
+func TestNobody(t *testing.T) {
+	data := flats(t, rand.New(rand.NewPCG(1, 2)), 0, `"rows": 6`)
+	_, err := Fit(t.Context(), data, dp.Budget{Epsilon: 1, Delta: 1e-6}, nil)
+	require.ErrorIs(t, err, ErrOptions)
+	require.ErrorContains(t, err, "no line of the table has the id of a person")
+}
+
 // TestClassesOfPersons checks the price of curvature of a pure plan for three classes: a Hessian of
 // at most min(m·rank, d) = 6 positive eigenvalues has the trace (1−1/K)X² at most.
 func TestClassesOfPersons(t *testing.T) {

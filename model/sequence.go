@@ -352,9 +352,9 @@ func (pl *Plan) minimizer(last bool, clip, signal, n float64) (perturb.Settings,
 // the latter error reveals only that the limit is exceeded.
 func (pl *Plan) check(p *erm.Problem) error {
 	if n, _ := p.Data.Dims(); int64(n) > pl.params.MaxRecords {
-		return prefix.Errorf("model: %w: the table has more than %d records, the most that the plan allows: declare a "+
+		return prefix.Errorf("model: %w: the table has more than %d %s, the most that the plan allows: declare a "+
 			"larger \"records\" in the schema; a table may have four times the declared number",
-			dp.ErrCondition, pl.params.MaxRecords)
+			dp.ErrCondition, pl.params.MaxRecords, pl.params.unit())
 	}
 	if pl.single != nil {
 		return nil

@@ -17,6 +17,10 @@ func TestPersons(t *testing.T) {
 	at := folder(t)
 	form := strings.Replace(people, `"intercept"`, `"person": "who", "rows": 2, "intercept"`, 1)
 	require.NoError(t, os.WriteFile(at("who.json"), []byte(form), 0o600))
+	for _, n := range []string{"500", "10"} {
+		other := strings.Replace(form, `"records": 400`, `"records": `+n, 1)
+		require.NoError(t, os.WriteFile(at(n+".json"), []byte(other), 0o600))
+	}
 	squares := strings.Replace(form, `{"column": "pays", "positive": ["yes"], "negative": ["no"]}`,
 		`{"column": "age", "min": 20, "max": 80}`, 1)
 	squares = strings.Replace(squares, `{"name": "age", "min": 20, "max": 80}`,
@@ -70,6 +74,17 @@ func TestPersons(t *testing.T) {
 	require.NotContains(t, out, "each line is one record")
 	out = ok("summary", at("age.json.model"))
 	require.Contains(t, out, "describe the average person")
+	code, _, note := call(t, "", "fit", "--schema", at("500.json"), "--data", at("who.csv"), "--epsilon", "1", "--out",
+		at("500"))
+	require.Equal(t, 0, code, note)
+	require.Contains(t, strings.Join(strings.Fields(note), " "), "The schema declares 500 people; the table has 400, not "+
+		"counting lines without an id. Under replace neighbors the number of people is public")
+	texts += note
+	code, _, errs := call(t, "", "fit", "--schema", at("10.json"), "--data", at("who.csv"), "--epsilon", "1", "--neighbors",
+		"add-remove", "--out", at("x"))
+	require.Equal(t, exitRefused, code, errs)
+	require.Contains(t, errs, "more than 40 people")
+	texts += errs
 	require.NotContains(t, texts, "1,200")
 	require.NotContains(t, texts, "1200")
 	require.NotContains(t, texts, "400 records")
