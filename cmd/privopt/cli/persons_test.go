@@ -80,8 +80,8 @@ func TestPersons(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(note), " "), "The schema declares 500 people; the table has 400, not "+
 		"counting lines without an id. Under replace neighbors the number of people is public")
 	texts += note
-	code, _, errs := call(t, "", "fit", "--schema", at("10.json"), "--data", at("who.csv"), "--epsilon", "1", "--neighbors",
-		"add-remove", "--out", at("x"))
+	code, _, errs := call(t, "", "fit", "--schema", at("10.json"), "--data", at("who.csv"), "--epsilon", "1",
+		"--neighbors", "add-remove", "--out", at("x"))
 	require.Equal(t, exitRefused, code, errs)
 	require.Contains(t, errs, "more than 40 people")
 	texts += errs
