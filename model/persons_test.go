@@ -197,6 +197,35 @@ func TestNobody(t *testing.T) {
 	require.ErrorContains(t, err, "no line of the table has the id of a person")
 }
 
+// TestPriceOfPersons: a plan of one minimizer under add-remove keeps to both formulas for persons,
+// and almost exhausts them; with one line for each person it is the plan for records.
+func TestPriceOfPersons(t *testing.T) {
+	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
+	plan := func(persons string) *Plan {
+		s, err := table.ReadSchema(strings.NewReader(`{ "schema": 1, "intercept": true, ` + persons + `
+		  "neighbors": "add-remove", "records": 1000, "label": {"column": "y", "positive": ["a"], "negative": ["b"]},
+		  "columns": [{"name": "x", "min": -1, "max": 1}] }`))
+		require.NoError(t, err)
+		pl, err := NewPlan(s, b, &Options{Intervals: &Intervals{}})
+		require.NoError(t, err)
+		return pl
+	}
+	pl := plan(`"person": "who", "rows": 6,`)
+	q := pl.Params().Sequence
+	c, square := q.C, q.Shares.Last*q.Mu*q.Mu
+	rest := math.Sqrt(q.Mu*q.Mu - square)
+	remove := math.Exp(c/2+square/8) * dp.GaussianDelta(1-c, q.Mu)
+	add := math.Exp(square/8)*dp.GaussianDelta(1, q.Mu) + dp.GaussianDelta(1, rest)/2
+	require.LessOrEqual(t, max(remove, add), b.Delta)
+	require.InEpsilon(t, b.Delta, max(remove, add), 1e-4)
+	_, step := pl.minimizer(true, 0, 0, 1000)
+	require.InEpsilon(t, pl.smoothness/c, step.Ridge, 1e-9)
+	one, records := plan(`"person": "who", "rows": 1,`), plan("")
+	require.Equal(t, records.Params().Sequence, one.Params().Sequence)
+	require.Equal(t, 1, one.Certificate().Rows)
+	require.Less(t, q.Mu, records.Params().Sequence.Mu)
+}
+
 // TestClassesOfPersons checks the price of curvature of a pure plan for three classes: a Hessian of
 // at most min(m·rank, d) = 6 positive eigenvalues has the trace (1−1/K)X² at most.
 func TestClassesOfPersons(t *testing.T) {
