@@ -154,6 +154,10 @@ func (m *Model) restore(f file) error {
 		if e.Bounds() != m.params.Bounds {
 			return fmt.Errorf("plan.bounds: %+v, the schema has %+v", m.params.Bounds, e.Bounds())
 		}
+		if p, _ := e.Persons(); p.Rows != m.params.Rows {
+			return fmt.Errorf("plan.rows: %d, the schema has %d: want one number of lines of a person, 0 for none",
+				m.params.Rows, p.Rows)
+		}
 	}
 	if l, err := m.params.Loss.complete(kind); err != nil {
 		return fmt.Errorf("the loss is not one of this version: %w", err)

@@ -57,7 +57,7 @@ func (pl *Plan) Forecast() Forecast {
 			slope = 1
 		}
 		f.Sigma = slope * pl.gradients() / (math.Sqrt(p.Sequence.Shares.Last) * p.Sequence.Mu)
-		f.Ridge = pl.leastRidge(1, 0, p.Sequence.C)
+		f.Ridge = 1 / pl.curvature(p.Sequence.C)
 	}
 	f.Deviation = f.Sigma / (bend*n/d + f.Ridge)
 	f.Records = math.Ceil(f.Sigma * f.Sigma * d * 4 / (slope * slope))

@@ -35,9 +35,9 @@
 //	model.score/1      a score of a model on a private test set: see NewScorePlan
 //
 // The clip and the ridge of a minimizer follow from earlier outputs and public quantities. Then its
-// noise is σ = G(Clip)/s and its ridge is at least β/expm1(c) − μ_r. Sums are sums of integers: the
-// term of each record is rounded by itself to a public grid, and the sum gets integer noise of an
-// exact law.
+// noise is σ = G(Clip)/s and its ridge is at least β/expm1(c) − μ_r, for persons with several lines
+// β/c − μ_r. Sums are sums of integers: the term of each record, or of each person, is rounded by
+// itself to a public grid, and the sum gets integer noise of an exact law.
 //
 // # Notation
 //
@@ -103,6 +103,9 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 		return nil, err
 	}
 	if n, _ := data.Records.Dims(); n == 0 && t.options.Relation == dp.Replace {
+		if _, persons := data.Records.Persons(); persons {
+			return nil, fmt.Errorf("%w: no line of the table has the id of a person", ErrOptions)
+		}
 		return nil, fmt.Errorf("%w: the table has no records", ErrOptions)
 	}
 	pl, err := t.plan(b)

@@ -124,8 +124,8 @@ func TestCountsOfPersons(t *testing.T) {
 
 // flats returns a table of n persons with up to 8 lines each: y = 1 + x + 2z + an effect of the
 // person + an error, where z is the same in all lines of a person.
-func flats(t *testing.T, rnd *rand.Rand, n int) *table.Data {
-	s, err := table.ReadSchema(strings.NewReader(`{ "schema": 1, "intercept": true, "person": "who", "rows": 6,
+func flats(t *testing.T, rnd *rand.Rand, n int, persons string) *table.Data {
+	s, err := table.ReadSchema(strings.NewReader(`{ "schema": 1, "intercept": true, "person": "who", ` + persons + `,
 	  "label": {"column": "y", "min": -8, "max": 8},
 	  "columns": [{"name": "x", "min": -1, "max": 1}, {"name": "z", "min": -1, "max": 1}] }`))
 	require.NoError(t, err)
@@ -147,10 +147,10 @@ func flats(t *testing.T, rnd *rand.Rand, n int) *table.Data {
 // alike, under both relations, and that the model says whom it is about.
 func TestIntervalsOfPersons(t *testing.T) {
 	rnd, hits := rand.New(rand.NewPCG(3, 4)), map[string]float64{}
-	runs := testkit.Of(40, 1000)
+	runs := testkit.Of(150, 1000)
 	const n = 3000
 	for i := range runs {
-		m, err := Fit(t.Context(), flats(t, rnd, n), dp.Budget{Epsilon: 2, Delta: 1e-7}, &Options{
+		m, err := Fit(t.Context(), flats(t, rnd, n, `"rows": 6`), dp.Budget{Epsilon: 2, Delta: 1e-7}, &Options{
 			Intervals: &Intervals{}, Clip: 1, Relation: []dp.Relation{dp.Replace, dp.AddRemove}[i%2], Records: n,
 			Source: noise.Reproducible(uint64(i)),
 		})
@@ -170,8 +170,15 @@ func TestIntervalsOfPersons(t *testing.T) {
 			again, err := Load(bytes.NewReader(file.Bytes()))
 			require.NoError(t, err)
 			require.Equal(t, m.Summary(), again.Summary())
-			_, err = Load(strings.NewReader(strings.Replace(file.String(), `"rows": 6`, `"rows": 7`, 1)))
-			require.Error(t, err)
+			const rows = `"rows": 6`
+			require.Equal(t, 3, strings.Count(file.String(), rows)) // certificate, plan and schema
+			for rest, k := file.String(), 0; k < 3; k++ {
+				at := len(file.String()) - len(rest) + strings.Index(rest, rows)
+				_, err = Load(strings.NewReader(file.String()[:at] + `"rows": 7` + file.String()[at+len(rows):]))
+				require.ErrorIs(t, err, ErrFile)
+				require.ErrorContains(t, err, "one number of lines of a person")
+				rest = file.String()[at+len(rows):]
+			}
 		}
 	}
 	for name, k := range hits {
@@ -182,15 +189,79 @@ func TestIntervalsOfPersons(t *testing.T) {
 	require.Len(t, hits, 3)
 }
 
-// TestSquaresOfPersons checks that least squares with an automatic clip are planned for persons, in
-// two steps on the rows as they are.
-func TestSquaresOfPersons(t *testing.T) {
-	data := flats(t, rand.New(rand.NewPCG(5, 6)), 5000)
-	m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 2, Delta: 1e-7}, &Options{Source: noise.Reproducible(1)})
+// TestNobody: a table without a single id has no persons, whose number is public under replace.
+func TestNobody(t *testing.T) {
+	data := flats(t, rand.New(rand.NewPCG(1, 2)), 0, `"rows": 6`)
+	_, err := Fit(t.Context(), data, dp.Budget{Epsilon: 1, Delta: 1e-6}, nil)
+	require.ErrorIs(t, err, ErrOptions)
+	require.ErrorContains(t, err, "no line of the table has the id of a person")
+}
+
+// TestPriceOfPersons: a plan of one minimizer under add-remove keeps to both formulas for persons,
+// and almost exhausts them; with one line for each person it is the plan for records.
+func TestPriceOfPersons(t *testing.T) {
+	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
+	plan := func(persons string) *Plan {
+		s, err := table.ReadSchema(strings.NewReader(`{ "schema": 1, "intercept": true, ` + persons + `
+		  "neighbors": "add-remove", "records": 1000, "label": {"column": "y", "positive": ["a"], "negative": ["b"]},
+		  "columns": [{"name": "x", "min": -1, "max": 1}] }`))
+		require.NoError(t, err)
+		pl, err := NewPlan(s, b, &Options{Intervals: &Intervals{}})
+		require.NoError(t, err)
+		return pl
+	}
+	pl := plan(`"person": "who", "rows": 6,`)
+	q := pl.Params().Sequence
+	c, square := q.C, q.Shares.Last*q.Mu*q.Mu
+	rest := math.Sqrt(q.Mu*q.Mu - square)
+	remove := math.Exp(c/2+square/8) * dp.GaussianDelta(1-c, q.Mu)
+	add := math.Exp(square/8)*dp.GaussianDelta(1, q.Mu) + dp.GaussianDelta(1, rest)/2
+	require.LessOrEqual(t, max(remove, add), b.Delta)
+	require.InEpsilon(t, b.Delta, max(remove, add), 1e-4)
+	_, step := pl.minimizer(true, 0, 0, 1000)
+	require.InEpsilon(t, pl.smoothness/c, step.Ridge, 1e-9)
+	one, records := plan(`"person": "who", "rows": 1,`), plan("")
+	require.Equal(t, records.Params().Sequence, one.Params().Sequence)
+	require.Equal(t, 1, one.Certificate().Rows)
+	require.Less(t, q.Mu, records.Params().Sequence.Mu)
+}
+
+// TestClassesOfPersons checks the price of curvature of a pure plan for three classes: a Hessian of
+// at most min(m·rank, d) = 6 positive eigenvalues has the trace (1−1/K)X² at most.
+func TestClassesOfPersons(t *testing.T) {
+	s, err := table.ReadSchema(strings.NewReader(`{ "schema": 1, "intercept": true, "person": "who", "rows": 6,
+	  "records": 1000, "label": {"column": "y", "levels": ["a", "b", "c"]},
+	  "columns": [{"name": "x", "min": -1, "max": 1}] }`))
 	require.NoError(t, err)
-	require.True(t, m.Params().Sequence.TwoStep)
-	require.Empty(t, m.Params().Sequence.Map)
-	for k, want := range []float64{1, 1, 2} {
-		require.InDelta(t, want, m.Coefficients()[k].Value, 0.3)
+	pl, err := NewPlan(s, dp.Budget{Epsilon: 1}, nil)
+	require.NoError(t, err)
+	r := pl.Params().Release
+	require.Equal(t, "lop.persons-pure/1", r.Theorem)
+	require.Equal(t, 6, r.Dim)
+	x := pl.Params().Bounds.Row
+	require.InEpsilon(t, 6*math.Log1p((1-1./3)*x*x/(6*r.Ridge)), r.Curvature, 1e-9)
+	require.InEpsilon(t, 0.99, r.Curvature+2*r.Rate*r.Lipschitz, 1e-9, "the share of ε of the objective")
+	require.Contains(t, pl.String(), " people, the sampling error exceeds")
+	require.NotContains(t, pl.String(), "records")
+}
+
+// TestSquaresOfPersons checks that least squares with an automatic clip are planned for persons,
+// and estimate the average person or the average line. With lines of weight 1/30 all weights add
+// up to about 750, not to the 5000 persons; the share of clipped slopes follows from the sum.
+func TestSquaresOfPersons(t *testing.T) {
+	for persons, total := range map[string]float64{`"rows": 6`: 5000, `"rows": 30, "weights": "rows"`: 750} {
+		data := flats(t, rand.New(rand.NewPCG(5, 6)), 5000, persons)
+		m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 2, Delta: 1e-7}, &Options{Source: noise.Reproducible(1)})
+		require.NoError(t, err)
+		s, c := m.Params().Sequence, m.Choice()
+		require.True(t, s.TwoStep)
+		require.Empty(t, s.Map)
+		require.Less(t, c.FirstClip, 0.8)
+		for k, want := range []float64{1, 1, 2} {
+			require.InDelta(t, want, m.Coefficients()[k].Value, 0.3)
+		}
+		unit := 2 / (math.Sqrt(s.Shares.Last) * s.Mu)
+		clipped := max(20*unit*math.Sqrt(3)/total, 0.02)
+		require.InEpsilon(t, clipped, c.Clipped, 0.2, persons)
 	}
 }

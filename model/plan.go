@@ -319,6 +319,17 @@ func (pl *Plan) Params() Params {
 	return pl.params.clone()
 }
 
+// unit names what Records counts.
+func (p Params) unit() string {
+	if p.Rows > 0 {
+		return "people"
+	}
+	return "records"
+}
+
+// amount is Records and what it counts.
+func (p Params) amount() string { return fmt.Sprint(p.Records, " ", p.unit()) }
+
 func (p Params) clone() Params {
 	p.Intervals, p.Release, p.Sequence = copied(p.Intervals), copied(p.Release), copied(p.Sequence)
 	return p
@@ -361,8 +372,11 @@ func (pl *Plan) String() string {
 	}
 	p := pl.params
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors, by theorem %s. %s", pl.cert.Budget, p.Relation,
-		pl.cert.Theorem, p.Decision)
+	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors", pl.cert.Budget, p.Relation)
+	if p.Rows > 0 {
+		fmt.Fprintf(&b, " that differ in all lines of one person, of which at most %d count", p.Rows)
+	}
+	fmt.Fprintf(&b, ", by theorem %s. %s", pl.cert.Theorem, p.Decision)
 	f := pl.Forecast()
 	if s := p.Sequence; s != nil {
 		fmt.Fprintf(&b, " Together, the releases are as private as one Gaussian release with μ = %.4g (sensitivity "+
@@ -379,7 +393,7 @@ func (pl *Plan) String() string {
 	}
 	if p.Records > 0 {
 		fmt.Fprintf(&b, " The noise is expected to give a coefficient of encoded rows a standard deviation near %.2g. "+
-			"With more than about %.0f records, the sampling error exceeds the privacy error.", f.Deviation, f.Records)
+			"With more than about %.0f %s, the sampling error exceeds the privacy error.", f.Deviation, f.Records, p.unit())
 	}
 	if !math.IsInf(f.Excess, 1) {
 		fmt.Fprintf(&b, " On average, the mean loss exceeds its minimum by at most %.3g.", f.Excess)

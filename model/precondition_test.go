@@ -117,7 +117,7 @@ func TestMappedRidgeGivesNoModulus(t *testing.T) {
 		s := pl.Params().Sequence
 		require.Equal(t, fullMap, s.Map)
 		for _, last := range []bool{false, true} {
-			_, step := pl.minimizer(last, 0.3, leastSignal)
+			_, step := pl.minimizer(last, 0.3, leastSignal, float64(pl.params.Records))
 			// In the direction of the largest eigenvalue, u² = X²/(R²λ̂_max) with R²λ̂_max = 17.8 X².
 			u2 := 1 / 17.8
 			require.LessOrEqual(t, math.Log1p(pl.smoothness/(step.Ridge+weight*u2)), step.C)

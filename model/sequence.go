@@ -8,6 +8,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/draw"
@@ -130,12 +132,12 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 			p.Decision = "Least squares in one step, with the stated clip."
 		case t2 > mostNoise*n || two.Shares.Last <= 0:
 			s.Clip = defaultClip
-			p.Decision = fmt.Sprintf("Least squares in one step, with slopes clipped at %.4g of their range. For %d records, "+
-				"a noisy histogram (standard deviation %.3g per bin) is too noisy to choose the clip.", s.Clip, q.Records, t2)
+			p.Decision = fmt.Sprintf("Least squares in one step, with slopes clipped at %.4g of their range. For %s, "+
+				"a noisy histogram (standard deviation %.3g per bin) is too noisy to choose the clip.", s.Clip, p.amount(), t2)
 		default:
 			*s = two
-			p.Decision = fmt.Sprintf("Least squares in two steps: noisy histograms of %d records (standard deviation %.3g "+
-				"per bin) and a first fit choose the clip and the ridge of the final fit.", q.Records, t2)
+			p.Decision = fmt.Sprintf("Least squares in two steps: noisy histograms of %s (standard deviation %.3g "+
+				"per bin) and a first fit choose the clip and the ridge of the final fit.", p.amount(), t2)
 		}
 	}
 	// Under a search the dimension is an output, and persons have weights: neither is proved for maps.
@@ -249,13 +251,21 @@ func (pl *Plan) curvatureCost(s *Sequence, n, d float64) error {
 			return err
 		}
 		sigma := slope * pl.gradients() / mu
-		ridge := max(pl.leastRidge(1, 0, s.C), sigma*sigma*d/(n*rho2))
+		ridge := max(1/pl.curvature(s.C), sigma*sigma*d/(n*rho2))
 		if r := risk(n, d, ridge, sigma, rho2); r < least {
 			best, least = s.C, r
 		}
 	}
 	s.C = best
 	return nil
+}
+
+// curvature returns the largest β/(Δ+μ_r) that costs c at most.
+func (pl *Plan) curvature(c float64) float64 {
+	if pl.params.Rows > 1 {
+		return c
+	}
+	return math.Expm1(c)
 }
 
 // leastRidge returns the least Δ ≥ 0 at which curvature costs c.
@@ -310,15 +320,16 @@ func (pl *Plan) shift(share float64) float64 {
 }
 
 // minimizer returns the settings of the first or the last minimizer of a sequence. clip (0 for
-// none) and signal, the energy ρ², are in units of the declared bounds. The ridge is
+// none) and signal, the energy ρ², are in units of the declared bounds. n is about the sum of all
+// weights. The ridge is
 //
 //	Δ = max( β/expm1(c) − μ_r, fσ²d/(nρ²) ),  f = 1 for the first and ½ for the last
 //
 // and for persons of several lines c takes the place of expm1(c).
 // With intervals the last minimizer has the least ridge, because intervals undo its shrinkage.
-func (pl *Plan) minimizer(last bool, clip, signal float64) (perturb.Settings, linear.Step) {
+func (pl *Plan) minimizer(last bool, clip, signal, n float64) (perturb.Settings, linear.Step) {
 	s, b := pl.params.Sequence, pl.params.Bounds
-	n, d := float64(pl.params.Records), float64(pl.params.Dim)
+	d := float64(pl.params.Dim)
 	c, share, factor := s.FirstC, s.Shares.First, 1.0
 	if last {
 		c, share, factor = s.C, s.Shares.Last, 0.5
@@ -341,9 +352,9 @@ func (pl *Plan) minimizer(last bool, clip, signal float64) (perturb.Settings, li
 // the latter error reveals only that the limit is exceeded.
 func (pl *Plan) check(p *erm.Problem) error {
 	if n, _ := p.Data.Dims(); int64(n) > pl.params.MaxRecords {
-		return prefix.Errorf("model: %w: the table has more than %d records, the most that the plan allows: declare a "+
+		return prefix.Errorf("model: %w: the table has more than %d %s, the most that the plan allows: declare a "+
 			"larger \"records\" in the schema; a table may have four times the declared number",
-			dp.ErrCondition, pl.params.MaxRecords)
+			dp.ErrCondition, pl.params.MaxRecords, pl.params.unit())
 	}
 	if pl.single != nil {
 		return nil
@@ -371,7 +382,7 @@ func (pl *Plan) check(p *erm.Problem) error {
 	for _, q := range problems {
 		for _, clip := range clips {
 			for _, last := range []bool{true, !pl.params.Sequence.TwoStep} {
-				settings, step := pl.minimizer(last, clip, leastSignal)
+				settings, step := pl.minimizer(last, clip, leastSignal, float64(pl.params.Records))
 				if _, err := settings.PlanStep(q, pl.cert, step); err != nil {
 					return err
 				}
@@ -418,8 +429,11 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 			return nil, prefix.Errorf("model: %w", err)
 		}
 		square := labels.secondMoment()
+		if who, ok := p.Data.Persons(); ok && who.Weights == erm.LinesEqual {
+			n = min(max(floats.Sum(labels), pl.fewest(tau(w.Labels))), n)
+		}
 		choice.FirstClip = max(0.06, quantile(labels.cdf(n, pl.fewest(tau(w.Labels))), 0.9))
-		settings, step := pl.minimizer(false, choice.FirstClip, max(leastSignal, square/2))
+		settings, step := pl.minimizer(false, choice.FirstClip, max(leastSignal, square/2), n)
 		plan, err := settings.PlanStep(p, pl.cert, step)
 		if err != nil {
 			return nil, err
@@ -436,7 +450,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 	} else if pl.params.Loss.Name != Squares {
 		choice.Signal = 0
 	}
-	settings, step := pl.minimizer(true, choice.Clip, choice.Signal)
+	settings, step := pl.minimizer(true, choice.Clip, choice.Signal, n)
 	plan, err := settings.PlanStep(p, pl.cert, step)
 	if err != nil {
 		return nil, err

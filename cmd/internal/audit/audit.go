@@ -124,7 +124,8 @@ type mechanism struct {
 // mechanisms lists all mechanisms in order of their names.
 var mechanisms = sync.OnceValue(func() []mechanism {
 	all := slices.Concat(linearMechanisms(), quadraticMechanisms(), stochasticMechanisms(),
-		discreteMechanisms(), enclosureMechanisms(), discoveryMechanisms(), scoreMechanisms())
+		discreteMechanisms(), enclosureMechanisms(), discoveryMechanisms(), scoreMechanisms(),
+		intervalMechanisms())
 	slices.SortFunc(all, func(a, b mechanism) int { return cmp.Compare(a.name, b.name) })
 	return all
 })

@@ -82,6 +82,11 @@ func power(b dp.Budget, alpha float64) float64 {
 	return min(math.Exp(b.Epsilon)*alpha+b.Delta, 1-math.Exp(-b.Epsilon)*(1-b.Delta-alpha), 1)
 }
 
+// twice returns the δ that goes with 2ε for neighbors two steps apart.
+func twice(b dp.Budget) float64 {
+	return min(b.Delta+b.Delta*min(math.Exp(b.Epsilon), math.MaxFloat64), 1) // not 0·∞
+}
+
 func (e *explained) text(m *model.Model) string {
 	var b strings.Builder
 	c := e.Certificate
@@ -104,21 +109,31 @@ func (e *explained) text(m *model.Model) string {
 		p.Loss.Name, label, amount(p.Dim, "parameter"), number(c.Epsilon), number(c.Delta))))
 	section("What is guaranteed")
 	line("Protected: %s.", e.Protects)
-	line("Compare the table with any other table that differs from it in one record. For every set S of models,")
+	who, differs := "record", "one record"
+	if c.Rows > 0 {
+		who, differs = "person", "all lines of one person"
+	}
+	line("Compare the table with any other table that differs from it in %s. For every set S of models,", differs)
 	fmt.Fprintf(&b, "    P(model in S | one table) ≤ e^ε · P(model in S | other table) + δ,   e^ε = %s,  δ = %s\n",
 		number(math.Exp(c.Epsilon)), number(c.Delta))
 	line("in both directions. This holds whatever else a reader of the model knows, now or later, and whatever the " +
 		"reader computes from the model.")
-	b.WriteString("\n  So a test that tries to detect one particular record in the model is weak:\n\n")
+	fmt.Fprintf(&b, "\n  So a test that tries to detect one particular %s in the model is weak:\n\n", who)
 	for _, d := range e.Detects {
-		fmt.Fprintf(&b, "    with %4s false alarms, it detects the record in at most %6s of the cases\n",
-			percent0(d.FalseAlarms), percent(d.Power))
+		fmt.Fprintf(&b, "    with %4s false alarms, it detects the %s in at most %6s of the cases\n",
+			percent0(d.FalseAlarms), who, percent(d.Power))
 	}
 	section("To whom")
-	line("To each record. A record is one line of the table after its header. An empty line and a comment count as "+
-		"records without values, so that no edit of one line changes the number of records. A person with several lines "+
-		"is protected less: with two lines, by ε = %s and δ = %s.",
-		number(2*c.Epsilon), number(min(c.Delta+c.Delta*min(math.Exp(c.Epsilon), math.MaxFloat64), 1))) // not 0·∞
+	if c.Rows > 0 {
+		line("To each person, with all lines of that person, however many. A person is an id in the column that the schema "+
+			"names. Of the lines of one person at most %d count, chosen by a public rule from these lines alone; their "+
+			"weights add up to at most 1. Lines without an id count nowhere. Somebody with several ids is protected less: "+
+			"with two ids, by ε = %s and δ = %s.", c.Rows, number(2*c.Epsilon), number(twice(c.Budget)))
+	} else {
+		line("To each record. A record is one line of the table after its header. An empty line and a comment count as "+
+			"records without values, so that no edit of one line changes the number of records. A person with several lines "+
+			"is protected less: with two lines, by ε = %s and δ = %s.", number(2*c.Epsilon), number(twice(c.Budget)))
+	}
 	section("What is not covered")
 	item("Facts about people in general. Whether smoking causes cancer can be learned from a table with or without you.")
 	item("Schema, flags and budget. They are public. If they were chosen by looking at the private table, they reveal " +
@@ -134,7 +149,9 @@ func (e *explained) text(m *model.Model) string {
 	for _, assumption := range c.Assumptions {
 		item(string(assumption))
 	}
-	item("each line is one record")
+	if c.Rows == 0 {
+		item("each line is one record")
+	}
 	item("nobody observed the computer during the fit")
 	if enc := m.Encoder(); enc != nil && enc.Schema().File.Multiline {
 		item("every quote is closed on the line that opens it: the schema allows records of several lines (multiline), " +

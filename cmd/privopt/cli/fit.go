@@ -86,11 +86,12 @@ func (t *task) complete(ctx context.Context, a *app, references bool) (err error
 	t.origin = stated
 	if t.budget.Delta < 0 {
 		if t.schema.Records == 0 {
-			return usagef(`the default δ = 1/n₀² needs the number of records: `+
-				`declare "records": N in %s, or state --delta, such as 1e-9`, t.schemaPath)
+			return usagef(`the default δ = 1/n₀² needs the number of %s: `+
+				`declare "records": N in %s, or state --delta, such as 1e-9`, units(t.schema.Person != ""), t.schemaPath)
 		}
 		t.budget.Delta = model.DefaultDelta(t.schema.Records)
-		t.origin = fmt.Sprintf("1/n₀² for the %s that the schema declares", amount(t.schema.Records, "record"))
+		t.origin = fmt.Sprintf("1/n₀² for the %s that the schema declares",
+			amount(t.schema.Records, unit(t.schema.Person != "")))
 	}
 	return t.budget.Check()
 }
@@ -118,11 +119,31 @@ func (t *task) choices() (err error) {
 
 // privacy describes the guarantee of a certificate and the origin of its δ.
 func (t *task) privacy(c dp.Certificate) string {
-	if c.Delta == 0 && t.budget.Delta > 0 {
-		return fmt.Sprintf("ε = %s, δ = 0 (the budget allowed %s, %s; the chosen noise needs none), %v neighbors",
-			number(c.Epsilon), number(t.budget.Delta), t.origin, c.Relation)
+	about := ""
+	if c.Rows > 0 {
+		about = fmt.Sprintf(", for all lines of one person, of which at most %d count", c.Rows)
 	}
-	return fmt.Sprintf("ε = %s, δ = %s (%s), %v neighbors", number(c.Epsilon), number(c.Delta), t.origin, c.Relation)
+	if c.Delta == 0 && t.budget.Delta > 0 {
+		return fmt.Sprintf("ε = %s, δ = 0 (the budget allowed %s, %s; the chosen noise needs none), %v neighbors%s",
+			number(c.Epsilon), number(t.budget.Delta), t.origin, c.Relation, about)
+	}
+	return fmt.Sprintf("ε = %s, δ = %s (%s), %v neighbors%s", number(c.Epsilon), number(c.Delta), t.origin, c.Relation,
+		about)
+}
+
+// unit names the unit of privacy, and units several of them.
+func unit(person bool) string {
+	if person {
+		return "person"
+	}
+	return "record"
+}
+
+func units(person bool) string {
+	if person {
+		return "people"
+	}
+	return "records"
 }
 
 const fitHelp = `Fit a private model to a private table.
@@ -135,8 +156,9 @@ published; the table, the running time and error messages may not.
 The table is a CSV file with a header line, plain or gzip, in the form that the schema
 declares; fit reads it into memory once. Or it is a .npy file that pack made with the same
 schema; it stays on disk, and every pass reads it. Each line after the header is one
-record; an empty line and a comment are records without values. The model file is written
-whole or not at all.
+record; an empty line and a comment are records without values. If the schema names a column
+"person", all lines of one person are protected together. The model file is written whole or
+not at all.
 
 Without --schema, a tenth of the budget (of the squared signal-to-noise ratio) finds a schema
 privately, see privopt schema -h, and the rest fits by it; the certificate covers both. That
@@ -222,6 +244,13 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 	if err := t.complete(ctx, a, !encoded); err != nil {
 		return err
 	}
+	switch {
+	case !encoded || t.schema.Person == "":
+	case t.engine != nil:
+		return usagef(`%s: it has "person", and %s reads no ids of persons: use privopt fit`, t.schemaPath, t.engine.Name)
+	default:
+		return usagef("--data: %s: %s", t.data[0], noIDs)
+	}
 	o := &t.options
 	if err := cmp.Or(t.source(), t.openLedger()); err != nil {
 		return err
@@ -262,10 +291,20 @@ func (t *fitting) openLedger() error {
 		return nil
 	}
 	l, err := openLedger("--ledger", t.ledger)
-	if err == nil {
-		t.options.Ledger, t.entries = l, len(l.Entries())
+	if err != nil {
+		return err
 	}
-	return err
+	if person := t.schema != nil && t.schema.Person != ""; person != l.Terms().Persons {
+		option := ""
+		if person {
+			option = " --persons"
+		}
+		return fmt.Errorf("%w: --ledger: %s is about neighbors that differ in one %s, and a fit by this schema in one %s: "+
+			"a ledger has one unit, so use one for these data that privopt ledger create%s made", dp.ErrRelation,
+			t.ledger, unit(!person), unit(person), option)
+	}
+	t.options.Ledger, t.entries = l, len(l.Entries())
+	return nil
 }
 
 func (t *fitting) source() error {
@@ -360,9 +399,13 @@ func (a *app) report(t *fitting, m *model.Model, data *table.Data, size int) err
 	}
 	n, _ := data.Records.Dims()
 	if cert.Relation == dp.Replace && t.schema.Records > 0 && n != t.schema.Records {
-		a.note("The schema declares %s; the table has %s, counting empty lines and comments. Under replace neighbors the "+
-			"number of records is public, and the noise was computed for the number in the table.",
-			amount(t.schema.Records, "record"), humanize.Comma(int64(n)))
+		counting := ", counting empty lines and comments"
+		if cert.Rows > 0 {
+			counting = ", not counting lines without an id"
+		}
+		a.note("The schema declares %s; the table has %s%s. Under replace neighbors the number of %s is public, and the "+
+			"noise was computed for the number in the table.", amount(t.schema.Records, unit(cert.Rows > 0)),
+			humanize.Comma(int64(n)), counting, units(cert.Rows > 0))
 	}
 	if !private {
 		a.note("NOT PRIVATE: anyone who guesses --seed can reproduce the noise. Use this model for tests only.")

@@ -56,6 +56,7 @@ unless it is given a model of a later entry.`,
 func (a *app) ledgerCreate() *cobra.Command {
 	var t ledger.Terms
 	var filter string
+	var persons bool
 	c := &cobra.Command{
 		Use:   "create FILE --epsilon E",
 		Short: "Create a ledger with a total budget",
@@ -66,9 +67,14 @@ if one of them does: sums of ε and δ; a Gaussian filter, which adds up the noi
 curvature of fits; and two Rényi filters. Several fits then cost less than the sum of
 their ε: ten of least squares at ε = 0.3 fit into a total of 1.66. If none of the filters
 admits the first fit with its share, sums have all of δ and are the only filter from there
-on. With --filter basic they are in any case.`,
-		Example: "  privopt ledger create people.ledger --epsilon 3 --delta 1e-8",
-		Args:    cobra.ExactArgs(1),
+on. With --filter basic they are in any case.
+
+A ledger counts what is known of one record, or with --persons of one person with all of
+their lines: fits by a schema with "person" need --persons, and other fits are refused. Then
+there is no Gaussian filter, which is not proved for persons.`,
+		Example: `  privopt ledger create people.ledger --epsilon 3 --delta 1e-8
+  privopt ledger create visits.ledger --epsilon 3 --delta 1e-8 --persons`,
+		Args: cobra.ExactArgs(1),
 		RunE: a.do(func(_ context.Context, args []string) error {
 			switch {
 			case filter != "auto" && filter != "basic":
@@ -80,6 +86,9 @@ on. With --filter basic they are in any case.`,
 				if t, err = ledger.NewTerms(t.Total, t.Relation); err != nil {
 					return err
 				}
+			}
+			if t.Persons = persons; persons {
+				t.Gaussian = nil
 			}
 			l, err := ledger.Create(args[0], t)
 			if errors.Is(err, fs.ErrExist) {
@@ -95,6 +104,7 @@ on. With --filter basic they are in any case.`,
 	c.Flags().Float64Var(&t.Total.Epsilon, "epsilon", 0, "total `E` of all fits")
 	c.Flags().Float64Var(&t.Total.Delta, "delta", 0, "total `D` of all fits")
 	neighborsFlag(c, &t.Relation, dp.Replace, "`KIND` replace or add-remove, as in the schema")
+	c.Flags().BoolVar(&persons, "persons", false, "for fits by schemas with \"person\": protect all lines of a person")
 	c.Flags().StringVar(&filter, "filter", "auto", "`KIND` auto, or basic: ε and δ add up")
 	c.Flags().Float64SliceVar(&t.Orders, "orders", nil,
 		"orders `A` > 1 of Rényi filters, such as 4,8,16, beside sums of ε and δ, in place of\n"+
@@ -149,7 +159,11 @@ func (a *app) showLedger(l *ledger.Ledger) error {
 		}
 		rows[i] = []string{u.Filter + ": " + u.Sum, number(u.Used), last, number(max(0, u.Total-u.Used)), number(u.Total)}
 	}
-	fmt.Fprintf(&b, "%s: %v neighbors\ntotal  ε = %s, δ = %s; %s\n\n", s.Path, s.Terms.Relation,
+	about := ""
+	if s.Terms.Persons {
+		about = " that differ in all lines of one person"
+	}
+	fmt.Fprintf(&b, "%s: %v neighbors%s\ntotal  ε = %s, δ = %s; %s\n\n", s.Path, s.Terms.Relation, about,
 		number(s.Terms.Total.Epsilon), number(s.Terms.Total.Delta), entries(len(s.Entries)))
 	b.WriteString(grid([]string{"filter: sum", "used", "last entry", "left", "total"}, rows))
 	b.WriteString(paragraph("", "The next fit is admitted if one filter has enough left of all its sums. What is used of "+

@@ -29,6 +29,8 @@ files together. Both are written whole or not at all, and both are as private as
 table. If pack is killed, it may leave hidden files whose names contain that of the
 output; they hold records, so delete them.
 
+A .npy file has no ids, so pack refuses a schema with "person": give fit such a table as CSV.
+
 pack needs 15 MB of memory for a table of any size. --canonical writes the records in the
 order in which fit keeps a CSV file in memory. Sums, and with --seed the model, then have
 the same bits as from the CSV file. The exception is a schema of many levels, for which

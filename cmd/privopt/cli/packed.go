@@ -77,11 +77,12 @@ func columnsOf(e *table.Encoder) []string {
 	return append(out, e.Schema().Label.Column)
 }
 
-// encoding is a hash of the schema without the number of records, the neighbors and the form of the
-// file, none of which changes an encoded row.
+// encoding is a hash of the schema without the number of records, the unit of privacy, the
+// neighbors and the form of the file, none of which changes an encoded row.
 func encoding(e *table.Encoder) string {
 	s := e.Schema()
 	s.Records, s.Neighbors, s.File = 0, 0, table.File{}
+	s.Person, s.Rows, s.Weights = "", 0, ""
 	h := sha256.New()
 	s.WriteTo(h) // a hash has no errors
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
@@ -116,8 +117,14 @@ type packWriter struct {
 	o    packOptions
 }
 
+// noIDs refuses packed data of persons.
+const noIDs = `the schema has "person", and a .npy file keeps no ids of persons: give fit the table as CSV`
+
 // createPacked begins a file. A canonical one is first written to a hidden file beside it.
 func createPacked(path string, e *table.Encoder, o packOptions) (w *packWriter, err error) {
+	if _, ok := e.Persons(); ok {
+		return nil, errors.New(noIDs)
+	}
 	w = &packWriter{e: e, path: path, o: o}
 	if o.canonical {
 		path = w.unsorted()

@@ -135,18 +135,20 @@ func (r *planned) text(t *task, all bool) string {
 			excess,
 		})
 	}
-	b.WriteString("\nAccuracy at other budgets. Noise: standard deviation of the noise on each coordinate of the " +
-		"sum\nof gradients, and on each coefficient of encoded rows. Enough records: the number of records above\nwhich " +
-		"the sampling error exceeds the privacy error. Excess loss: proved bound on the mean loss\nabove its minimum.\n\n")
-	b.WriteString(grid([]string{"ε", "noise (sum)", "noise (coef.)", "enough records", "excess loss ≤"}, rows))
+	many := units(r.Certificate.Rows > 0)
+	fmt.Fprintf(&b, "\nAccuracy at other budgets. Noise: standard deviation of the noise on each coordinate of the "+
+		"sum\nof gradients, and on each coefficient of encoded rows. Enough %[1]s: the number of %[1]s above\nwhich "+
+		"the sampling error exceeds the privacy error. Excess loss: proved bound on the mean loss\nabove its minimum.\n\n",
+		many)
+	b.WriteString(grid([]string{"ε", "noise (sum)", "noise (coef.)", "enough " + many, "excess loss ≤"}, rows))
 	rows = rows[:0]
 	unit := unitOf(r.Params.Loss.Name, t.schema.Label.Column)
 	for _, c := range r.Coefficients {
 		rows = append(rows, []string{coefficientName(c.Class, c.Name), number(c.Deviation, 3)})
 	}
 	rows, more := first(rows, all)
-	b.WriteString("\nStandard deviation that privacy noise is expected to add to each coefficient, if the records " +
-		"are\nspread evenly over the levels of each column.\n\n")
+	b.WriteString("\nStandard deviation that privacy noise is expected to add to each coefficient, if the " + many +
+		" are\nspread evenly over the levels of each column.\n\n")
 	b.WriteString(grid([]string{"coefficient", "deviation (" + unit + ")"}, rows))
 	b.WriteString(more)
 	return b.String()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/model"
 )
 
@@ -70,6 +71,15 @@ func summaryText(m *model.Model, s model.Summary, all bool) string {
 	note := s.Note
 	if s.Level == 0 {
 		note = "No standard errors: to release them, fit with --intervals, which takes a quarter of the budget."
+	}
+	if m.Params().Rows > 0 {
+		about := "person: all lines of a person together count as one"
+		if e := m.Encoder(); e != nil {
+			if p, _ := e.Persons(); p.Weights == erm.LinesEqual {
+				about = "line: every line that counts has the same weight"
+			}
+		}
+		note += " The coefficients describe the average " + about + "."
 	}
 	b.WriteString(grid(head, rows) + more + "\n" + paragraph("", note))
 	return b.String()

@@ -130,7 +130,10 @@ func number(v float64, digits ...int) string {
 func percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" }
 
 func amount[T int | int64](n T, noun string) string {
-	if n != 1 {
+	switch {
+	case n != 1 && noun == "person":
+		noun = "people"
+	case n != 1:
 		noun += "s"
 	}
 	return humanize.Comma(int64(n)) + " " + noun

@@ -1,0 +1,164 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/table"
+)
+
+// intervals is a fit of package model with standard errors on a pair of persons. It recovers the
+// noise of both sums, of curvatures and of gradients that belong to one person.
+type intervals struct{ pair *linear }
+
+// sums returns the two sums at θ by their definitions, as upper triangles with entries off the
+// diagonal times √2.
+func (c intervals) sums(i int, theta []float64) (out []float64) {
+	d := len(theta)
+	curvature, scores := make([]float64, d*d), make([]float64, d*d)
+	outer := func(dst []float64, w float64, a []float64) {
+		for j := range d {
+			floats.AddScaled(dst[j*d:(j+1)*d], w*a[j], a)
+		}
+	}
+	all, w := map[string][]record{}, c.pair.crowd
+	for j, id := range w.ids[i] {
+		all[id] = append(all[id], c.pair.data[i][j])
+	}
+	for id, lines := range all {
+		own := crowd{Persons: w.Persons}
+		for range lines {
+			own.ids[0] = append(own.ids[0], id)
+		}
+		kept, weights := own.counted(0, lines)
+		g := make([]float64, d)
+		for k, r := range kept {
+			p := 1 / (1 + math.Exp(r.b*floats.Dot(r.a, theta)))
+			floats.AddScaled(g, -weights[k]*r.b*p, r.a)
+			outer(curvature, weights[k]*p*(1-p), r.a)
+		}
+		outer(scores, 1, g)
+	}
+	for _, full := range [][]float64{curvature, scores} {
+		for j := range d {
+			for k := j; k < d; k++ {
+				out = append(out, full[j*d+k]*scaleOf(j, k))
+			}
+		}
+	}
+	return out
+}
+
+func scaleOf(j, k int) float64 {
+	if j == k {
+		return 1
+	}
+	return math.Sqrt2
+}
+
+func (c intervals) white(ctx context.Context, e *env) (Finding, error) {
+	var data [2]*erm.Data
+	for i := range data {
+		p, err := c.pair.crowd.problem(ctx, i, c.pair.data[i], unit, loss.Logistic{}, free)
+		if err != nil {
+			return Finding{}, err
+		}
+		data[i] = p.Data
+	}
+	side, relation, apart := 0, relationOf(c.pair.data), 1.0
+	if relation == dp.Replace {
+		apart = math.Sqrt2
+	}
+	release := func(ctx context.Context, src rand.Source) (*model.Model, error) {
+		side = 1 - side
+		return model.Fit(ctx, &table.Data{Records: data[side]}, c.pair.budget, &model.Options{
+			Loss: model.Loss{Name: model.Logistic}, Intervals: &model.Intervals{}, Relation: relation, Records: 13, Source: src,
+		})
+	}
+	first, err := release(ctx, e.source("claim"))
+	if err != nil {
+		return Finding{}, err
+	}
+	cert := first.Certificate()
+	if err := asFor(cert, c.pair.budget, relation); err != nil {
+		return Finding{}, err
+	}
+	s := first.Params().Sequence
+	h := s.Shares
+	total := h.Last + h.Output + h.Hessian + h.Scores
+	if cert.Rows != c.pair.crowd.Rows || total > 1+1e-12 || s.Mu*gaussianScale(c.pair.budget, 1) > 1 {
+		return Finding{}, &falseClaim{cert, c.pair.budget}
+	}
+	runs := e.few(30)
+	if relation == dp.Replace { // its plans take 20 ms
+		runs = min(runs, 1000)
+	}
+	return recovered(ctx, e, cert, runs, func(ctx context.Context, src rand.Source) ([]float64, error) {
+		m, err := release(ctx, src)
+		if err != nil {
+			return nil, err
+		}
+		var text bytes.Buffer
+		if err := m.Save(&text); err != nil {
+			return nil, err
+		}
+		var file struct {
+			Moments struct{ Hessian, Scores []float64 }
+		}
+		if err := json.Unmarshal(text.Bytes(), &file); err != nil {
+			return nil, err
+		}
+		theta := m.Theta()
+		z := append(file.Moments.Hessian, file.Moments.Scores...)
+		// β = ¼, L² = 1
+		tau := [2]float64{apart / 4 / (math.Sqrt(h.Hessian) * s.Mu), apart / (math.Sqrt(h.Scores) * s.Mu)}
+		exact, at := c.sums(side, theta), 0
+		for b := range tau {
+			for j := range theta {
+				for k := j; k < len(theta); k++ {
+					z[at] = (z[at]*scaleOf(j, k) - exact[at]) / tau[b]
+					at++
+				}
+			}
+		}
+		return z, nil
+	})
+}
+
+func intervalMechanisms() []mechanism {
+	one, other := opposed(4)
+	of := func(other []record) intervals { // at a large budget errors of the sums exceed the noise
+		return intervals{withBudget(persons(erm.Persons{Rows: 4}, 3, one, other), 8, 0.1)}
+	}
+	return []mechanism{{
+		name: "model-intervals",
+		cases: []Case{
+			{Name: "A14/person missing", Pair: "A14", Layer: WhiteBox,
+				run: of(nil).white},
+			{Name: "A14/persons", Pair: "A14", Layer: WhiteBox, Least: CI,
+				run: of(other).white},
+		},
+		controls: intervalControls(),
+	}}
+}
+
+// intervalControls are the sabotages of intervals of persons.
+func intervalControls() []Control {
+	return []Control{{"person-norm", "gradients of a person added up, each clamped by itself",
+		"model-intervals/A14/person missing", 300, func(ctx context.Context) context.Context {
+			ctx = one(fault.LineWeight, always(1.0))(ctx)
+			return one(fault.PersonNorm, func(v [2]float64) [2]float64 { return [2]float64{v[1], v[1]} })(ctx)
+		}}}
+}

@@ -1,0 +1,108 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestPersons follows data of 400 people with three lines each through all commands: texts tell the
+// number of people and never that of lines, and a ledger is about people or about records.
+func TestPersons(t *testing.T) {
+	at := folder(t)
+	form := strings.Replace(people, `"intercept"`, `"person": "who", "rows": 2, "intercept"`, 1)
+	require.NoError(t, os.WriteFile(at("who.json"), []byte(form), 0o600))
+	for _, n := range []string{"500", "10"} {
+		other := strings.Replace(form, `"records": 400`, `"records": `+n, 1)
+		require.NoError(t, os.WriteFile(at(n+".json"), []byte(other), 0o600))
+	}
+	squares := strings.Replace(form, `{"column": "pays", "positive": ["yes"], "negative": ["no"]}`,
+		`{"column": "age", "min": 20, "max": 80}`, 1)
+	squares = strings.Replace(squares, `{"name": "age", "min": 20, "max": 80}`,
+		`{"name": "pays", "levels": ["yes", "no"]}`, 1)
+	require.NoError(t, os.WriteFile(at("age.json"), []byte(squares), 0o600))
+	var table strings.Builder
+	for i, line := range strings.Split(strings.TrimSpace(rows(1200, true)), "\n") {
+		id := "who"
+		if i > 0 {
+			id = fmt.Sprint("p", i%400)
+		}
+		fmt.Fprintf(&table, "%s,%s\n", id, line)
+	}
+	require.NoError(t, os.WriteFile(at("who.csv"), []byte(table.String()), 0o600))
+	texts := ""
+	ok := func(args ...string) string {
+		t.Helper()
+		code, out, errs := call(t, "", args...)
+		require.Equal(t, 0, code, errs)
+		texts += out + errs
+		return strings.Join(strings.Fields(out), " ")
+	}
+	bad := func(code int, want string, args ...string) {
+		t.Helper()
+		got, _, errs := call(t, "", args...)
+		require.Equal(t, code, got, errs)
+		require.Contains(t, errs, want)
+	}
+
+	require.Contains(t, ok("ledger", "create", at("l"), "--epsilon", "8", "--delta", "1e-4", "--persons"),
+		"replace neighbors that differ in all lines of one person")
+	ok("ledger", "create", at("records"), "--epsilon", "8", "--delta", "1e-4")
+	fit := func(schema, out string, more ...string) []string {
+		return append([]string{"fit", "--schema", at(schema), "--data", at("who.csv"), "--epsilon", "1", "--out", at(out)},
+			more...)
+	}
+	const about = "for all lines of one person, of which at most 2 count"
+	out := ok(fit("who.json", "m.json", "--ledger", at("l"))...)
+	require.Contains(t, out, "1/n₀² for the 400 people that the schema declares")
+	require.Contains(t, out, about)
+	require.Contains(t, ok(fit("age.json", "age.json.model", "--ledger", at("l"), "--intervals")...), about)
+	require.Contains(t, ok("ledger", "verify", at("l"), at("m.json"), at("age.json.model")), "2 entries")
+	out = ok("ledger", "show", at("l"))
+	require.NotContains(t, out, "gaussian")
+	require.Contains(t, out, "Rényi divergence")
+	require.Contains(t, ok("plan", "--schema", at("age.json"), "--epsilon", "1"), "enough people")
+	out = ok("explain", at("m.json"))
+	require.Contains(t, out, "all lines of any one person; the number of persons is not protected")
+	require.Contains(t, out, "differs from it in all lines of one person")
+	require.Contains(t, out, "To each person, with all lines")
+	require.NotContains(t, out, "each line is one record")
+	out = ok("summary", at("age.json.model"))
+	require.Contains(t, out, "describe the average person")
+	code, _, note := call(t, "", "fit", "--schema", at("500.json"), "--data", at("who.csv"), "--epsilon", "1", "--out",
+		at("500"))
+	require.Equal(t, 0, code, note)
+	require.Contains(t, strings.Join(strings.Fields(note), " "), "The schema declares 500 people; the table has 400, not "+
+		"counting lines without an id. Under replace neighbors the number of people is public")
+	texts += note
+	code, _, errs := call(t, "", "fit", "--schema", at("10.json"), "--data", at("who.csv"), "--epsilon", "1",
+		"--neighbors", "add-remove", "--out", at("x"))
+	require.Equal(t, exitRefused, code, errs)
+	require.Contains(t, errs, "more than 40 people")
+	texts += errs
+	require.NotContains(t, texts, "1,200")
+	require.NotContains(t, texts, "1200")
+	require.NotContains(t, texts, "400 records")
+
+	// A table without ids is predicted and scored like any other.
+	require.Contains(t, ok("predict", "--model", at("m.json"), "--data", at("new.csv")), "p(yes)")
+	require.Contains(t, ok("score", "--model", at("m.json"), "--data", at("people.csv")), "accuracy")
+	ok("pack", "--schema", at("people.json"), "--data", at("people.csv"), "--out", at("p.npy"))
+	require.Contains(t, ok("score", "--model", at("m.json"), "--data", at("p.npy")), "accuracy")
+
+	bad(exitRefused, "is about neighbors that differ in one record, and a fit by this schema in one person",
+		fit("who.json", "x", "--ledger", at("records"))...)
+	bad(exitRefused, "is about neighbors that differ in one person, and a fit by this schema in one record",
+		fit("people.json", "x", "--ledger", at("l"))...)
+	bad(exitUsage, "a .npy file keeps no ids of persons: give fit the table as CSV",
+		"pack", "--schema", at("who.json"), "--data", at("who.csv"), "--out", at("w.npy"))
+	bad(exitUsage, "a .npy file keeps no ids of persons: give fit the table as CSV",
+		"fit", "--schema", at("who.json"), "--data", at("p.npy"), "--epsilon", "1", "--out", at("x"))
+	require.NoFileExists(t, at("x"))
+	require.NoFileExists(t, at("w.npy"))
+}
