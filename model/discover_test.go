@@ -348,8 +348,8 @@ func TestDiscoverTotal(t *testing.T) {
 	require.Greater(t, checked, runs/10)
 }
 
-// TestDiscoverShares: the thresholds show that the noise of columns uses 0.98 of T², that a label of
-// numbers pays for both of its searches, and that all keyed columns share Q.
+// TestDiscoverShares: the thresholds show that the noise of columns uses 0.98 of T², that a label
+// of numbers pays for both of its searches, and that all keyed columns share Q.
 func TestDiscoverShares(t *testing.T) {
 	u := undeclared(t, "x,c,y\n"+strings.Repeat("1,a,0\n2,b,1\n", 3000))
 	pl, err := NewDiscoveryPlan(3, 6000, dp.Budget{Epsilon: 2, Delta: 1e-6}, nil)
