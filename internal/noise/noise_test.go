@@ -262,6 +262,7 @@ var solverSources = map[string]bool{"splitting": true}
 var suites = map[string]bool{
 	"erm/ermtest": true, "loss/losstest": true, "prox/proxtest": true,
 	"cmd/internal/experiment/coverage.go": true, "cmd/internal/experiment/lowbits.go": true,
+	"cmd/internal/experiment/persons.go": true,
 }
 
 // bannedMethods draw floating-point numbers on a grid, whatever the receiver.
