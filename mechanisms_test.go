@@ -458,8 +458,8 @@ func TestHostileRecords(t *testing.T) {
 		}
 		want := last([]float64{0.4, 0.4}, 1)
 		require.Equal(t, "released", want, m.name)
-		for _, row := range [][]float64{{nan, 0}, {inf, 1}, {-inf, nan}, {0, 0}, {1e308, 1e308}, {5e-324, 0}, {0.5, 0.2},
-			{math.Copysign(0, -1), -1}} {
+		for _, row := range testkit.Every(2, [][]float64{{nan, 0}, {inf, 1}, {-inf, nan}, {0, 0}, {1e308, 1e308}, {5e-324, 0},
+			{0.5, 0.2}, {math.Copysign(0, -1), -1}}) {
 			for _, label := range testkit.Every(6, []float64{nan, inf, -inf, 0, 1e308, -1, 5e-324}) {
 				require.Equal(t, want, last(row, label), "%s: %v, %v", m.name, row, label)
 			}
