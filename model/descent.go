@@ -3,6 +3,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -29,42 +30,30 @@ const (
 	descentRecords = 200  // and from this number of records on
 )
 
-// descends reports whether gradient steps replace the minimizers. The least ridge of a minimizer
-// exceeds the curvature that data of so few records can have; gradient steps have no such floor.
-func (o Options) descends(edge, n, d, eps float64) bool {
-	return o.Intervals == nil && eps <= descentEpsilon && n >= descentRecords && edge > descentEdge*n/d &&
-		d <= mostDim && n*d <= mostEntries
-}
-
 const descentWords = "Gradient steps over all records, because the least ridge of a minimizer would exceed the " +
 	"curvature of so few records."
 
-// stepsPlan returns a plan of gradient steps alone, and the norm that the noise of a Gram matrix
-// would have at its μ, which decides between gradient steps and minimizers.
-func (pl *Plan) stepsPlan() (Sequence, float64, error) {
-	s := Sequence{Steps: descentSteps, Map: fullMap, Shares: Shares{Gradients: 1}}
-	var err error
-	if s.Mu, err = pl.mu(s, 0); err != nil {
-		return s, 0, err
-	}
-	edge := pl.edge(s)
-	s.Map = ""
-	return s, edge, nil
-}
-
-// steep plans gradient steps for the logistic loss, and reports whether it did.
+// steep plans gradient steps in place of minimizers, for squares and the logistic loss, and reports
+// whether it did: where the noise of a Gram matrix would exceed the curvature that data of so few
+// records can have. Then so does the least ridge of a minimizer, and gradient steps have no ridge.
+// Under a search for a schema the dimension is an output, and persons have weights: neither is
+// proved for steps.
 func (pl *Plan) steep(q erm.Public, o Options) (bool, error) {
-	b := pl.params.Budget
-	if o.Loss.Name != Logistic || b.Delta == 0 || q.Records == 0 || q.MaxRecords > mostSummed || q.Rows > 0 {
+	b, n, d := pl.params.Budget, float64(q.Records), float64(q.Dim)
+	clip := map[string]float64{Squares: cmp.Or(o.Clip, descentClip), Logistic: logisticClip}[o.Loss.Name]
+	if clip == 0 || o.Intervals != nil || b.Delta == 0 || b.Epsilon > descentEpsilon || n < descentRecords ||
+		q.MaxRecords > mostSummed || d > mostDim || n*d > mostEntries || q.Rows > 0 || pl.search > 0 {
 		return false, nil
 	}
-	s, edge, err := pl.stepsPlan()
-	if err != nil || !o.descends(edge, float64(q.Records), float64(q.Dim), b.Epsilon) {
+	s := &Sequence{Steps: descentSteps, Map: fullMap, Shares: Shares{Gradients: 1}}
+	var err error
+	if s.Mu, err = pl.mu(*s, 0); err != nil || !(pl.edge(*s) > descentEdge*n/d) {
 		return false, err
 	}
-	s.Clip = logisticClip
-	pl.smoothness, pl.params.Sequence, pl.params.Decision = q.Constants.Smoothness, &s, descentWords
-	return true, pl.finish(q, &s, o)
+	s.Map, s.Clip = "", clip
+	pl.smoothness, pl.params.Sequence, pl.params.Decision = q.Constants.Smoothness, s, descentWords
+	pl.finish(q, s, o)
+	return true, nil
 }
 
 // descent takes T steps of projected gradient descent over all records,
@@ -82,6 +71,7 @@ func (pl *Plan) descent(ctx context.Context, p *erm.Problem, direct rand.Source)
 	theta, mean, sum := make([]float64, d), make([]float64, d), make([]int64, d)
 	unit := math.Ldexp(1, -exponent)
 	half := s.Steps / 2
+	f := fault.From(ctx)
 	for step := range s.Steps {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("%w: %w", dp.ErrWithheld, err)
@@ -104,7 +94,7 @@ func (pl *Plan) descent(ctx context.Context, p *erm.Problem, direct rand.Source)
 		if err != nil {
 			return nil, err
 		}
-		noisy := withNoise(fault.At(fault.From(ctx), gradientSum, sum), sigma, exponent, direct)
+		noisy := withNoise(fault.At(f, fault.Gradients, sum), fault.At(f, fault.SumSigma, sigma), exponent, direct)
 		floats.AddScaled(theta, -gamma, noisy)
 		if g != nil {
 			g.Prox(theta, theta, gamma)
@@ -144,9 +134,6 @@ func (pl *Plan) checkSteps() error {
 func (pl *Plan) rate() float64 {
 	return min(descentRate, descentSlow*pl.params.Sequence.Mu*float64(pl.params.Records))
 }
-
-// gradientSum is the step at which an audit may replace a sum of gradients.
-var gradientSum = fault.NewStep[[]int64]("gradient sum")
 
 // gradientSensitivity returns the ℓ₂ sensitivity of a sum of gradients of norm at most bound that
 // are rounded to a grid, times 1 or 2, and the exponent of the grid:

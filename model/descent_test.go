@@ -33,7 +33,7 @@ func gradientTerms(t *testing.T, rel dp.Relation, name string, rows [][]float64,
 	p := &erm.Problem{Data: data, Loss: Loss{Name: name}.of(loss.Bounds{Row: 1, Label: 1}, 2), Records: records}
 	var first []int64
 	steps := 0
-	ctx := fault.With(t.Context(), gradientSum, func(v []int64) []int64 {
+	ctx := fault.With(t.Context(), fault.Gradients, func(v []int64) []int64 {
 		if first == nil {
 			first = append(first, v...)
 		}

@@ -94,7 +94,7 @@ func addOuter(dst []int64, a []float64, w float64) {
 
 // releaseSum adds noise of standard deviation tau to a sum and returns the symmetric matrix.
 func releaseSum(f *fault.Set, sum []int64, d int, tau float64, exponent int, src rand.Source) *mat.SymDense {
-	values := withNoise(fault.At(f, fault.Moments, sum), tau, exponent, src)
+	values := withNoise(fault.At(f, fault.Moments, sum), fault.At(f, fault.SumSigma, tau), exponent, src)
 	m, at := mat.NewSymDense(d, nil), 0
 	for j := range d {
 		for k := j; k < d; k++ {

@@ -219,10 +219,7 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 	}
 	o := t.options
 	pl := &Plan{encoder: t.encoder, params: t.params(b, q), search: t.search}
-	steps := false
-	if !t.composed() {
-		steps, err = pl.steep(q, o)
-	}
+	steps, err := pl.steep(q, o)
 	switch {
 	case err != nil || steps:
 	case t.composed():

@@ -3,7 +3,6 @@
 package model
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -168,19 +167,10 @@ func (pl *Plan) radius(norms histogram, q float64) float64 {
 	return at[len(at)-1]
 }
 
-// improve replaces the sequence by gradient steps, or adds preconditioning to it, if the noise of a
-// Gram matrix, which public numbers determine, recommends it.
+// improve adds preconditioning to the sequence, if the noise of a Gram matrix, which public numbers
+// determine, recommends it.
 func (pl *Plan) improve(s *Sequence, o Options, n, d float64) error {
-	b, p := pl.params.Budget, &pl.params
 	if o.Loss.Name != Squares {
-		return nil
-	}
-	if steps, edge, err := pl.stepsPlan(); err != nil {
-		return err
-	} else if o.descends(edge, n, d, b.Epsilon) {
-		*s = steps
-		s.Clip = cmp.Or(o.Clip, descentClip)
-		p.Decision = descentWords
 		return nil
 	}
 	kind := o.mapKind()
@@ -199,8 +189,8 @@ func (pl *Plan) improve(s *Sequence, o Options, n, d float64) error {
 		return nil
 	}
 	*s, pl.modulus = m, 0 // the modulus of a mapped ridge is not that of the ridge
-	p.Decision += " Before, a noisy Gram matrix of the rows chooses coordinates in which the rows have a similar spread " +
-		"in all directions; the longest 0.5 % of the mapped rows get less weight."
+	pl.params.Decision += " Before, a noisy Gram matrix of the rows chooses coordinates in which the rows have a similar " +
+		"spread in all directions; the longest 0.5 % of the mapped rows get less weight."
 	return nil
 }
 

@@ -146,16 +146,19 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 			return err
 		}
 	}
-	return pl.finish(q, s, o)
+	if s.Mu == 0 {
+		var err error
+		if s.Mu, err = pl.mu(*s, 0); err != nil {
+			return err
+		}
+	}
+	pl.finish(q, s, o)
+	return nil
 }
 
-// finish fixes μ, proves it and fills in the certificate.
-func (pl *Plan) finish(q erm.Public, s *Sequence, o Options) error {
+// finish proves μ and fills in the certificate.
+func (pl *Plan) finish(q erm.Public, s *Sequence, o Options) {
 	b, p := pl.params.Budget, &pl.params
-	var err error
-	if s.Mu, err = pl.mu(*s, 0); err != nil {
-		return err
-	}
 	proved := pl.prove(s)
 	pl.seq = pl.composed(*s, s.Mu)
 	_, failure := release.MostNormal(q.Dim, b, 1)
@@ -177,7 +180,6 @@ func (pl *Plan) finish(q erm.Public, s *Sequence, o Options) error {
 	if s.Map != "" && (o.Penalty != (Penalty{}) || o.Set.Name == Box) { // prox.Blocks of mapped weights
 		pl.cert = pl.cert.With(erm.DeclaredOperator)
 	}
-	return nil
 }
 
 // pair returns M, the ℓ₂ sensitivity of a sum of nonnegative orthogonal terms of norm at

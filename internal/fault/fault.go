@@ -122,6 +122,10 @@ var (
 	Threshold = NewStep[int]("threshold of spellings")
 	// Moments is a sum of rounded symmetric matrices.
 	Moments = NewStep[[]int64]("moments")
+	// Gradients is a sum of rounded gradients of all records.
+	Gradients = NewStep[[]int64]("gradients")
+	// SumSigma is the deviation of the noise of Moments or Gradients.
+	SumSigma = NewStep[float64]("noise of a sum")
 	// LineWeight is the weight of one of k lines of a person.
 	LineWeight = NewStep[float64]("weight of a line")
 	// LineOrder lists the lines of a person by their places in the input, those to keep first.

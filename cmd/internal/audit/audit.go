@@ -125,7 +125,7 @@ type mechanism struct {
 var mechanisms = sync.OnceValue(func() []mechanism {
 	all := slices.Concat(linearMechanisms(), quadraticMechanisms(), stochasticMechanisms(),
 		discreteMechanisms(), enclosureMechanisms(), discoveryMechanisms(), scoreMechanisms(),
-		intervalMechanisms())
+		intervalMechanisms(), sequenceMechanisms())
 	slices.SortFunc(all, func(a, b mechanism) int { return cmp.Compare(a.name, b.name) })
 	return all
 })
@@ -242,6 +242,15 @@ func (e *env) few(k int) int {
 		return e.releases
 	}
 	return max(e.runs(WhiteBox)/(k*(1+e.more)), 1000)
+}
+
+// scarce is rows for a mechanism that takes a tenth of a second: 13 000 scores in all, in 100 rows
+// at least.
+func (e *env) scarce(k int) int {
+	if e.releases > 0 {
+		return e.releases
+	}
+	return max(e.runs(WhiteBox)*13/20/k, 100)
 }
 
 // Names returns the names of the mechanisms in order.

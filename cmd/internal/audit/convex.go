@@ -82,18 +82,40 @@ func (c *convex) slope(theta []float64, i int, hess []float64) []float64 {
 			}
 			continue
 		}
-		slope, curve := derivatives(c.loss.(loss.Linear), floats.Dot(r.a, theta), r.b, floats.Norm(r.a, 2), c.clip)
+		weight := 1.0
 		if c.weights[i] != nil {
-			slope, curve = c.weights[i][k]*slope, c.weights[i][k]*curve
+			weight = c.weights[i][k]
 		}
-		floats.AddScaled(g, slope, r.a)
+		if l, ok := c.loss.(loss.Multinomial); ok { // without ∇²
+			addSoftmax(g, l.Classes, weight, r, theta)
+			continue
+		}
+		slope, curve := derivatives(c.loss.(loss.Linear), floats.Dot(r.a, theta), r.b, floats.Norm(r.a, 2), c.clip)
+		floats.AddScaled(g, weight*slope, r.a)
 		if hess != nil {
 			for j, v := range r.a {
-				floats.AddScaled(hess[j*d:(j+1)*d], curve*v, r.a)
+				floats.AddScaled(hess[j*d:(j+1)*d], weight*curve*v, r.a)
 			}
 		}
 	}
 	return g
+}
+
+// addSoftmax adds the weighted gradient (π_j − 1[j = b])x of block j, π = softmax(⟨θ_j,x⟩), to dst.
+// x has the first of the numbers of the row.
+func addSoftmax(dst []float64, classes int, weight float64, r record, theta []float64) {
+	p := len(theta) / classes
+	x, odds := r.a[:p], make([]float64, classes)
+	for j := range odds {
+		odds[j] = math.Exp(floats.Dot(x, theta[j*p:(j+1)*p]))
+	}
+	for j, v := range odds {
+		slope := v / floats.Sum(odds)
+		if j == int(max(r.b, 0)) {
+			slope--
+		}
+		floats.AddScaled(dst[j*p:(j+1)*p], weight*slope, x)
+	}
 }
 
 // tooSmall returns the reason why noise cannot hide the distance of two points, or "". Every

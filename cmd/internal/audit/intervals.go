@@ -16,7 +16,6 @@ import (
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/model"
-	"github.com/privopt/privopt/table"
 )
 
 // intervals is a fit of package model with standard errors on a pair of persons. It recovers the
@@ -77,28 +76,19 @@ func (c intervals) white(ctx context.Context, e *env) (Finding, error) {
 		}
 		data[i] = p.Data
 	}
-	side, relation, apart := 0, relationOf(c.pair.data), 1.0
+	relation, apart := relationOf(c.pair.data), 1.0
 	if relation == dp.Replace {
 		apart = math.Sqrt2
 	}
-	release := func(ctx context.Context, src rand.Source) (*model.Model, error) {
-		side = 1 - side
-		return model.Fit(ctx, &table.Data{Records: data[side]}, c.pair.budget, &model.Options{
-			Loss: model.Loss{Name: model.Logistic}, Intervals: &model.Intervals{}, Relation: relation, Records: 13, Source: src,
-		})
-	}
-	first, err := release(ctx, e.source("claim"))
+	fits := &sequence{data: data, budget: c.pair.budget, options: model.Options{
+		Loss: model.Loss{Name: model.Logistic}, Intervals: &model.Intervals{}, Relation: relation, Records: 13,
+	}}
+	cert, s, err := fits.claim(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
-	cert := first.Certificate()
-	if err := asFor(cert, c.pair.budget, relation); err != nil {
-		return Finding{}, err
-	}
-	s := first.Params().Sequence
 	h := s.Shares
-	total := h.Last + h.Output + h.Hessian + h.Scores
-	if cert.Rows != c.pair.crowd.Rows || total > 1+1e-12 || s.Mu*gaussianScale(c.pair.budget, 1) > 1 {
+	if cert.Rows != c.pair.crowd.Rows {
 		return Finding{}, &falseClaim{cert, c.pair.budget}
 	}
 	runs := e.few(30)
@@ -106,7 +96,7 @@ func (c intervals) white(ctx context.Context, e *env) (Finding, error) {
 		runs = min(runs, 1000)
 	}
 	return recovered(ctx, e, cert, runs, func(ctx context.Context, src rand.Source) ([]float64, error) {
-		m, err := release(ctx, src)
+		m, err := fits.fit(ctx, src)
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +114,7 @@ func (c intervals) white(ctx context.Context, e *env) (Finding, error) {
 		z := append(file.Moments.Hessian, file.Moments.Scores...)
 		// β = ¼, L² = 1
 		tau := [2]float64{apart / 4 / (math.Sqrt(h.Hessian) * s.Mu), apart / (math.Sqrt(h.Scores) * s.Mu)}
-		exact, at := c.sums(side, theta), 0
+		exact, at := c.sums(fits.side, theta), 0
 		for b := range tau {
 			for j := range theta {
 				for k := j; k < len(theta); k++ {

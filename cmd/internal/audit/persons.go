@@ -126,6 +126,15 @@ func parallel() (one, other []record) {
 	return one, other
 }
 
+// threeClasses is multinomial regression on persons with pure noise, at a ridge near the trace ⅔ of
+// the Hessian of a record, whose largest eigenvalue is at most ½.
+func threeClasses(ridge float64) *linear {
+	c := withBudget(persons(erm.Persons{Rows: 4}, 3, repeated(4, axis(6, 1, 2)), repeated(4, axis(6, 1, 0))), 1, 0)
+	c.loss, c.bounds.Label = loss.Multinomial{Classes: 3}, 2
+	c.mech = logistic(lop.Mechanism{Ridge: ridge}, c.data).mech
+	return c
+}
+
 // personSettings are the cases of persons.
 func personSettings() []setting[linear] {
 	equal, lines := erm.Persons{Rows: 4}, erm.Persons{Rows: 6, Weights: erm.LinesEqual}
@@ -138,6 +147,7 @@ func personSettings() []setting[linear] {
 		{"persons, many lines", "A14", "white cover", persons(equal, 50, many, few)},
 		{"persons, lines of one weight", "A14", "white cover", persons(lines, 5, one, other)},
 		{"persons, one missing", "A14", "white cover", persons(equal, 3, many, nil)},
+		{"persons, three classes", "A14", "white", threeClasses(2)},
 	}
 }
 
@@ -152,5 +162,7 @@ func personControls() []Control {
 				slices.Sort(order)
 				return order
 			})},
+		{"person-trace", "the largest eigenvalue of a Hessian for its trace", "lop/A14/persons, three classes", 0,
+			instead(threeClasses(2 * 4 / 3.0))},
 	}
 }

@@ -1,0 +1,338 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/perturb"
+	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/table"
+)
+
+// sequence fits models to two neighboring data sets in turn.
+type sequence struct {
+	data    [2]*erm.Data
+	budget  dp.Budget
+	options model.Options
+	side    int // the data set of the last fit
+}
+
+func (c *sequence) fit(ctx context.Context, src rand.Source) (*model.Model, error) {
+	c.side = 1 - c.side
+	o := c.options
+	o.Source = src
+	return model.Fit(ctx, &table.Data{Records: c.data[c.side]}, c.budget, &o)
+}
+
+// claim fits once and returns the certificate and the sequence of releases behind it. They must
+// claim the budget, divide no more than μ², and have a μ that one Gaussian release could have.
+func (c *sequence) claim(ctx context.Context, e *env) (cert dp.Certificate, s *model.Sequence, err error) {
+	m, err := c.fit(ctx, e.source("claim"))
+	if err != nil {
+		return cert, nil, err
+	}
+	cert, s = m.Certificate(), m.Params().Sequence
+	if s == nil {
+		return cert, nil, fmt.Errorf("audit: %s: the plan has one release, want a sequence", e.name)
+	}
+	w := s.Shares
+	total := w.Labels + w.First + w.Residuals + w.Last + w.Hessian + w.Scores + w.Output + w.Gram + w.Norms + w.Gradients
+	if s.TwoStep {
+		total += w.Output
+	}
+	if err = asFor(cert, c.budget, c.options.Relation); err == nil &&
+		(total > 1+1e-12 || s.Mu*gaussianScale(c.budget, 1) > 1) {
+		err = &falseClaim{cert, c.budget}
+	}
+	return cert, s, err
+}
+
+// leastSquares is a regression on a pair, by a plan that the size and the budget of the pair select.
+type leastSquares struct {
+	data   [2][]record
+	budget dp.Budget
+	ridge  float64 // of the user
+	clip   float64 // stated, or 0
+}
+
+// sequence returns the fits of c, and the numbers of a replaced record for those of one that is
+// removed: the sensitivities of a sum of nonnegative terms and of one of any vectors.
+func (c leastSquares) sequence() (s *sequence, pair, two float64, err error) {
+	s, pair, two = &sequence{budget: c.budget, options: model.Options{
+		Loss: model.Loss{Name: model.Squares}, Relation: relationOf(c.data), Records: len(c.data[0]), Clip: c.clip,
+		Penalty: model.Penalty{Ridge: c.ridge / float64(len(c.data[0]))},
+	}}, 1, 1
+	if s.options.Relation == dp.Replace {
+		pair, two = math.Sqrt2, 2
+	}
+	for i, list := range c.data {
+		p, err := problem(list, unit, loss.Squared{}, free)
+		if err != nil {
+			return nil, 0, 0, err
+		}
+		s.data[i] = p.Data
+	}
+	return s, pair, two, nil
+}
+
+// stepped recovers the noise of gradient steps. The gradient of one record is clipped at every
+// point that steps may reach, and all others are 0. So the mean of the points of the second half is
+//
+//	θ̄ = −γ Σ_t c_t(g + σN_t),  c_t = min(1, 2(T+1−t)/T)
+func (c leastSquares) stepped(ctx context.Context, e *env) (Finding, error) {
+	fits, _, two, err := c.sequence()
+	if err != nil {
+		return Finding{}, err
+	}
+	cert, s, err := fits.claim(ctx, e)
+	if err != nil {
+		return Finding{}, err
+	}
+	if s.Steps == 0 {
+		return Finding{}, fmt.Errorf("audit: %s: the plan takes no gradient steps", e.name)
+	}
+	n, steps := float64(len(c.data[0])), float64(s.Steps)
+	rate := min(8, 0.06*s.Mu*n) / n
+	sigma := two * s.Clip * math.Sqrt(steps/s.Shares.Gradients) / s.Mu
+	sum, squared := 0.0, 0.0
+	for t := 1.0; t <= steps; t++ {
+		part := min(1, 2*(steps+1-t)/steps)
+		sum, squared = sum+part, squared+part*part
+	}
+	return recovered(ctx, e, cert, e.scarce(len(c.data[0][0].a)),
+		func(ctx context.Context, src rand.Source) ([]float64, error) {
+			m, err := fits.fit(ctx, src)
+			if err != nil {
+				return nil, err
+			}
+			z := m.Theta()
+			for _, r := range c.data[fits.side] {
+				if norm := floats.Norm(r.a, 2); norm > 0 {
+					floats.AddScaled(z, -rate*s.Clip*sum*sign(r.b)/norm, r.a)
+				}
+			}
+			floats.Scale(1/(rate*sigma*math.Sqrt(squared)), z)
+			return z, nil
+		})
+}
+
+// mapped recovers the noise of the Gram matrix and of the minimizer of mapped rows. Probes, short
+// rows along the axes that no map shrinks, are known by their labels. They show the map
+//
+//	M = (X/R)diag(u)V′,  and with it the noisy matrix Ĥ = (X/R)²(M′M)⁻¹
+//
+// R is a power of 2^¼ times a public number, so that the trace of Ĥ tells which.
+func (c leastSquares) mapped(ctx context.Context, e *env) (Finding, error) {
+	fits, pair, two, err := c.sequence()
+	if err != nil {
+		return Finding{}, err
+	}
+	cert, s, err := fits.claim(ctx, e)
+	if err != nil {
+		return Finding{}, err
+	}
+	if s.Map != "full" {
+		return Finding{}, fmt.Errorf("audit: %s: the plan maps no rows", e.name)
+	}
+	d := len(c.data[0][0].a)
+	by := mat.NewDense(d, d, nil)
+	ctx = fault.With(ctx, release.Data, func(p *erm.Problem) *erm.Problem {
+		failed := p.Data.Each(func(a []float64, b float64) {
+			if j, ok := probed(b); ok {
+				by.SetCol(j, floats.ScaleTo(make([]float64, d), 1/probe, a))
+			}
+		})
+		err = errors.Join(err, failed)
+		return p
+	})
+	runs := e.scarce(d * (d + 3) / 2)
+	if two > 1 { // plans for a replaced record take 0.15 s
+		runs = min(runs, 200)
+	}
+	f, failed := recovered(ctx, e, cert, runs, func(ctx context.Context, src rand.Source) ([]float64, error) {
+		m, err := fits.fit(ctx, src)
+		if err != nil {
+			return nil, err
+		}
+		choice := *m.Choice()
+		if !(choice.Ridge*math.Expm1(s.C) >= 1-1e-9) {
+			return nil, &falseClaim{cert, c.budget} // curvature costs more than c
+		}
+		var square, inverse mat.Dense
+		var theta mat.VecDense // θ = M′θ′
+		square.Mul(by.T(), by)
+		err = errors.Join(inverse.Inverse(&square), theta.SolveVec(by.T(), mat.NewVecDense(d, m.Theta())))
+		if err != nil {
+			return nil, err
+		}
+		z := c.gram(fits.side, &inverse)
+		floats.Scale(math.Sqrt(s.Shares.Gram)*s.Mu/pair, z)
+		b := c.pull(fits.side, by, theta.RawVector().Data, choice)
+		floats.Scale(-math.Sqrt(s.Shares.Last)*s.Mu/(two*choice.Clip), b)
+		turned := make([]float64, d) // Vb is in coordinates that no noise has chosen
+		for j, v := range b {
+			axis := by.RawRowView(j)
+			floats.AddScaled(turned, v/floats.Norm(axis, 2), axis)
+		}
+		return append(z, turned...), nil
+	})
+	return f, errors.Join(failed, err)
+}
+
+// probe is the length of the rows along the axes.
+const probe = 0.01
+
+// probed returns the axis of the row with a label.
+func probed(label float64) (axis int, ok bool) {
+	j := math.Round(label/probe*100) - 100
+	return int(j), j >= 0 && j < 100 && math.Abs(label-probe*(1+j/100)) < 1e-9
+}
+
+// gram returns the noise of Σaa′ on data set i, given Ĥ but for its scale: the upper triangle, off
+// the diagonal times √2.
+func (c leastSquares) gram(i int, noisy *mat.Dense) (z []float64) {
+	d, _ := noisy.Dims()
+	exact := mat.NewDense(d, d, nil)
+	for _, r := range c.data[i] {
+		row := mat.NewVecDense(d, r.a)
+		exact.RankOne(exact, 1, row, row)
+	}
+	base := float64(len(c.data[0])) / float64(d)
+	k := math.Round(2 * math.Log2(mat.Trace(exact)/(mat.Trace(noisy)*base)))
+	noisy.Scale(base*math.Exp2(k/2), noisy)
+	for j := range d {
+		for k := j; k < d; k++ {
+			z = append(z, (noisy.At(j, k)-exact.At(j, k))*scaleOf(j, k))
+		}
+	}
+	return z
+}
+
+// pull returns the slope of the perturbed objective but for its noise at the point θ′, on records
+// mapped by M that have the weight ω = min(1, 1/‖Ma‖²).
+func (c leastSquares) pull(i int, by *mat.Dense, theta []float64, choice model.Choice) []float64 {
+	var at, back mat.VecDense
+	x := mat.NewVecDense(len(theta), theta)
+	at.MulVec(by.T(), x)
+	back.MulVec(by, &at) // of the ridge of the user, ½λ‖M′θ′‖²
+	g := back.RawVector().Data
+	floats.Scale(c.ridge, g)
+	floats.AddScaled(g, choice.Ridge, theta)
+	for _, r := range c.data[i] {
+		var row mat.VecDense
+		row.MulVec(by, mat.NewVecDense(len(theta), r.a))
+		root := min(1, 1/mat.Norm(&row, 2))
+		row.ScaleVec(root, &row)
+		slope, _ := derivatives(loss.Squared{}, mat.Dot(&row, x), root*r.b, mat.Norm(&row, 2), choice.Clip)
+		floats.AddScaled(g, slope, row.RawVector().Data)
+	}
+	return g
+}
+
+// apart is a pair for gradient steps: a record along each axis, whose gradient is clipped, and 160
+// records of no gradient.
+func apart(rel dp.Relation) leastSquares {
+	const d = 40
+	list := repeated(160, axis(d, 0, 0))
+	for j := 1; j < d; j++ {
+		r := axis(d, 0, 1)
+		r.a[j] = 0.22
+		list = append(list, r)
+	}
+	return leastSquares{data: ended(rel, list, axis(d, 0.22, 1), axis(d, 0.22, -1)),
+		budget: dp.Budget{Epsilon: 0.3, Delta: 0.05}}
+}
+
+// spanned is a pair for a map: 2440 records whose labels are their first feature before they
+// are scaled by 0.7, 60 with long rows and labels that are not, and probes.
+func spanned(rel dp.Relation) leastSquares {
+	const n, d = 2500, 10
+	list := sample(n, d, "spanned")
+	for k := range list {
+		r := &list[k]
+		if r.b = r.a[0]; k < 60 {
+			floats.Scale(1/floats.Norm(r.a, 2), r.a)
+			r.b = r.a[0] - 0.4*sign(r.a[0])
+			continue
+		}
+		floats.Scale(0.7, r.a)
+	}
+	for j := range d {
+		r := record{make([]float64, d), probe * (1 + float64(j)/100)}
+		r.a[j] = probe
+		list = append(list, r)
+	}
+	return leastSquares{data: ended(rel, list, axis(d, 1, 1), axis(d, 1, -1)), budget: dp.Budget{Epsilon: 1, Delta: 0.1},
+		ridge: 2, clip: 1}
+}
+
+func sequenceMechanisms() []mechanism {
+	missing := spanned(dp.AddRemove)
+	return []mechanism{{
+		name: "model-descent",
+		cases: []Case{
+			{Name: "A1/squares", Pair: "A1", Layer: WhiteBox, run: apart(dp.Replace).stepped},
+			{Name: "A2/squares", Pair: "A2", Layer: WhiteBox, run: apart(dp.AddRemove).stepped},
+		},
+		controls: []Control{
+			{"descent-relation", "√2 in place of 2 for opposite gradients", "model-descent/A1/squares", 0,
+				one(fault.SumSigma, func(sigma float64) float64 { return sigma / math.Sqrt2 })},
+			{"descent-clip", "gradients clipped at twice the bound", "model-descent/A2/squares", 0,
+				edit(fault.Gradients, func(v *[]int64) {
+					for j := range *v {
+						(*v)[j] *= 2
+					}
+				})},
+		},
+	}, {
+		name: "model-mapped",
+		cases: []Case{
+			{Name: "A1/squares", Pair: "A1", Layer: WhiteBox, Least: CI, run: spanned(dp.Replace).mapped},
+			{Name: "A2/squares", Pair: "A2", Layer: WhiteBox, run: missing.mapped},
+		},
+		controls: []Control{
+			{"mapped-gram", "noise of 0.9 times its scale in the Gram matrix", "model-mapped/A2/squares", 0,
+				one(fault.SumSigma, func(sigma float64) float64 { return 0.9 * sigma })},
+			{"mapped-modulus", "the ridge of the user subtracted as if rows were not mapped", "model-mapped/A2/squares", 0,
+				planned(func(p *perturb.Params) { p.Ridge -= missing.ridge })},
+			{"mapped-clamp", "rows clamped before the map gives them weights, not after", "model-mapped/A2/squares", 0,
+				one(release.Data, unclamped)},
+		},
+	}}
+}
+
+// unclamped returns the problem with rows at their bound twice as long, as for the weight 1.
+func unclamped(p *erm.Problem) *erm.Problem {
+	q := *p
+	var rows [][]float64
+	var labels []float64
+	err := p.Data.Each(func(a []float64, b float64) {
+		by := 1.0
+		if floats.Norm(a, 2) > 1-1e-9 {
+			by = 2
+		}
+		row := make([]float64, len(a))
+		floats.ScaleTo(row, by, a)
+		rows, labels = append(rows, row), append(labels, by*b)
+	})
+	if err == nil {
+		q.Data, err = erm.NewData(rows, labels, loss.Bounds{Row: 2, Label: 2})
+	}
+	if err != nil {
+		panic(err)
+	}
+	return &q
+}
