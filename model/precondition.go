@@ -189,8 +189,8 @@ func (pl *Plan) improve(s *Sequence, o Options, n, d float64) error {
 		return nil
 	}
 	*s, pl.modulus = m, 0 // the modulus of a mapped ridge is not that of the ridge
-	pl.params.Decision += " Before, a noisy Gram matrix of the rows chooses coordinates in which the rows have a similar " +
-		"spread in all directions; the longest 0.5 % of the mapped rows get less weight."
+	pl.params.Decision += " Before, a noisy Gram matrix of the rows chooses coordinates in which the rows have " +
+		"a similar spread in all directions; the longest 0.5 % of the mapped rows get less weight."
 	return nil
 }
 

@@ -60,7 +60,8 @@ func (c *sequence) claim(ctx context.Context, e *env) (cert dp.Certificate, s *m
 	return cert, s, err
 }
 
-// leastSquares is a regression on a pair, by a plan that the size and the budget of the pair select.
+// leastSquares is a regression on a pair, by a plan that the size and the budget of the pair
+// select.
 type leastSquares struct {
 	data   [2][]record
 	budget dp.Budget
