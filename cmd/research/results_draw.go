@@ -504,15 +504,7 @@ var figures = []figure{
 			{"without the variance of the noise", "without the variance of the noise", 1, 0},
 			{"around the coefficient itself", "around the shrunk coefficient", 2, 0}, {"95", "what is promised", 4, 1},
 		}},
-	{name: "persons", from: []string{"persons"},
-		plot: sweep.Plot{
-			Title: "Test log loss on 5000 other people (4000 people of 20 rows, delta = 1/n², add-remove, 400 runs)",
-			X:     "epsilon for a person", Y: "log loss, mean ± one standard deviation", Linear: true,
-		},
-		curves: []curve{
-			{"persons", "persons, all rows", 0, 0}, {"one random row", "one random row a person", 1, 0},
-			{"group privacy", "all rows as records, group privacy", 2, 2}, {"nonprivate", "no noise (not private)", 4, 1},
-		}},
+	losses("persons", "equal", "20 rows"), losses("persons-visits", "visits", "1 to 20 rows, k with P ~ 1/k"),
 	{name: "lowbits", from: []string{"lowbits"}, edit: named("right", "wrong"),
 		plot: sweep.Plot{
 			Title: "Releases whose last bits name one of two neighbors (output perturbation, eps = 1)",
@@ -539,4 +531,18 @@ var figures = []figure{
 			{"memory/certificate, in memory", "certificate, in memory", 2, 0},
 			{"file/certificate, in a file", "certificate, in a file", 3, 0},
 		}},
+}
+
+// losses is a picture of a part of the table of persons.
+func losses(name, part, rows string) figure {
+	return figure{name: name, from: []string{"persons"},
+		plot: sweep.Plot{
+			Title: "Test log loss on 5000 other people (4000 people of " + rows + ", delta = 1/n², add-remove, 10 x 40 runs)",
+			X:     "epsilon for a person", Y: "log loss, mean ± one standard deviation", Linear: true,
+		},
+		curves: []curve{
+			{part + "/persons", "persons, all rows", 0, 0}, {part + "/one random row", "one random row a person", 1, 0},
+			{part + "/group privacy", "all rows as records, group privacy", 2, 2},
+			{part + "/nonprivate", "no noise (not private)", 4, 1},
+		}}
 }

@@ -154,6 +154,14 @@ func passes(name string, file bool) part {
 	}}
 }
 
+// people are fits to people with as many rows each, or with numbers of rows like those of visits.
+func people(name string, visits bool) part {
+	return part{name: name, experiment: func(b *bench) (*sweep.Experiment, error) {
+		return experiment.Persons(uint64(b.seed), visits, pick(b, 4000, 400), pick(b, 10, 2), pick(b, 40, 2),
+			pick(b, []float64{0.1, 0.2, 0.3, 0.5, 1, 2, 3}, []float64{0.5, 2})...)
+	}}
+}
+
 // jobs in the order of docs/results.md.
 var jobs = []job{
 	{name: "diameter", what: "risk of linear and quadratic perturbation as the box grows", parts: []part{
@@ -227,8 +235,6 @@ var jobs = []job{
 		parts: []part{passes("memory", false), passes("file", true)}},
 	{name: "convergence", what: "how the solvers converge", collect: collectFiles,
 		parts: []part{called("convergence -out DIR", "-figure bias")}},
-	experimentJob("persons", "test loss on people with 20 rows each", func(b *bench) (*sweep.Experiment, error) {
-		return experiment.Persons(uint64(b.seed), pick(b, 4000, 400), pick(b, 400, 2),
-			pick(b, []float64{0.1, 0.2, 0.3, 0.5, 1, 2, 3}, []float64{0.5, 2})...)
-	}),
+	{name: "persons", what: "test loss on people with 20 rows each, and with 1 to 20",
+		parts: []part{people("equal", false), people("visits", true)}},
 }
