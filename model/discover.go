@@ -314,13 +314,9 @@ func Discover(ctx context.Context, u *table.Undeclared, b dp.Budget, o *Options)
 	if err != nil {
 		return nil, err
 	}
-	head := ""
-	if o.Ledger != nil {
-		entry, err := o.Ledger.Spend(ctx, pl, o.Source)
-		if err != nil {
-			return nil, prefix.Errorf("model: %w", err)
-		}
-		head = entry.Hash
+	head, err := charge(ctx, o.Ledger, pl, o.Source)
+	if err != nil {
+		return nil, err
 	}
 	s, err := pl.search(ctx, u, o.Source)
 	if err == nil && o.Ledger != nil {

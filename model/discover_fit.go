@@ -3,7 +3,6 @@
 package model
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -248,13 +247,9 @@ func FitUndeclared(ctx context.Context, u *table.Undeclared, b dp.Budget, o *Opt
 		return nil, nil, fmt.Errorf("%w: Task %q does not fit the label %q as it is declared: want %q for a range, %q for "+
 			"two classes", ErrOptions, pl.choices.Task, l.Column, Numbers, TwoClasses)
 	}
-	head := ""
-	if o.Ledger != nil {
-		entry, err := o.Ledger.Spend(ctx, pl, o.Source)
-		if err != nil {
-			return nil, nil, prefix.Errorf("model: %w", err)
-		}
-		head = entry.Hash
+	head, err := charge(ctx, o.Ledger, pl, o.Source)
+	if err != nil {
+		return nil, nil, err
 	}
 	s, err := pl.search(ctx, u, o.Source)
 	if err != nil {
@@ -268,14 +263,8 @@ func FitUndeclared(ctx context.Context, u *table.Undeclared, b dp.Budget, o *Opt
 		return nil, s, err
 	}
 	m.head = head
-	if o.Ledger != nil {
-		var file bytes.Buffer
-		if err = m.Save(&file); err == nil {
-			err = o.Ledger.Commit(ctx, head, file.Bytes())
-		}
-		if err != nil {
-			return nil, s, prefix.Errorf("model: %w", err)
-		}
+	if err := m.commit(ctx, o.Ledger); err != nil {
+		return nil, s, err
 	}
 	return m, s, nil
 }

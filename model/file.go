@@ -255,20 +255,10 @@ func (m *Model) checkNumbers() error {
 // checkClaim compares the certificate with the plan. It cannot detect an edit of both; a ledger
 // can.
 func (m *Model) checkClaim() error {
-	p, theorem, b := m.params, theoremAuto, m.params.Budget
-	switch s := p.Sequence; {
-	case s != nil && s.Shares.Search > 0:
-		theorem = theoremDiscover
-	case s != nil && s.Steps > 0:
-		theorem = theoremDescent
-	case s != nil && s.Map != "":
-		theorem = theoremMapped
-	case p.Intervals != nil:
-		theorem = theoremIntervals
-	}
+	p, theorem, b := m.params, m.params.theorem(), m.params.Budget
 	dim, relation, rows := p.Dim, p.Relation, p.Rows
 	if r := p.Release; r != nil {
-		theorem, b, dim, relation, rows = r.Theorem, r.Budget, r.Dim, r.Relation, r.Rows
+		b, dim, relation, rows = r.Budget, r.Dim, r.Relation, r.Rows
 	}
 	if c := m.cert; c.Rows != rows || rows != p.Rows {
 		return fmt.Errorf("certificate: rows %d, the plan has rows %d and %d: want one number of lines of a person", c.Rows,

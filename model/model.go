@@ -62,11 +62,13 @@ import (
 	"io"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/table"
@@ -118,14 +120,9 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	head := ""
-	l := t.options.Ledger
-	if l != nil {
-		entry, err := l.Spend(ctx, pl, t.options.Source)
-		if err != nil {
-			return nil, prefix.Errorf("model: %w", err)
-		}
-		head = entry.Hash
+	head, err := charge(ctx, t.options.Ledger, pl, t.options.Source)
+	if err != nil {
+		return nil, err
 	}
 	out, err := pl.run(ctx, t.problem, t.options.Source)
 	if err != nil {
@@ -136,16 +133,39 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 		prose: pl.String(), head: head, encoder: t.encoder, build: readBuild(),
 	}
 	m.threshold(out.units)
-	if l != nil {
-		var file bytes.Buffer
-		if err = m.Save(&file); err == nil {
-			err = l.Commit(ctx, head, file.Bytes())
-		}
-		if err != nil {
-			return nil, prefix.Errorf("model: %w", err)
-		}
+	if err := m.commit(ctx, t.options.Ledger); err != nil {
+		return nil, err
 	}
 	return m, nil
+}
+
+// charge spends the cost of a plan on the ledger, if there is one, and returns the hash of the
+// entry.
+func charge(ctx context.Context, l *ledger.Ledger, pl dp.Plan, src rand.Source) (head string, err error) {
+	if l == nil {
+		return "", nil
+	}
+	entry, err := l.Spend(ctx, pl, src)
+	if err != nil {
+		return "", prefix.Errorf("model: %w", err)
+	}
+	return entry.Hash, nil
+}
+
+// commit commits the ledger, if there is one, to the file that Save writes.
+func (m *Model) commit(ctx context.Context, l *ledger.Ledger) error {
+	if l == nil {
+		return nil
+	}
+	var file bytes.Buffer
+	err := m.Save(&file)
+	if err == nil {
+		err = l.Commit(ctx, m.head, file.Bytes())
+	}
+	if err != nil {
+		return prefix.Errorf("model: %w", err)
+	}
+	return nil
 }
 
 // threshold sets a coefficient of a lasso to 0 if the output noise alone may have moved it away

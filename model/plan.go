@@ -50,6 +50,23 @@ type Params struct {
 	Sequence *Sequence `json:"sequence,omitempty"`
 }
 
+// theorem returns the identifier of the theorem that the certificate rests on.
+func (p Params) theorem() string {
+	switch s := p.Sequence; {
+	case s == nil:
+		return p.Release.Theorem
+	case s.Shares.Search > 0:
+		return theoremDiscover
+	case s.Steps > 0:
+		return theoremDescent
+	case s.Map != "":
+		return theoremMapped
+	case p.Intervals != nil:
+		return theoremIntervals
+	}
+	return theoremAuto
+}
+
 // Plan fixes the mechanism, the noise and the cost of a fit from public quantities alone. It may be
 // published, and serves any number of fits.
 type Plan struct {

@@ -13,7 +13,6 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/table"
 )
@@ -100,13 +99,9 @@ func (p *ScorePlan) Score(ctx context.Context, t *TestSet) (*PrivateScores, erro
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	head := ""
-	if l := p.options.Ledger; l != nil {
-		entry, err := l.Spend(ctx, p, p.options.Source)
-		if err != nil {
-			return nil, prefix.Errorf("model: %w", err)
-		}
-		head = entry.Hash
+	head, err := charge(ctx, p.options.Ledger, p, p.options.Source)
+	if err != nil {
+		return nil, err
 	}
 	f := fault.From(ctx)
 	src, cert := draw.Open(p.options.Source, p.cert.With())

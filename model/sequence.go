@@ -163,16 +163,7 @@ func (pl *Plan) finish(q erm.Public, s *Sequence, o Options) {
 	pl.seq = pl.composed(*s, s.Mu)
 	_, failure := release.MostNormal(q.Dim, b, 1)
 	pl.failure = float64(len(pl.seq.S)) * failure
-	theorem := theoremAuto
-	switch {
-	case s.Steps > 0:
-		theorem = theoremDescent
-	case s.Map != "":
-		theorem = theoremMapped
-	case o.Intervals != nil:
-		theorem = theoremIntervals
-	}
-	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Theorem: theorem, Rows: p.Rows}
+	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Theorem: p.theorem(), Rows: p.Rows}
 	if !proved {
 		pl.cert = pl.cert.With(dp.CalibrationArithmetic)
 	}
