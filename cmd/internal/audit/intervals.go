@@ -11,7 +11,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
@@ -76,27 +75,21 @@ func (c intervals) white(ctx context.Context, e *env) (Finding, error) {
 		}
 		data[i] = p.Data
 	}
-	relation, apart := relationOf(c.pair.data), 1.0
-	if relation == dp.Replace {
-		apart = math.Sqrt2
-	}
-	fits := &sequence{data: data, budget: c.pair.budget, options: model.Options{
-		Loss: model.Loss{Name: model.Logistic}, Intervals: &model.Intervals{}, Relation: relation, Records: 13,
+	s := &sequence{data: data, budget: c.pair.budget, options: model.Options{
+		Loss: model.Loss{Name: model.Logistic}, Intervals: &model.Intervals{}, Relation: relationOf(c.pair.data), Records: 13,
 	}}
-	cert, s, err := fits.claim(ctx, e)
-	if err != nil {
+	if err := s.claim(ctx, e); err != nil {
 		return Finding{}, err
 	}
-	h := s.Shares
-	if cert.Rows != c.pair.crowd.Rows {
-		return Finding{}, &falseClaim{cert, c.pair.budget}
+	if s.cert.Rows != c.pair.crowd.Rows {
+		return Finding{}, &falseClaim{s.cert, c.pair.budget}
 	}
 	runs := e.few(30)
-	if relation == dp.Replace { // its plans take 20 ms
+	if s.two > 1 { // plans for a replaced person take 20 ms
 		runs = min(runs, 1000)
 	}
-	return recovered(ctx, e, cert, runs, func(ctx context.Context, src rand.Source) ([]float64, error) {
-		m, err := fits.fit(ctx, src)
+	return recovered(ctx, e, s.cert, runs, func(ctx context.Context, src rand.Source) ([]float64, error) {
+		m, err := s.fit(ctx, src)
 		if err != nil {
 			return nil, err
 		}
@@ -113,8 +106,8 @@ func (c intervals) white(ctx context.Context, e *env) (Finding, error) {
 		theta := m.Theta()
 		z := append(file.Moments.Hessian, file.Moments.Scores...)
 		// β = ¼, L² = 1
-		tau := [2]float64{apart / 4 / (math.Sqrt(h.Hessian) * s.Mu), apart / (math.Sqrt(h.Scores) * s.Mu)}
-		exact, at := c.sums(fits.side, theta), 0
+		tau := [2]float64{s.pair / 4 / (math.Sqrt(s.Shares.Hessian) * s.Mu), s.pair / (math.Sqrt(s.Shares.Scores) * s.Mu)}
+		exact, at := c.sums(s.side, theta), 0
 		for b := range tau {
 			for j := range theta {
 				for k := j; k < len(theta); k++ {

@@ -28,6 +28,11 @@ type sequence struct {
 	budget  dp.Budget
 	options model.Options
 	side    int // the data set of the last fit
+
+	cert            dp.Certificate
+	*model.Sequence // behind the certificate
+	// The distances by which a neighbor moves a sum of nonnegative terms and of any vectors of norm 1.
+	pair, two float64
 }
 
 func (c *sequence) fit(ctx context.Context, src rand.Source) (*model.Model, error) {
@@ -37,27 +42,29 @@ func (c *sequence) fit(ctx context.Context, src rand.Source) (*model.Model, erro
 	return model.Fit(ctx, &table.Data{Records: c.data[c.side]}, c.budget, &o)
 }
 
-// claim fits once and returns the certificate and the sequence of releases behind it. They must
-// claim the budget, divide no more than μ², and have a μ that one Gaussian release could have.
-func (c *sequence) claim(ctx context.Context, e *env) (cert dp.Certificate, s *model.Sequence, err error) {
+// claim fits once. The certificate must claim the budget, and the shares divide no more than μ²,
+// which one Gaussian release could have.
+func (c *sequence) claim(ctx context.Context, e *env) error {
 	m, err := c.fit(ctx, e.source("claim"))
 	if err != nil {
-		return cert, nil, err
+		return err
 	}
-	cert, s = m.Certificate(), m.Params().Sequence
-	if s == nil {
-		return cert, nil, fmt.Errorf("audit: %s: the plan has one release, want a sequence", e.name)
+	c.cert, c.Sequence = m.Certificate(), m.Params().Sequence
+	if c.Sequence == nil {
+		return fmt.Errorf("audit: %s: the plan has one release, want a sequence", e.name)
 	}
-	w := s.Shares
+	if c.pair, c.two = 1, 1; c.options.Relation == dp.Replace {
+		c.pair, c.two = math.Sqrt2, 2
+	}
+	w := c.Shares
 	total := w.Labels + w.First + w.Residuals + w.Last + w.Hessian + w.Scores + w.Output + w.Gram + w.Norms + w.Gradients
-	if s.TwoStep {
+	if c.TwoStep {
 		total += w.Output
 	}
-	if err = asFor(cert, c.budget, c.options.Relation); err == nil &&
-		(total > 1+1e-12 || s.Mu*gaussianScale(c.budget, 1) > 1) {
-		err = &falseClaim{cert, c.budget}
+	if total > 1+1e-12 || c.Mu*gaussianScale(c.budget, 1) > 1 {
+		return &falseClaim{c.cert, c.budget}
 	}
-	return cert, s, err
+	return asFor(c.cert, c.budget, c.options.Relation)
 }
 
 // leastSquares is a regression on a pair, by a plan that the size and the budget of the pair
@@ -69,36 +76,30 @@ type leastSquares struct {
 	clip   float64 // stated, or 0
 }
 
-// sequence returns the fits of c, and the numbers of a replaced record for those of one that is
-// removed: the sensitivities of a sum of nonnegative terms and of one of any vectors.
-func (c leastSquares) sequence() (s *sequence, pair, two float64, err error) {
-	s, pair, two = &sequence{budget: c.budget, options: model.Options{
-		Loss: model.Loss{Name: model.Squares}, Relation: relationOf(c.data), Records: len(c.data[0]), Clip: c.clip,
-		Penalty: model.Penalty{Ridge: c.ridge / float64(len(c.data[0]))},
-	}}, 1, 1
-	if s.options.Relation == dp.Replace {
-		pair, two = math.Sqrt2, 2
-	}
+// sequence returns the fits of c, which have claimed.
+func (c leastSquares) sequence(ctx context.Context, e *env) (*sequence, error) {
+	n := len(c.data[0])
+	s := &sequence{budget: c.budget, options: model.Options{
+		Loss: model.Loss{Name: model.Squares}, Relation: relationOf(c.data), Records: n, Clip: c.clip,
+		Penalty: model.Penalty{Ridge: c.ridge / float64(n)},
+	}}
 	for i, list := range c.data {
 		p, err := problem(list, unit, loss.Squared{}, free)
 		if err != nil {
-			return nil, 0, 0, err
+			return nil, err
 		}
 		s.data[i] = p.Data
 	}
-	return s, pair, two, nil
+	return s, s.claim(ctx, e)
 }
 
-// stepped recovers the noise of gradient steps. The gradient of one record is clipped at every
-// point that steps may reach, and all others are 0. So the mean of the points of the second half is
+// stepped recovers the noise of gradient steps. The gradients of all records are 0, or clipped at
+// every point that steps may reach: their sum g is known. The mean of the points of the second half
+// is
 //
 //	θ̄ = −γ Σ_t c_t(g + σN_t),  c_t = min(1, 2(T+1−t)/T)
 func (c leastSquares) stepped(ctx context.Context, e *env) (Finding, error) {
-	fits, _, two, err := c.sequence()
-	if err != nil {
-		return Finding{}, err
-	}
-	cert, s, err := fits.claim(ctx, e)
+	s, err := c.sequence(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
@@ -107,20 +108,20 @@ func (c leastSquares) stepped(ctx context.Context, e *env) (Finding, error) {
 	}
 	n, steps := float64(len(c.data[0])), float64(s.Steps)
 	rate := min(8, 0.06*s.Mu*n) / n
-	sigma := two * s.Clip * math.Sqrt(steps/s.Shares.Gradients) / s.Mu
+	sigma := s.two * s.Clip * math.Sqrt(steps/s.Shares.Gradients) / s.Mu
 	sum, squared := 0.0, 0.0
 	for t := 1.0; t <= steps; t++ {
 		part := min(1, 2*(steps+1-t)/steps)
 		sum, squared = sum+part, squared+part*part
 	}
-	return recovered(ctx, e, cert, e.scarce(len(c.data[0][0].a)),
+	return recovered(ctx, e, s.cert, e.scarce(len(c.data[0][0].a)),
 		func(ctx context.Context, src rand.Source) ([]float64, error) {
-			m, err := fits.fit(ctx, src)
+			m, err := s.fit(ctx, src)
 			if err != nil {
 				return nil, err
 			}
 			z := m.Theta()
-			for _, r := range c.data[fits.side] {
+			for _, r := range c.data[s.side] {
 				if norm := floats.Norm(r.a, 2); norm > 0 {
 					floats.AddScaled(z, -rate*s.Clip*sum*sign(r.b)/norm, r.a)
 				}
@@ -137,11 +138,7 @@ func (c leastSquares) stepped(ctx context.Context, e *env) (Finding, error) {
 //
 // R is a power of 2^¼ times a public number, so that the trace of Ĥ tells which.
 func (c leastSquares) mapped(ctx context.Context, e *env) (Finding, error) {
-	fits, pair, two, err := c.sequence()
-	if err != nil {
-		return Finding{}, err
-	}
-	cert, s, err := fits.claim(ctx, e)
+	s, err := c.sequence(ctx, e)
 	if err != nil {
 		return Finding{}, err
 	}
@@ -160,17 +157,17 @@ func (c leastSquares) mapped(ctx context.Context, e *env) (Finding, error) {
 		return p
 	})
 	runs := e.scarce(d * (d + 3) / 2)
-	if two > 1 { // plans for a replaced record take 0.15 s
+	if s.two > 1 { // plans for a replaced record take 0.15 s
 		runs = min(runs, 200)
 	}
-	f, failed := recovered(ctx, e, cert, runs, func(ctx context.Context, src rand.Source) ([]float64, error) {
-		m, err := fits.fit(ctx, src)
+	f, failed := recovered(ctx, e, s.cert, runs, func(ctx context.Context, src rand.Source) ([]float64, error) {
+		m, err := s.fit(ctx, src)
 		if err != nil {
 			return nil, err
 		}
 		choice := *m.Choice()
 		if !(choice.Ridge*math.Expm1(s.C) >= 1-1e-9) {
-			return nil, &falseClaim{cert, c.budget} // curvature costs more than c
+			return nil, &falseClaim{s.cert, c.budget} // curvature costs more than c
 		}
 		var square, inverse mat.Dense
 		var theta mat.VecDense // θ = M′θ′
@@ -179,10 +176,10 @@ func (c leastSquares) mapped(ctx context.Context, e *env) (Finding, error) {
 		if err != nil {
 			return nil, err
 		}
-		z := c.gram(fits.side, &inverse)
-		floats.Scale(math.Sqrt(s.Shares.Gram)*s.Mu/pair, z)
-		b := c.pull(fits.side, by, theta.RawVector().Data, choice)
-		floats.Scale(-math.Sqrt(s.Shares.Last)*s.Mu/(two*choice.Clip), b)
+		z := c.gram(s.side, &inverse)
+		floats.Scale(math.Sqrt(s.Shares.Gram)*s.Mu/s.pair, z)
+		b := c.pull(s.side, by, theta.RawVector().Data, choice)
+		floats.Scale(-math.Sqrt(s.Shares.Last)*s.Mu/(s.two*choice.Clip), b)
 		turned := make([]float64, d) // Vb is in coordinates that no noise has chosen
 		for j, v := range b {
 			axis := by.RawRowView(j)
