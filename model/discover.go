@@ -175,10 +175,7 @@ func (pl *DiscoveryPlan) alone() error {
 
 // sensitivity returns Δ, how far apart in ℓ₂ the counts of a column are on neighbors.
 func (pl *DiscoveryPlan) sensitivity(f *fault.Set) float64 {
-	if pl.relation == dp.Replace {
-		return fault.At(f, fault.ColumnSensitivity, math.Sqrt2)
-	}
-	return fault.At(f, fault.ColumnSensitivity, 1.0)
+	return fault.At(f, fault.ColumnSensitivity, pair(pl.relation))
 }
 
 // kindSigma returns the noise of the counts of kinds of all columns.

@@ -212,7 +212,10 @@ func withheld(name, why string) Metric { return Metric{Name: name, Withheld: why
 // leastDeviations is how many deviations of its noise a released count must have to be divided by.
 const leastDeviations = 5
 
-const fewRecords = "too few records to tell from noise"
+const (
+	fewRecords = "too few records to tell from noise"
+	fewOfClass = "too few records of a class to tell from noise"
+)
 
 // report derives everything from the released values. No record enters.
 func (d *drawn) report(out *PrivateScores) {
@@ -250,7 +253,7 @@ func (d *drawn) only(out *PrivateScores) {
 	}
 	n, _, ok := d.total(out, sum, 2*noise)
 	if !ok {
-		out.Metrics = []Metric{withheld("accuracy", fewRecords)}
+		out.withhold("accuracy")
 		return
 	}
 	a, privacy := v[0]/n, noise/(n*n)
@@ -280,23 +283,34 @@ func (d *drawn) classes(out *PrivateScores) {
 	n, noise, ok := d.total(out, sum, deviation*deviation)
 	d.confusion(out, e)
 	if !ok {
-		for _, name := range names {
-			out.Metrics = append(out.Metrics, withheld(name, fewRecords))
-		}
+		out.withhold(names...)
 		return
 	}
-	right, _ := e.sum(p.right())
-	g := p.right()
-	if noise > 0 {
-		floats.AddConst(-right/n, g)
-	}
-	out.Metrics = append(out.Metrics, metric("accuracy", right/n, shareVariance(right/n, n), e.variance(g)/(n*n), 0, 1))
-	out.Metrics = append(out.Metrics, d.balanced(e))
+	a, variance := p.accuracy(e, n, noise)
+	out.Metrics = append(out.Metrics, metric("accuracy", a, shareVariance(a, n), variance, 0, 1), d.balanced(e))
 	if p.subject.kind == table.Binary {
 		out.Metrics = append(out.Metrics, d.curve(out, e))
 	}
 	if p.subject.probability {
 		out.Metrics = append(out.Metrics, d.logLoss(e, n, noise))
+	}
+}
+
+// accuracy returns the share of right predictions and the variance that the noise gives it. noise is
+// that of n, 0 if n is public.
+func (p *ScorePlan) accuracy(e *estimate, n, noise float64) (share, variance float64) {
+	g := p.right()
+	right, _ := e.sum(g)
+	if noise > 0 {
+		floats.AddConst(-right/n, g)
+	}
+	return right / n, e.variance(g) / (n * n)
+}
+
+// withhold withholds metrics for the lack of records.
+func (s *PrivateScores) withhold(names ...string) {
+	for _, name := range names {
+		s.Metrics = append(s.Metrics, withheld(name, fewRecords))
 	}
 }
 
@@ -340,7 +354,7 @@ func (d *drawn) balanced(e *estimate) Metric {
 		class := s.trueClass(y, len(e.h))
 		n, deviation := e.sum(class)
 		if !(n > leastDeviations*deviation) || n < 1 {
-			return withheld(name, "too few records of a class to tell from noise")
+			return withheld(name, fewOfClass)
 		}
 		recall := 0.0
 		for i, c := range class {
@@ -363,7 +377,7 @@ func (d *drawn) curve(out *PrivateScores, e *estimate) Metric {
 	n0, dev0 := e.sum(s.trueClass(0, len(e.h)))
 	n1, dev1 := e.sum(s.trueClass(1, len(e.h)))
 	if !(n0 > leastDeviations*dev0 && n1 > leastDeviations*dev1) || min(n0, n1) < 1 {
-		return withheld(name, "too few records of a class to tell from noise")
+		return withheld(name, fewOfClass)
 	}
 	value, sampling, privacy, bound := s.auc(e, n0, n1)
 	m := metric(name, value, sampling, privacy, 0, 1)

@@ -20,9 +20,7 @@ func (d *drawn) paired(out *PrivateScores) {
 	}
 	n, varN, ok := d.total(out, floats.Sum(c), 4*noise)
 	if !ok {
-		for _, name := range names {
-			out.Metrics = append(out.Metrics, withheld(name, fewRecords))
-		}
+		out.withhold(names...)
 		return
 	}
 	diff := (c[1] - c[2]) / n
@@ -71,9 +69,7 @@ func (d *drawn) numbers(out *PrivateScores) {
 		names = []string{"squared error difference"}
 	}
 	if !ok {
-		for _, name := range names {
-			out.Metrics = append(out.Metrics, withheld(name, fewRecords))
-		}
+		out.withhold(names...)
 		return
 	}
 	if paired {
@@ -199,12 +195,8 @@ func (p *ScorePlan) Forecast(positives float64) []Metric {
 	if p.cert.Relation == dp.AddRemove {
 		varN = e.variance(ones(len(e.h)))
 	}
-	right, _ := e.sum(p.right())
-	g := p.right()
-	if varN > 0 {
-		floats.AddConst(-right/n, g)
-	}
-	out := []Metric{{Name: "accuracy", Privacy: math.Sqrt(e.variance(g)) / n}, d.balanced(e), d.curve(&PrivateScores{}, e)}
+	_, variance := p.accuracy(e, n, varN)
+	out := []Metric{{Name: "accuracy", Privacy: math.Sqrt(variance)}, d.balanced(e), d.curve(&PrivateScores{}, e)}
 	if p.subject.probability {
 		out = append(out, d.logLoss(e, n, varN))
 	}

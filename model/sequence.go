@@ -175,12 +175,14 @@ func (pl *Plan) finish(q erm.Public, s *Sequence, o Options) {
 
 // pair returns M, the ℓ₂ sensitivity of a sum of nonnegative orthogonal terms of norm at
 // most 1: 1, or √2 for a record that is replaced.
-func (pl *Plan) pair() float64 {
-	if pl.params.Relation == dp.Replace {
+func pair(r dp.Relation) float64 {
+	if r == dp.Replace {
 		return math.Sqrt2
 	}
 	return 1
 }
+
+func (pl *Plan) pair() float64 { return pair(pl.params.Relation) }
 
 // gradients returns G/L: 1, or 2 for a record that is replaced.
 func (pl *Plan) gradients() float64 {

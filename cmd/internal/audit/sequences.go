@@ -289,11 +289,7 @@ func sequenceMechanisms() []mechanism {
 			{"descent-relation", "√2 in place of 2 for opposite gradients", "model-descent/A1/squares", 0,
 				one(fault.SumSigma, func(sigma float64) float64 { return sigma / math.Sqrt2 })},
 			{"descent-clip", "gradients clipped at twice the bound", "model-descent/A2/squares", 0,
-				edit(fault.Gradients, func(v *[]int64) {
-					for j := range *v {
-						(*v)[j] *= 2
-					}
-				})},
+				one(fault.Gradients, func(v []int64) []int64 { return scaled(v, 2) })},
 		},
 	}, {
 		name: "model-mapped",
