@@ -196,7 +196,8 @@ func closest(results []audit.Result) []audit.Result {
 	best := map[string]int{}
 	var list []audit.Result
 	for _, r := range results {
-		if r.Err != nil || len(r.Profile) < 2 {
+		// A profile begins at ε = 0. Points that do not are of many profiles, and no curve.
+		if r.Err != nil || len(r.Profile) < 2 || r.Profile[0].Epsilon != 0 {
 			continue
 		}
 		i, ok := best[r.Mechanism]
