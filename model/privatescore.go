@@ -296,8 +296,8 @@ func (d *drawn) classes(out *PrivateScores) {
 	}
 }
 
-// accuracy returns the share of right predictions and the variance that the noise gives it. noise is
-// that of n, 0 if n is public.
+// accuracy returns the share of right predictions and the variance that the noise gives it. noise
+// is that of n, 0 if n is public.
 func (p *ScorePlan) accuracy(e *estimate, n, noise float64) (share, variance float64) {
 	g := p.right()
 	right, _ := e.sum(g)

@@ -537,7 +537,8 @@ var figures = []figure{
 func losses(name, part, rows string) figure {
 	return figure{name: name, from: []string{"persons"},
 		plot: sweep.Plot{
-			Title: "Test log loss on 5000 other people (4000 people of " + rows + ", delta = 1/n², add-remove, 400 runs or more)",
+			Title: "Test log loss on 5000 other people (4000 people of " + rows +
+				", delta = 1/n², add-remove, 400 runs or more)",
 			X:     "epsilon for a person", Y: "log loss, mean ± one standard deviation", Linear: true,
 		},
 		curves: []curve{

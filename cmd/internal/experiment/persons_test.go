@@ -41,8 +41,8 @@ func TestPersons(t *testing.T) {
 }
 
 // TestVisits: where people have unequal numbers of rows, group privacy pays for 20 rows and persons
-// for one, so that its noise is larger by 20 over the mean number of rows; the law of the numbers is
-// 1/k.
+// for one, so that its noise is larger by 20 over the mean number of rows. The law of the numbers
+// is 1/k.
 func TestVisits(t *testing.T) {
 	const eps = 3
 	e, err := Persons(1, true, 500, 2, 10, eps)
