@@ -539,7 +539,7 @@ func losses(name, part, rows string) figure {
 		plot: sweep.Plot{
 			Title: "Test log loss on 5000 other people (4000 people of " + rows +
 				", delta = 1/n², add-remove, 400 runs or more)",
-			X:     "epsilon for a person", Y: "log loss, mean ± one standard deviation", Linear: true,
+			X: "epsilon for a person", Y: "log loss, mean ± one standard deviation", Linear: true,
 		},
 		curves: []curve{
 			{part + "/persons", "persons, all rows", 0, 0}, {part + "/one random row", "one random row a person", 1, 0},
