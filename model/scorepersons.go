@@ -70,9 +70,9 @@ func (s *subject) checkUnit(data *erm.Data) error {
 		return fmt.Errorf("%w: the test set is by person and the model has no persons: want a model with \"person\" in its "+
 			"schema, or data without ids", dp.ErrCondition)
 	case s.rows != p.Rows:
-		return fmt.Errorf("%w: the model is one of persons with up to Rows = %d lines, and the test set has %d (0 for single "+
-			"records): want data from erm.OpenByPerson with the Rows of the model, or the table as CSV", dp.ErrCondition,
-			s.rows, p.Rows)
+		return fmt.Errorf("%w: the model is one of persons with up to Rows = %d lines, and the test set has %d, 0 for "+
+			"records: want data from erm.OpenByPerson with the Rows of the model, or the table as CSV", dp.ErrCondition, s.rows,
+			p.Rows)
 	}
 	return nil
 }

@@ -45,8 +45,8 @@ func hostileLine(rnd *rand.Rand, m *Model) (p, q Prediction, label float64) {
 	return draw(), draw(), []float64{-1, 1, 0, 0.3, float64(m.classes() - 1), math.NaN(), math.Inf(1)}[rnd.IntN(7)]
 }
 
-// TestScoreOfPersonsSensitivity: no two persons with up to 1024 hostile lines, and no person and none,
-// are further apart in any block than its sensitivity, and every person counts 1 in all.
+// TestScoreOfPersonsSensitivity: no two persons with up to 1024 hostile lines, and no person and
+// none, are further apart in any block than its sensitivity, and every person counts 1 in all.
 func TestScoreOfPersonsSensitivity(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(14, 15))
 	two, svm := ofPersons(Logistic, 2, 1024), ofPersons(SVM, 2, 1024)
@@ -143,9 +143,9 @@ func scoresOfVisits(t *testing.T, rows int) (m *Model, text string, accuracy flo
 	return m, "x,y,who\n" + strings.Join(lines, "\n") + "\n", accuracy / float64(persons), persons
 }
 
-// TestScoreOfPersons: the score of a table of persons is the mean over persons of the means of their
-// lines, whatever the order of lines, also if it was read before; a person with more lines than
-// Rows counts as much as others; lines of nobody count nowhere.
+// TestScoreOfPersons: the score of a table of persons is the mean over persons of the means of
+// their lines, whatever the order of lines, also if it was read before; a person with more lines
+// than Rows counts as much as others; lines of nobody count nowhere.
 func TestScoreOfPersons(t *testing.T) {
 	m, text, want, n := scoresOfVisits(t, 7)
 	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
@@ -193,8 +193,8 @@ func TestScoreOfPersons(t *testing.T) {
 	require.NotEqual(t, before.counts, after.counts)
 }
 
-// TestScoreOfPersonsUnits: a test set by person and a model of records are refused, and the reverse,
-// and other Rows, and two models of different units.
+// TestScoreOfPersonsUnits: a test set by person and a model of records are refused, and the
+// reverse, and other Rows, and two models of different units.
 func TestScoreOfPersonsUnits(t *testing.T) {
 	b, err := erm.NewBuilder(2, false, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
@@ -220,8 +220,8 @@ func TestScoreOfPersonsUnits(t *testing.T) {
 	require.ErrorIs(t, err, ErrOptions)
 }
 
-// visit draws a person of a law with effects of persons: all lines have one class, and a score of which
-// a share is the same in all lines.
+// visit draws a person of a law with effects of persons: all lines have one class, and a score of
+// which a share is the same in all lines.
 func visit(rnd *rand.Rand, lines int) (p []Prediction, label float64) {
 	label = -1
 	if rnd.Float64() < 0.25 {
@@ -236,8 +236,8 @@ func visit(rnd *rand.Rand, lines int) (p []Prediction, label float64) {
 	return p, label
 }
 
-// TestScoreOfPersonsCoverage: intervals of 95 % cover the values of the law, with persons of one to ten
-// lines that resemble one another.
+// TestScoreOfPersonsCoverage: intervals of 95 % cover the values of the law, with persons of one to
+// ten lines that resemble one another.
 func TestScoreOfPersonsCoverage(t *testing.T) {
 	m := ofPersons(Logistic, 2, 10)
 	rnd := rand.New(rand.NewPCG(18, 19))

@@ -122,8 +122,8 @@ func newTestSet(ctx context.Context, m, against *Model) (*TestSet, error) {
 }
 
 // TestSet reads encoded records, by the schema of m, to score m, or to compare it with a second
-// model of the same schema. For a model of persons the data must be by person with the same Rows, as
-// by [erm.OpenByPerson]. Not private.
+// model of the same schema. For a model of persons the data must be by person with the same Rows,
+// as by [erm.OpenByPerson]. Not private.
 func (m *Model) TestSet(ctx context.Context, data *table.Data, against *Model) (*TestSet, error) {
 	t, err := newTestSet(ctx, m, against)
 	if err != nil {
