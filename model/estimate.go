@@ -74,12 +74,12 @@ func (p *ScorePlan) cells(values map[string][]float64) *estimate {
 		}
 		right, noise := p.right(), p.block(blockRight).variance()
 		e.condition(right, values[blockRight][0], noise)
-		if len(values[blockRight]) > 1 {
+		if p.options.Relation == dp.AddRemove {
 			e.condition(complement(right), values[blockRight][1], noise)
 		}
 	} else {
 		e = fromChains(values[blockCells], p.block(blockCells).variance())
-		for i, y := range values[blockConfusion] {
+		for i, y := range values[blockConfusion][:4] {
 			e.condition(quarter(i), y, conf)
 		}
 	}
@@ -196,7 +196,7 @@ func (p *ScorePlan) lengths() map[string]int {
 		right = 2
 	}
 	return map[string]int{blockRight: right, blockConfusion: k * k, blockCells: 2 * numCells, blockLoss: 1,
-		blockErrors: len(sizes) + 1, blockCapped: 2, blockLabels: 2, blockPairs: 4, blockDiff: 1}
+		blockErrors: len(sizes) + 1, blockCapped: 2, blockLabels: 2, blockPairs: 4, blockDiff: 2}
 }
 
 func (p *ScorePlan) zeros() map[string][]float64 {

@@ -6,11 +6,13 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/sqrtsum"
 	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/table"
 )
 
 // Scores of persons: what a person adds to a sum is the mean over those of its lines that count, of
@@ -102,15 +104,78 @@ func (t *TestSet) addPersons(ctx context.Context, data *erm.Data, judge func(a [
 func (t *TestSet) addPerson(counts, sums []float64, lines int64) {
 	t.n++
 	behind, before := int64(0), int64(0)
+	own := make([]int64, len(counts))
 	for i, c := range counts {
 		behind += int64(c)
 		end := (behind<<(personBits+1) + lines) / (2 * lines)
-		t.counts[i] += end - before
+		own[i] = end - before
+		t.counts[i] += own[i]
 		before = end
 	}
+	t.inner.add(&t.subject, own)
 	for i, s := range sums {
-		t.sums[i] += int64(s) << personBits / lines
+		mean := int64(s) << personBits / lines
+		t.sums[i] += mean
+		switch {
+		case t.subject.against != nil:
+			t.bends[i] += dome(mean, scaleBits+personBits)
+		case t.bends != nil:
+			t.bends[i] += bend(mean, 1<<(scaleBits+personBits)-mean, scaleBits+personBits)
+		}
 	}
+}
+
+// inner holds sums over persons that tell how much the lines of a person differ, in the units of
+// counts.
+type inner struct {
+	pairs [6]int64 // bends of two of the four counts of predictions or of pairs of them
+	right int64    // bend of right and wrong predictions
+}
+
+// add adds a person with these counts.
+func (w *inner) add(s *subject, own []int64) {
+	var four [4]int64
+	right := int64(0)
+	for i, c := range own {
+		switch {
+		case s.kind == table.Range:
+			return
+		case s.against != nil:
+			four[i] += c
+		case s.kind == table.Classes:
+			if i/s.classes == i%s.classes {
+				right += c
+			}
+		default:
+			four[2*(i/numCells)+i%numCells/halfCell] += c
+		}
+	}
+	if s.kind == table.Binary {
+		right = four[0] + four[3]
+	}
+	w.right += bend(right, 1<<personBits-right, personBits)
+	for k, p := range pairsOfFour {
+		w.pairs[k] += bend(four[p[0]], four[p[1]], personBits)
+	}
+}
+
+// pairsOfFour are the pairs of four cells.
+var pairsOfFour = [6][2]int{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}}
+
+// bendFactor is the factor of bend: with a square of at most 8, bends leave sensitivities as they
+// are (docs/theory/evaluation.md#evaluation.squares).
+const bendFactor = 2.75
+
+// bend returns 2.75xy in units of 2^−bits, rounded down, for x, y ≥ 0 with a sum of at most 1.
+func bend(x, y int64, bits int) int64 { return product(11*x, y, bits) / 4 }
+
+// dome returns 1 − v² in units of 2^−bits, rounded down, for v in [−1, 1].
+func dome(v int64, bits int) int64 { return product(1<<bits-v, 1<<bits+v, bits) }
+
+// product returns xy/2^b, rounded down, for x, y ≥ 0.
+func product(x, y int64, b int) int64 {
+	hi, lo := bits.Mul64(uint64(x), uint64(y))
+	return int64(hi<<(64-b) | lo>>b)
 }
 
 // judgments are those of the lines of persons, with their ids. Of more than Rows lines of a person

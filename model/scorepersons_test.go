@@ -262,3 +262,54 @@ func TestScoreOfPersonsCoverage(t *testing.T) {
 		})
 	}
 }
+
+// TestScoreBends: with the bends and domes, points of a grid are as far apart as without them.
+func TestScoreBends(t *testing.T) {
+	const u = 1 << personBits
+	type point [10]float64
+	far := func(points []point, none, two float64) {
+		var most [2]float64
+		for i, p := range points {
+			for j, q := range append(points[:i:i], point{}) {
+				sum := 0.0
+				for k := range p {
+					sum += (p[k] - q[k]) * (p[k] - q[k])
+				}
+				k := btoi(j == i) // the point of nobody
+				most[k] = max(most[k], math.Sqrt(sum)/u)
+			}
+		}
+		require.InDelta(t, two, most[0], 1e-12)
+		require.InDelta(t, none, most[1], 1e-12)
+	}
+	var simplex, shares, lines []point
+	const parts = 12
+	for a := range parts + 1 {
+		for b := range parts + 1 - a {
+			for c := range parts + 1 - a - b {
+				x := [4]int64{int64(a * u / parts), int64(b * u / parts), int64(c * u / parts)}
+				x[3] = u - x[0] - x[1] - x[2]
+				p := point{}
+				for i, v := range x {
+					p[i] = float64(v)
+				}
+				for k, ij := range pairsOfFour {
+					p[4+k] = float64(bend(x[ij[0]], x[ij[1]], personBits))
+				}
+				simplex = append(simplex, p)
+			}
+		}
+	}
+	for l := int64(0); l <= u; l += 1 + 30*int64(btoi(l > 20 && l < u-40)) { // finest at the ends
+		shares = append(shares, point{float64(l), float64(bend(l, u-l, personBits))})
+		for _, v := range []int64{l, -l} {
+			lines = append(lines, point{float64(v), float64(dome(v, personBits))})
+		}
+	}
+	far(simplex, 1, math.Sqrt2)
+	far(shares, 1, 1)
+	far(lines, 1, 2)
+	require.EqualValues(t, 3*u/4*u/4*11/4/u, bend(3*u/4, u/4, personBits))
+	require.EqualValues(t, 1<<32, dome(0, 32))
+	require.EqualValues(t, 0, dome(-1<<32, 32))
+}

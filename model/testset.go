@@ -55,6 +55,8 @@ type TestSet struct {
 	n       int        // records, or persons
 	counts  []int64    // of cells, in units of 2^exponent: see subject.blocks
 	sums    []int64    // of fractions, in units of 2^exponent
+	bends   []int64    // of what tells their squares, see bend and dome
+	inner   inner      // of persons
 }
 
 // largestScore bounds the score of every row that the schema admits: each column has one entry.
@@ -117,6 +119,9 @@ func newTestSet(ctx context.Context, m, against *Model) (*TestSet, error) {
 		t.counts = make([]int64, s.classes*s.classes)
 	default:
 		t.counts = make([]int64, 2*numCells)
+	}
+	if against != nil || s.rows > 0 && s.kind != table.Range {
+		t.bends = make([]int64, len(t.sums))
 	}
 	return t, nil
 }
@@ -305,7 +310,12 @@ func (t *TestSet) judge(p, q Prediction, label float64) judgment {
 func (t *TestSet) addJudgment(o judgment) {
 	t.n++
 	t.counts[o.cell]++
-	t.subject.fractions(o, func(i int, steps int64) { t.sums[i] += steps })
+	t.subject.fractions(o, func(i int, steps int64) {
+		t.sums[i] += steps
+		if t.bends != nil {
+			t.bends[i] += dome(steps, scaleBits)
+		}
+	})
 }
 
 // judgeClass returns whether a prediction is right and its log loss.
