@@ -105,7 +105,7 @@ func newTestSet(ctx context.Context, m, against *Model) (*TestSet, error) {
 	t := &TestSet{subject: s, clip: fault.At(fault.From(ctx), fault.LossClip, mostLoss), sums: make([]int64, 1)}
 	for i, m := range []*Model{m, against} {
 		if m != nil {
-			t.sigmoid[i] = m.largestScore() / 4
+			t.sigmoid[i] = m.largestScore() / 16
 		}
 	}
 	switch {
@@ -374,7 +374,7 @@ func cellOf(p float64) int {
 }
 
 // probability returns the stated probability of the second class, ½ for NaN. Without probabilities
-// it is that of the score in units of a quarter of its largest value.
+// it is that of the score in units of a sixteenth of its largest value.
 func (t *TestSet) probability(which int, p Prediction) float64 {
 	v := math.NaN()
 	if p.Probabilities != nil {
