@@ -268,7 +268,9 @@ func (s subject) auc(e *estimate, n0, n1 float64) (value, sampling, privacy, bou
 	for k := range numCells {
 		d[k], d[numCells+k] = (g1.AtVec(k)-value)/n0, (f0.AtVec(k)-value)/n1
 	}
-	privacy = e.variance(d) + max(second, 0)/(n0*n1*n0*n1)
+	// The noise of d adds the quadratic part twice to d′Vd.
+	second = max(second, 0) / (n0 * n1 * n0 * n1)
+	privacy = max(e.variance(d)-second, second)
 	q0, q1 := shares(e.h[:numCells]), shares(e.h[numCells:])
 	f0.MulVec(m, q0)
 	g1.MulVec(m.T(), q1)

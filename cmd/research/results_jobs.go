@@ -204,7 +204,7 @@ var jobs = []job{
 		return experiment.Scores(false, pick(b, 1000, 5), pick(b, 300, 1), pick(b, 4_000_000, 10_000)), nil
 	}),
 	experimentJob("scores-persons", "the same for people with many rows", func(b *bench) (*sweep.Experiment, error) {
-		return experiment.Scores(true, pick(b, 1000, 3), 0, pick(b, 4_000_000, 10_000)), nil
+		return experiment.Scores(true, pick(b, 600, 3), 0, pick(b, 4_000_000, 10_000)), nil
 	}),
 	{name: "halfspace", what: "private halfspaces on Adult, each minimized exactly", needs: []func() error{adultData},
 		picture: "accuracy.png",

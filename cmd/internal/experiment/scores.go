@@ -51,7 +51,7 @@ type scoreSetting struct {
 
 // Scores counts how often the intervals of private scores hold the values of the law that the
 // records or persons come from, which so many lines as truth give. The swept quantity is the number
-// of a setting of n and ε. The outcome is the share over all metrics that are shown. Columns are, of
+// of a setting of n and ε, the outcome the share over all metrics that are shown. Columns are, of
 // each metric, the coverage, the mean standard error and its sampling part, the deviation of the
 // values, and the share of runs that show it. There are fewer runs, most, of 100,000 records.
 func Scores(persons bool, runs, most, truth int) *sweep.Experiment {
