@@ -195,8 +195,17 @@ func (p *ScorePlan) lengths() map[string]int {
 	if p.options.Relation == dp.AddRemove {
 		right = 2
 	}
-	return map[string]int{blockRight: right, blockConfusion: k * k, blockCells: 2 * numCells, blockLoss: 1,
+	out := map[string]int{blockRight: right, blockConfusion: k * k, blockCells: 2 * numCells, blockLoss: 1,
 		blockErrors: len(sizes) + 1, blockCapped: 2, blockLabels: 2, blockPairs: 4, blockDiff: 2}
+	if p.subject.rows > 0 {
+		out[blockRight]++
+		out[blockLoss]++
+		out[blockPairs] += len(pairsOfFour)
+		if p.subject.kind == table.Binary {
+			out[blockConfusion] += len(pairsOfFour)
+		}
+	}
+	return out
 }
 
 func (p *ScorePlan) zeros() map[string][]float64 {

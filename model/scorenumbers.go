@@ -197,7 +197,10 @@ func (p *ScorePlan) Forecast(positives float64) []Metric {
 			e.h[class*numCells+k] = n * share * (below(k) - below(k-1))
 		}
 	}
-	d := &drawn{p: p, values: map[string][]float64{blockLoss: {0.35 / mostLoss * n}}}
+	d := &drawn{p: p, values: p.zeros()}
+	if p.subject.probability {
+		d.values[blockLoss][0] = 0.35 / mostLoss * n
+	}
 	varN := 0.0
 	if p.cert.Relation == dp.AddRemove {
 		varN = e.variance(ones(len(e.h)))

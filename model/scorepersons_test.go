@@ -61,6 +61,7 @@ func TestScoreOfPersonsSensitivity(t *testing.T) {
 				&ScoreOptions{Relation: rel, Records: 1000, Against: c.against, AccuracyOnly: c.only})
 			require.NoError(t, err)
 			require.Equal(t, 1024, p.Params().Rows)
+			require.NotEmpty(t, p.Forecast(0.3))
 			all := map[string][][]int64{}
 			for i := range testkit.Of(60, 300) {
 				set, err := newTestSet(t.Context(), c.m, c.against)
@@ -88,6 +89,7 @@ func TestScoreOfPersonsSensitivity(t *testing.T) {
 					d.cap = rnd.IntN(len(sizes))
 				}
 				for _, k := range p.blocks {
+					require.Len(t, d.sums(k.Name), p.lengths()[k.Name], k.Name)
 					all[k.Name] = append(all[k.Name], d.sums(k.Name))
 				}
 			}
