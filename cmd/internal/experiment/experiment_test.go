@@ -148,7 +148,8 @@ func TestCoverage(t *testing.T) {
 	require.Less(t, mean(t, results, 0.5, noDebiased), 0.92)
 }
 
-// TestScores: intervals of private scores cover, of records and of people, also for pairs of models.
+// TestScores: intervals of private scores cover, of records and of people, also for pairs of
+// models.
 func TestScores(t *testing.T) {
 	for _, persons := range []bool{false, true} {
 		e := Scores(persons, testkit.Of(25, 300), 0, testkit.Of(100_000, 1_000_000))
