@@ -44,7 +44,7 @@ records   400
   yes               41 ± 7        206 ± 7
 threshold 0.5: the best for balanced accuracy of the 23 public ones, chosen from the released cells
 Standard errors suppose that the model was fitted to other records. About 95 % of the intervals
-hold the true value (90 to 99 % in simulations). The best of many models that were scored on one
+hold the true value (92 to 97 % in simulations). The best of many models that were scored on one
 test set is less good than its score says.
 `, out)
 }
