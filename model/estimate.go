@@ -74,12 +74,12 @@ func (p *ScorePlan) cells(values map[string][]float64) *estimate {
 		}
 		right, noise := p.right(), p.block(blockRight).variance()
 		e.condition(right, values[blockRight][0], noise)
-		if len(values[blockRight]) > 1 {
+		if p.options.Relation == dp.AddRemove {
 			e.condition(complement(right), values[blockRight][1], noise)
 		}
 	} else {
 		e = fromChains(values[blockCells], p.block(blockCells).variance())
-		for i, y := range values[blockConfusion] {
+		for i, y := range values[blockConfusion][:4] {
 			e.condition(quarter(i), y, conf)
 		}
 	}
@@ -195,8 +195,17 @@ func (p *ScorePlan) lengths() map[string]int {
 	if p.options.Relation == dp.AddRemove {
 		right = 2
 	}
-	return map[string]int{blockRight: right, blockConfusion: k * k, blockCells: 2 * numCells, blockLoss: 1,
-		blockErrors: len(sizes) + 1, blockCapped: 2, blockLabels: 2, blockPairs: 4, blockDiff: 1}
+	out := map[string]int{blockRight: right, blockConfusion: k * k, blockCells: 2 * numCells, blockLoss: 1,
+		blockErrors: len(sizes) + 1, blockCapped: 2, blockLabels: 2, blockPairs: 4, blockDiff: 2}
+	if p.subject.rows > 0 {
+		out[blockRight]++
+		out[blockLoss]++
+		out[blockPairs] += len(pairsOfFour)
+		if p.subject.kind == table.Binary {
+			out[blockConfusion] += len(pairsOfFour)
+		}
+	}
+	return out
 }
 
 func (p *ScorePlan) zeros() map[string][]float64 {
@@ -268,7 +277,9 @@ func (s subject) auc(e *estimate, n0, n1 float64) (value, sampling, privacy, bou
 	for k := range numCells {
 		d[k], d[numCells+k] = (g1.AtVec(k)-value)/n0, (f0.AtVec(k)-value)/n1
 	}
-	privacy = e.variance(d) + max(second, 0)/(n0*n1*n0*n1)
+	// The noise of d adds the quadratic part twice to d′Vd.
+	second = max(second, 0) / (n0 * n1 * n0 * n1)
+	privacy = max(e.variance(d)-second, second)
 	q0, q1 := shares(e.h[:numCells]), shares(e.h[numCells:])
 	f0.MulVec(m, q0)
 	g1.MulVec(m.T(), q1)

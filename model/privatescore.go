@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -57,10 +58,11 @@ type PrivateScores struct {
 	Certificate dp.Certificate `json:"certificate"`
 	Ledger      string         `json:"ledger,omitempty"` // hash of the entry that paid
 	Blocks      []Block        `json:"blocks"`           // with the released sums
-	// Records is the number of records; under [dp.AddRemove] an estimate.
+	// Records is the number of records, or of persons; under [dp.AddRemove] an estimate.
 	Records Metric   `json:"records"`
 	Metrics []Metric `json:"metrics"`
-	// Confusion holds the counts of the test set, by the true and then by the predicted class.
+	// Confusion holds the counts of the test set, by the true and then by the predicted class. A
+	// person counts 1 in all.
 	Confusion   [][]Metric    `json:"confusion,omitempty"`
 	Calibration []Calibration `json:"calibration,omitempty"`
 	ROC         []Operating   `json:"roc,omitempty"`
@@ -94,7 +96,8 @@ func (p *ScorePlan) Score(ctx context.Context, t *TestSet) (*PrivateScores, erro
 	case t.subject.m != p.subject.m || t.subject.against != p.subject.against:
 		return nil, fmt.Errorf("%w: the test set was read for other models than those of the plan", ErrOptions)
 	case p.cert.Relation == dp.Replace && t.n != p.options.Records:
-		return nil, fmt.Errorf("%w: the test set has %d records, the plan is for %d", ErrOptions, t.n, p.options.Records)
+		return nil, fmt.Errorf("%w: the test set has %d %s, the plan is for %d", ErrOptions, t.n, p.subject.units(),
+			p.options.Records)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -164,10 +167,14 @@ func (d *drawn) sums(name string) []int64 {
 				right += c
 			}
 		}
-		if d.p.cert.Relation == dp.Replace {
-			return []int64{right}
+		out := []int64{right}
+		if d.p.cert.Relation != dp.Replace {
+			out = append(out, int64(t.n)*s.unit()-right)
 		}
-		return []int64{right, int64(t.n) - right}
+		if s.rows > 0 {
+			out = append(out, t.inner.right)
+		}
+		return out
 	case blockConfusion:
 		if s.kind == table.Classes {
 			return t.counts
@@ -176,7 +183,7 @@ func (d *drawn) sums(name string) []int64 {
 		for i, v := range t.counts {
 			c[2*(i/numCells)+i%numCells/halfCell] += v
 		}
-		return c
+		return d.withPairs(c)
 	case blockCells:
 		return append(chains.Times(t.counts[:numCells]), chains.Times(t.counts[numCells:])...)
 	case blockLabels:
@@ -184,11 +191,49 @@ func (d *drawn) sums(name string) []int64 {
 	case blockCapped:
 		return t.sums[2*d.cap : 2*d.cap+2]
 	case blockDiff:
-		return t.sums[d.cap : d.cap+1]
+		return []int64{t.sums[d.cap], t.bends[d.cap]}
 	case blockLoss:
+		if s.rows > 0 {
+			return []int64{t.sums[0], t.bends[0]}
+		}
 		return t.sums[:1]
+	case blockPairs:
+		return d.withPairs(slices.Clone(t.counts))
 	}
-	return t.counts // sizes of errors, or pairs
+	return t.counts // sizes of errors
+}
+
+// withPairs appends the bends of persons to the counts of four cells.
+func (d *drawn) withPairs(four []int64) []int64 {
+	if d.p.subject.rows > 0 {
+		return append(four, d.t.inner.pairs[:]...)
+	}
+	return four
+}
+
+// inside returns how much of the variance of a gradient over single lines, by the four counts of a
+// block, is inside persons, less a deviation of its noise: Σ (g_a − g_b)²x_ax_b. It is 0 for
+// records.
+func (d *drawn) inside(block string, g [4]float64, n float64) float64 {
+	if d.p.subject.rows == 0 {
+		return 0
+	}
+	sum, squares := 0.0, 0.0
+	for k, p := range pairsOfFour {
+		w := (g[p[0]] - g[p[1]]) * (g[p[0]] - g[p[1]]) / bendFactor
+		sum += w * d.values[block][4+k]
+		squares += w * w
+	}
+	return max(sum-math.Sqrt(squares*d.p.block(block).variance()), 0) / n
+}
+
+// insideRight is inside for right and wrong predictions by the block that counts them.
+func (d *drawn) insideRight(n float64) float64 {
+	if d.p.subject.rows == 0 {
+		return 0
+	}
+	v, dev := d.values[blockRight], math.Sqrt(d.p.block(blockRight).variance())
+	return max(v[len(v)-1]-dev, 0) / bendFactor / n
 }
 
 const noInformation = "the noise leaves no information"
@@ -260,7 +305,7 @@ func (d *drawn) only(out *PrivateScores) {
 	if !replace {
 		privacy *= (1-a)*(1-a) + a*a
 	}
-	out.Metrics = []Metric{metric("accuracy", a, shareVariance(a, n), privacy, 0, 1)}
+	out.Metrics = []Metric{metric("accuracy", a, lessInside(shareVariance(a, n), d.insideRight(n), n), privacy, 0, 1)}
 }
 
 // shareVariance returns the sampling variance of a share of n records.
@@ -268,6 +313,9 @@ func shareVariance(a, n float64) float64 {
 	a = min(max(a, 0), 1)
 	return max(a*(1-a), 0.25/n) / n
 }
+
+// lessInside returns a sampling variance of n records without the part inside of persons.
+func lessInside(variance, inside, n float64) float64 { return max(variance-inside/n, 0.25/(n*n)) }
 
 // classes reports the metrics of one model for a label with classes.
 func (d *drawn) classes(out *PrivateScores) {
@@ -287,7 +335,14 @@ func (d *drawn) classes(out *PrivateScores) {
 		return
 	}
 	a, variance := p.accuracy(e, n, noise)
-	out.Metrics = append(out.Metrics, metric("accuracy", a, shareVariance(a, n), variance, 0, 1), d.balanced(e))
+	inside := 0.0
+	if p.subject.kind == table.Binary {
+		inside = d.inside(blockConfusion, [4]float64{1, 0, 0, 1}, n)
+	} else {
+		inside = d.insideRight(n)
+	}
+	sampling := lessInside(shareVariance(a, n), inside, n)
+	out.Metrics = append(out.Metrics, metric("accuracy", a, sampling, variance, 0, 1), d.balanced(e))
 	if p.subject.kind == table.Binary {
 		out.Metrics = append(out.Metrics, d.curve(out, e))
 	}
@@ -366,6 +421,14 @@ func (d *drawn) balanced(e *estimate) Metric {
 		r := min(max(recall, 0), 1)
 		value += recall / k
 		sampling += r * (1 - r) / n / (k * k)
+	}
+	if s.kind == table.Binary && s.rows > 0 {
+		n, _ := e.sum(ones(len(e.h)))
+		four := [4]float64{}
+		for i := range four {
+			four[i] = n * gradient[i/2*numCells+i%2*halfCell]
+		}
+		sampling = lessInside(sampling, d.inside(blockConfusion, four, n), n)
 	}
 	return metric(name, value, sampling, e.variance(gradient), 0, 1)
 }
@@ -452,6 +515,11 @@ func (d *drawn) logLoss(e *estimate, n, noise float64) Metric {
 		spread = square - mean*mean
 	}
 	spread = min(max(spread, 0.05), mostLoss*mostLoss/4)
+	if d.p.subject.rows > 0 { // E l² is E l less the bend, of losses that count 1 at most
+		l, noise := d.values[blockLoss], math.Sqrt(d.p.block(blockLoss).variance())
+		square := l[0] - max(l[1]-noise, 0)/bendFactor
+		spread = max(square/n-l[0]*l[0]/(n*n), 0.25/n) * mostLoss * mostLoss
+	}
 	privacy := d.p.block(blockLoss).variance()*mostLoss*mostLoss + value*value*noise
 	return metric("log loss", value, spread/n, privacy/(n*n), 0, mostLoss)
 }

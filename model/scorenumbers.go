@@ -18,13 +18,14 @@ func (d *drawn) paired(out *PrivateScores) {
 	if d.p.subject.probability {
 		names = append(names, "log loss difference")
 	}
-	n, varN, ok := d.total(out, floats.Sum(c), 4*noise)
+	n, varN, ok := d.total(out, floats.Sum(c[:4]), 4*noise)
 	if !ok {
 		out.withhold(names...)
 		return
 	}
 	diff := (c[1] - c[2]) / n
 	sampling := max((c[1]+c[2])/n-diff*diff, 2/n) / n
+	sampling = lessInside(sampling, d.inside(blockPairs, [4]float64{0, 1, -1, 0}, n), n)
 	out.Metrics = append(out.Metrics, metric(names[0], diff, sampling, (2*noise+diff*diff*varN)/(n*n), -1, 1))
 	if d.p.subject.probability {
 		out.Metrics = append(out.Metrics, d.difference(names[1], 1, n, varN))
@@ -34,7 +35,9 @@ func (d *drawn) paired(out *PrivateScores) {
 // difference returns the mean difference of two losses, each difference in [−1, 1], times a scale.
 func (d *drawn) difference(name string, scale, n, varN float64) Metric {
 	v := d.values[blockDiff][0] / n
-	sampling := max(1-v*v, 0) / n // the most that a number in [−1, 1] varies
+	noise := math.Sqrt(d.p.block(blockDiff).variance() + varN)
+	square := 1 - (d.values[blockDiff][1]-noise)/n // and a deviation of its noise
+	sampling := max(min(square, 1)-v*v, 0.25/n) / n
 	privacy := (d.p.block(blockDiff).variance() + v*v*varN) / (n * n)
 	return metric(name, scale*v, scale*scale*sampling, scale*scale*privacy, -scale, scale)
 }
@@ -190,7 +193,10 @@ func (p *ScorePlan) Forecast(positives float64) []Metric {
 			e.h[class*numCells+k] = n * share * (below(k) - below(k-1))
 		}
 	}
-	d := &drawn{p: p, values: map[string][]float64{blockLoss: {0.35 / mostLoss * n}}}
+	d := &drawn{p: p, values: p.zeros()}
+	if p.subject.probability {
+		d.values[blockLoss][0] = 0.35 / mostLoss * n
+	}
 	varN := 0.0
 	if p.cert.Relation == dp.AddRemove {
 		varN = e.variance(ones(len(e.h)))

@@ -208,6 +208,12 @@ var jobs = []job{
 		return experiment.Coverage(pick(b, 400, 5), 2000, pick(b, []float64{0.1, 0.2, 0.5, 1, 2, 5}, []float64{0.5, 2})...),
 			nil
 	}),
+	experimentJob("scores", "coverage of intervals of private scores", func(b *bench) (*sweep.Experiment, error) {
+		return experiment.Scores(false, pick(b, 1000, 5), pick(b, 300, 1), pick(b, 4_000_000, 10_000)), nil
+	}),
+	experimentJob("scores-persons", "the same for people with many rows", func(b *bench) (*sweep.Experiment, error) {
+		return experiment.Scores(true, pick(b, 600, 3), 0, pick(b, 4_000_000, 10_000)), nil
+	}),
 	{name: "halfspace", what: "private halfspaces on Adult, each minimized exactly", needs: []func() error{adultData},
 		picture: "accuracy.png",
 		parts:   []part{swept("", "halfspace"+onAdult+" -methods opdisc,paper,logistic", "-runs 1 -eps 1 -q 2")}},

@@ -16,6 +16,7 @@
 //	Adult         default logistic regression on Adult: excess risk, accuracy
 //	Race          automatic least squares on 13 data sets
 //	Coverage      intervals of model.Fit: share that holds the truth
+//	Scores        intervals of private scores: share that holds the value of the law
 //	LowBits       the attack on the last bits of a release, with and without integer noise
 //	Persons       people with many rows: all of them, one, or group privacy
 //	Calibrations  published, repaired and own noise of four families

@@ -148,6 +148,24 @@ func TestCoverage(t *testing.T) {
 	require.Less(t, mean(t, results, 0.5, noDebiased), 0.92)
 }
 
+// TestScores: intervals of private scores cover, of records and of people, also for pairs of
+// models.
+func TestScores(t *testing.T) {
+	for _, persons := range []bool{false, true} {
+		e := Scores(persons, testkit.Of(25, 300), 0, testkit.Of(100_000, 1_000_000))
+		e.Values, e.Methods = e.Values[:1], testkit.Every(3, e.Methods)
+		for _, r := range measured(t, e) {
+			t.Logf("%s: %.3f", r.Method, r.Mean)
+			// The four metrics of a run depend on one another, so their share varies like that of half as
+			// many; 5 of its deviations.
+			require.InDelta(t, 0.95, r.Mean, 5*math.Sqrt(0.95*0.05/float64(r.Runs)))
+			se, _ := detail(r, "accuracy se")
+			sd, _ := detail(r, "accuracy sd")
+			require.InEpsilon(t, sd, se, testkit.Of(0.6, 0.2), "stated and actual errors of accuracy")
+		}
+	}
+}
+
 // TestCovers: an interval that is the whole line holds every number.
 func TestCovers(t *testing.T) {
 	require.True(t, covers(true, 0, 0, 0.4), "unidentified")
