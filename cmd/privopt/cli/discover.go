@@ -7,12 +7,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/table"
@@ -108,7 +107,7 @@ func (a *app) prepareSearch(ctx context.Context, t *fitting, flag, path string) 
 	if err != nil {
 		return nil, err
 	}
-	if f, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if screen.IsTerminal(a.stderr) {
 		a.note("The names of these columns will be public: %s.", printable(strings.Join(u.Columns(), ", ")))
 	}
 	t.origin = stated

@@ -14,8 +14,8 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
+	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/internal/wholefile"
 )
 
@@ -73,8 +73,7 @@ func untilDone(ctx context.Context, r io.Reader) io.ReadCloser {
 
 // bar returns a progress bar of bytes read, nil without a terminal or without a name.
 func (a *app) bar(what string, size int64) *progressbar.ProgressBar {
-	f, ok := a.stderr.(*os.File)
-	if what == "" || !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
+	if what == "" || !screen.Live(a.stderr) {
 		return nil
 	}
 	return progressbar.NewOptions64(size,

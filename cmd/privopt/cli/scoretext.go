@@ -11,6 +11,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/model"
 )
@@ -116,7 +117,7 @@ func (r *privatelyScored) confusion(m *model.Model) string {
 	}
 	text := grid(head, rows)
 	for _, line := range strings.Split(text, "\n") {
-		if utf8.RuneCountInString(line) > columns {
+		if utf8.RuneCountInString(line) > screen.Out() {
 			return fmt.Sprintf("The confusion matrix of %d classes is in --json.\n", len(classes))
 		}
 	}

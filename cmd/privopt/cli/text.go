@@ -9,15 +9,12 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
-)
 
-// columns is the width of all printed text.
-const columns = 100
+	"github.com/privopt/privopt/cmd/internal/screen"
+)
 
 // show prints text, or with --json v as one indented object.
 func (a *app) show(v any, text string) error {
@@ -32,69 +29,17 @@ func (a *app) show(v any, text string) error {
 	return err
 }
 
-// note writes a line to standard error.
+// note writes a paragraph to standard error.
 func (a *app) note(format string, args ...any) {
-	fmt.Fprint(a.stderr, paragraph("", fmt.Sprintf(format, args...)))
+	fmt.Fprint(a.stderr, screen.Paragraph("", fmt.Sprintf(format, args...), screen.Err()))
 }
 
 // paragraph wraps text after a label. Later lines are indented by the width of the label.
-func paragraph(label, text string) string {
-	var b strings.Builder
-	margin := utf8.RuneCountInString(label)
-	b.WriteString(label)
-	at := margin
-	for i, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case at+1+n > columns:
-			b.WriteString("\n" + strings.Repeat(" ", margin))
-			at = margin
-		default:
-			b.WriteByte(' ')
-			at++
-		}
-		b.WriteString(word)
-		at += n
-	}
-	b.WriteByte('\n')
-	return b.String()
-}
+func paragraph(label, text string) string { return screen.Paragraph(label, text, screen.Out()) }
 
-// grid formats a table: names aligned left, numbers aligned right. Names too long for the width are
-// cut off.
+// grid formats a table: names aligned left, numbers aligned right.
 func grid(head []string, rows [][]string) string {
-	rows = append([][]string{head}, rows...)
-	widths := make([]int, len(head))
-	for _, r := range rows {
-		for j, cell := range r {
-			widths[j] = max(widths[j], utf8.RuneCountInString(cell))
-		}
-	}
-	name := columns
-	for _, w := range widths[1:] {
-		name -= w + 2
-	}
-	name = min(name, widths[0])
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, r := range rows {
-		first := []rune(r[0])
-		if len(first) > name {
-			first = append(first[:max(name-1, 1)], '…')
-		}
-		fmt.Fprintf(w, "%-*s", name, string(first))
-		for _, cell := range r[1:] {
-			fmt.Fprintf(w, "\t%s", cell)
-		}
-		fmt.Fprintln(w, "\t")
-	}
-	w.Flush()
-	lines := strings.Split(b.String(), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return strings.Join(lines, "\n")
+	return screen.Table("lr", append([][]string{head}, rows...), screen.Out())
 }
 
 // printable replaces control characters, which could move the cursor of a terminal.
