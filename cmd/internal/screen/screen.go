@@ -78,7 +78,7 @@ func hang(first, later, text, end string, width int) string {
 	var b strings.Builder
 	b.WriteString(first)
 	at, empty := cells(first), true
-	for _, word := range strings.Fields(text) {
+	for _, word := range glue(strings.Fields(text), width-cells(later)) {
 		n := cells(word)
 		switch {
 		case empty:
@@ -94,6 +94,21 @@ func hang(first, later, text, end string, width int) string {
 	}
 	b.WriteByte('\n')
 	return b.String()
+}
+
+// glue joins the words of an equation such as ε = 1, and of a number such as 5 %, by spaces where no
+// line breaks.
+func glue(words []string, most int) (glued []string) {
+	for i, w := range words {
+		n := len(glued)
+		if i > 0 && (w == "=" || strings.TrimRight(w, ".,;:)") == "%" || words[i-1] == "=") &&
+			cells(glued[n-1])+1+cells(w) <= most {
+			glued[n-1] += " " + w
+			continue
+		}
+		glued = append(glued, w)
+	}
+	return glued
 }
 
 // Wrap fits a text of several paragraphs to a width. Lines without indentation are joined to

@@ -53,6 +53,9 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 }
 
 func (a *app) execute(ctx context.Context, root *cobra.Command, args []string) int {
+	if len(args) > 0 && strings.HasPrefix(args[0], "__") { // a shell asks for completions
+		plainUsage(root)
+	}
 	root.SetArgs(twoDashes(args))
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
@@ -78,6 +81,8 @@ func (a *app) execute(ctx context.Context, root *cobra.Command, args []string) i
 	}
 	return code
 }
+
+func init() { cobra.EnableCommandSorting = false } // the order of root is that of use
 
 // mistyped finds the name in an error about an unknown command or flag.
 var mistyped = regexp.MustCompile(`^unknown (command|flag): "?(?:--)?([^" ]+)|^unknown command "([^"]+)"`)
@@ -150,13 +155,13 @@ func (a *app) root() *cobra.Command {
 		c.Flags().SortFlags = false
 		root.AddCommand(c)
 	}
-	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help"})
 	return root
 }
 
 // prepare sets the options that privopt and every Engine have in common.
 func (a *app) prepare(root *cobra.Command) {
 	root.Version = version().String()
+	root.DisableSuggestions = true
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)

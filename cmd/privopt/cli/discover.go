@@ -166,7 +166,7 @@ func (a *app) searched(t *fitting, s *table.Schema) {
 		publish = "All"
 	}
 	a.note("%s cost ε = %s, δ = %s (%s), %v neighbors. %s that was released is in the \"discovery\" of the schema.", what,
-		number(d.Epsilon), number(d.Delta), t.origin, d.Neighbors, publish)
+		number(d.Epsilon), number(d.Delta, 3), t.origin, d.Neighbors, publish)
 	for _, c := range d.Columns {
 		if c.Note != "" {
 			a.note("%s is ignored: %s.", printable(c.Name), c.Note)
@@ -201,7 +201,9 @@ func (a *app) fitUndeclared(ctx context.Context, t *fitting) error {
 		return err
 	}
 	defer out.abandon()
+	end := screen.Spin(a.stderr, "searching and fitting")
 	m, found, err := model.FitUndeclared(ctx, u, t.budget, &t.options)
+	end()
 	if err != nil {
 		if found != nil && t.out != "-" { // what was paid for is not lost
 			path := t.out + ".schema.json"

@@ -26,7 +26,7 @@ func helpOf(c *cobra.Command) string {
 	}
 	var commands []screen.Flag
 	for _, s := range c.Commands() {
-		if s.IsAvailableCommand() {
+		if s.IsAvailableCommand() && s.Name() != "help" {
 			commands = append(commands, screen.Flag{Name: s.Name(), Usage: s.Short})
 		}
 	}
@@ -52,6 +52,19 @@ func firstOf(long, short string) string {
 
 // ownDefault finds a default in the text of a flag, which stands in place of the value of the flag.
 var ownDefault = regexp.MustCompile(`\(default`)
+
+// plainUsage takes marks and line breaks from the texts of flags, which shells show as they are.
+func plainUsage(c *cobra.Command) {
+	plain := func(f *pflag.Flag) {
+		_, f.Usage = pflag.UnquoteUsage(f)
+		f.Usage = strings.Join(strings.Fields(f.Usage), " ")
+	}
+	c.Flags().VisitAll(plain)
+	c.PersistentFlags().VisitAll(plain)
+	for _, s := range c.Commands() {
+		plainUsage(s)
+	}
+}
 
 func flagsOf(c *cobra.Command) (list []screen.Flag) {
 	add := func(f *pflag.Flag) {

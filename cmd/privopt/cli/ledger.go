@@ -163,8 +163,9 @@ func (a *app) showLedger(l *ledger.Ledger) error {
 	if s.Terms.Persons {
 		about = " that differ in all lines of one person"
 	}
-	fmt.Fprintf(&b, "%s: %v neighbors%s\ntotal  ε = %s, δ = %s; %s\n\n", s.Path, s.Terms.Relation, about,
-		number(s.Terms.Total.Epsilon), number(s.Terms.Total.Delta), entries(len(s.Entries)))
+	b.WriteString(paragraph("", fmt.Sprintf("%s: %v neighbors%s", s.Path, s.Terms.Relation, about)))
+	fmt.Fprintf(&b, "total  ε = %s, δ = %s; %s\n\n",
+		number(s.Terms.Total.Epsilon), number(s.Terms.Total.Delta, 3), entries(len(s.Entries)))
 	b.WriteString(grid([]string{"filter: sum", "used", "last entry", "left", "total"}, rows))
 	b.WriteString(paragraph("", "The next fit is admitted if one filter has enough left of all its sums. What is used of "+
 		"them is no guarantee: the guarantee is the total."))
@@ -177,7 +178,7 @@ func (a *app) showLedger(l *ledger.Ledger) error {
 			}
 			rows[i] = []string{
 				printable(e.Theorem), humanize.Comma(int64(e.Number)), e.Time.Format("2006-01-02 15:04"),
-				number(e.Epsilon), number(e.Delta), e.Hash[:12], file,
+				number(e.Epsilon), number(e.Delta, 3), e.Hash[:12], file,
 			}
 		}
 		b.WriteString("\n" + grid([]string{"theorem", "entry", "time (UTC)", "ε", "δ", "hash", "model"}, rows))

@@ -25,7 +25,7 @@ func (a *app) schema() *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "schema --public FILE [flags]",
-		Short: "Draft a schema from public rows, find one privately, or print an example",
+		Short: "Draft a schema from public rows, or find one privately",
 		Long: `Draft a schema, the public description of a table, from rows that are public.
 
 A schema lists the columns, with the range of each number and the levels of each category,

@@ -7,19 +7,16 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/model"
 )
 
-const scoreNote = `Standard errors suppose that the model was fitted to other records. About 95 % of the intervals
-hold the true value (90 to 99 % in simulations). The best of many models that were scored on one
-test set is less good than its score says.
-`
+const scoreNote = "Standard errors suppose that the model was fitted to other records. About 95 % of the intervals " +
+	"hold the true value (90 to 99 % in simulations). The best of many models that were scored on one " +
+	"test set is less good than its score says."
 
 func (r *privatelyScored) text(m *model.Model, relation dp.Relation) string {
 	var b strings.Builder
@@ -35,30 +32,26 @@ func (r *privatelyScored) text(m *model.Model, relation dp.Relation) string {
 		records += " ± " + humanize.Comma(int64(math.Round(1.96*r.Records.StdErr)))
 	}
 	fmt.Fprintf(&b, "records   %s\n", records)
-	notes := []string{""}
 	var rows [][]string
 	for _, v := range r.Metrics {
 		cells, note := metricCells(v, r.Cap)
-		rows, notes = append(rows, cells), append(notes, note)
+		rows = append(rows, append(cells, note))
 	}
-	for i, line := range strings.Split(strings.TrimSuffix(grid([]string{"", "value", "± 95 %", "std. err.", "sampling",
-		"privacy"}, rows), "\n"), "\n") {
-		b.WriteString(strings.TrimRight(line+"   "+notes[i], " ") + "\n")
-	}
+	b.WriteString(aligned("lrrrrrt", []string{"", "value", "± 95 %", "std. err.", "sampling", "privacy", ""}, rows))
 	if r.Cap > 0 {
 		fmt.Fprintf(&b, "Errors above %s count %[1]s: the cap was chosen from released counts.\n", number(r.Cap, 3))
 	}
 	b.WriteString(r.confusion(m))
 	if t := r.Threshold; t != nil {
-		fmt.Fprintf(&b, "threshold %s: the best for %s of the 23 public ones, chosen from the released cells\n",
-			number(t.Value), map[string]string{"accuracy": "accuracy", "balanced": "balanced accuracy"}[t.For])
+		b.WriteString(paragraph("", fmt.Sprintf("threshold %s: the best for %s of the 23 public ones, chosen from the "+
+			"released cells", number(t.Value), map[string]string{"accuracy": "accuracy", "balanced": "balanced accuracy"}[t.For])))
 	}
-	b.WriteString(scoreNote)
+	b.WriteString(paragraph("", scoreNote))
 	return b.String()
 }
 
 func budget(b dp.Budget) string {
-	return fmt.Sprintf("(ε = %s, δ = %s)", number(b.Epsilon), number(b.Delta, 2))
+	return fmt.Sprintf("(ε = %s, δ = %s)", number(b.Epsilon), number(b.Delta, 3))
 }
 
 // metricCells formats a metric, and a note about it.
@@ -96,7 +89,7 @@ func metricCells(v model.Metric, ceiling float64) (cells []string, note string) 
 	return []string{v.Name, value, half, part(v.StdErr), part(v.Sampling), part(v.Privacy)}, note
 }
 
-// confusion formats the confusion matrix, if it is not too wide.
+// confusion formats the confusion matrix.
 func (r *privatelyScored) confusion(m *model.Model) string {
 	classes := classNames(m)
 	if len(r.Confusion) == 0 {
@@ -115,13 +108,7 @@ func (r *privatelyScored) confusion(m *model.Model) string {
 		}
 		rows = append(rows, row)
 	}
-	text := grid(head, rows)
-	for _, line := range strings.Split(text, "\n") {
-		if utf8.RuneCountInString(line) > screen.Out() {
-			return fmt.Sprintf("The confusion matrix of %d classes is in --json.\n", len(classes))
-		}
-	}
-	return text
+	return grid(head, rows)
 }
 
 // shorten returns a printable name of at most twelve letters.

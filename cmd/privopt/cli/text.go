@@ -38,8 +38,15 @@ func (a *app) note(format string, args ...any) {
 func paragraph(label, text string) string { return screen.Paragraph(label, text, screen.Out()) }
 
 // grid formats a table: names aligned left, numbers aligned right.
-func grid(head []string, rows [][]string) string {
-	return screen.Table("lr", append([][]string{head}, rows...), screen.Out())
+func grid(head []string, rows [][]string) string { return aligned("lr", head, rows) }
+
+// aligned formats a table with the alignments of screen.Table.
+func aligned(align string, head []string, rows [][]string) string {
+	all := make([][]string, 0, 1+len(rows))
+	for _, r := range append([][]string{head}, rows...) {
+		all = append(all, append([]string{"  " + r[0]}, r[1:]...))
+	}
+	return screen.Table(align, all, screen.Out())
 }
 
 // printable replaces control characters, which could move the cursor of a terminal.
@@ -70,6 +77,14 @@ func number(v float64, digits ...int) string {
 	default:
 		return text
 	}
+}
+
+// pValue formats a p-value. Normal tails below 1e-16 are as good as 0 and would be printed so.
+func pValue(p float64) string {
+	if p < 1e-16 {
+		return "<1e-16"
+	}
+	return number(p, 2)
 }
 
 func percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" }
