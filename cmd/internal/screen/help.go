@@ -29,7 +29,7 @@ func Flags(list []Flag, width int) string {
 		usage := f.Usage
 		zero := slices.Contains([]string{"", "0", "-1", "false", "[]"}, f.Default)
 		if !zero && !strings.Contains(usage, "(default") {
-			usage += fmt.Sprintf(" (default %s)", f.Default)
+			usage += fmt.Sprintf(" (default %s)", strings.ReplaceAll(f.Default, ",", ", "))
 		}
 		label, later := "  "+f.Name+gap, strings.Repeat(" ", margin)
 		if cells(label) > margin {

@@ -54,8 +54,9 @@ func Live(w io.Writer) bool {
 	return IsTerminal(w) && os.Getenv("TERM") != "dumb" && os.Getenv("NO_COLOR") == ""
 }
 
-// Fail writes an error to w. It is one line, which a terminal shows on as many as it needs.
-func Fail(w io.Writer, command, text string) {
+// Say writes what a command says on standard error. It is one line, which a terminal shows on as
+// many as it needs.
+func Say(w io.Writer, command, text string) {
 	text = strings.Join(strings.Fields(text), " ")
 	if IsTerminal(w) {
 		fmt.Fprint(w, Paragraph("", command+": "+text, errs))

@@ -75,9 +75,9 @@ func (a *app) execute(ctx context.Context, root *cobra.Command, args []string) i
 		if screen.IsTerminal(a.stderr) {
 			fmt.Fprintln(a.stderr) // the terminal has written ^C
 		}
-		screen.Fail(a.stderr, a.command, "cancelled"+suffix(err))
+		screen.Say(a.stderr, a.command, "cancelled"+suffix(err))
 	default:
-		screen.Fail(a.stderr, a.command, clean(err))
+		screen.Say(a.stderr, a.command, clean(err))
 	}
 	return code
 }
