@@ -5,6 +5,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -39,7 +40,7 @@ func (a *app) open(ctx context.Context, flag, path, what string) (*input, error)
 	default:
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, usagef("%s: %w", flag, err)
+			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
 		info, err := f.Stat()
 		if err == nil && info.IsDir() {
@@ -58,6 +59,26 @@ func (a *app) open(ctx context.Context, flag, path, what string) (*input, error)
 		in.close = func() { bar.Finish(); shut() }
 	}
 	return in, nil
+}
+
+// kindOf says what a file of privopt is, "model", "schema" or "ledger", or returns "". The text may be
+// cut off.
+func kindOf(text []byte) string {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return ""
+	}
+	for d.More() {
+		key, _ := d.Token()
+		if name, _ := key.(string); name == "model" || name == "schema" || name == "ledger" {
+			return name
+		}
+		var skip json.RawMessage
+		if d.Decode(&skip) != nil {
+			return ""
+		}
+	}
+	return ""
 }
 
 // untilDone reads from r until ctx is done, even if a read of r blocks, as on a terminal.

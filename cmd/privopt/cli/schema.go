@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -159,7 +160,14 @@ func (a *app) readSchema(ctx context.Context, path string) (*table.Schema, error
 		return nil, err
 	}
 	defer in.close()
-	s, err := table.ReadSchema(in)
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.name, err)
+	}
+	if kindOf(text) == "model" {
+		return nil, usagef("--schema: %s is a model: want a schema, see privopt schema -h", in.name)
+	}
+	s, err := table.ReadSchema(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}
