@@ -134,6 +134,7 @@ func TestUsage(t *testing.T) {
 		{"-mechanism sgd", "lop-clip"},
 		{"-tier slow", "quick, ci, long"},
 		{"-seed -1", "whole number"},
+		{"-jsn a", "did you mean -json?"},
 		{"extra", "everything is a flag"},
 	} {
 		code, stdout, stderr := audited(t, strings.Fields(c.args)...)

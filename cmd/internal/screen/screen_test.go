@@ -4,7 +4,9 @@ package screen
 
 import (
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -56,6 +58,37 @@ func TestTable(t *testing.T) {
 			}
 		}
 	})
+}
+
+// locked is a buffer for several goroutines.
+type locked struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// Work of unknown length is shown on a terminal, and nowhere else; its line is cleared.
+func TestSpin(t *testing.T) {
+	var b locked
+	end := spin(&b, "fitting", time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(b.String(), "\rfitting, 0 s") }, time.Minute, time.Millisecond)
+	end()
+	end()
+	require.True(t, strings.HasSuffix(b.String(), "\r\033[K"))
+	var none locked
+	Spin(&none, "fitting")()
+	require.Empty(t, none.String())
 }
 
 func TestFlags(t *testing.T) {

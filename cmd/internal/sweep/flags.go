@@ -339,7 +339,7 @@ type File struct {
 func ReadFile[T any](name, path string, parse func(r io.Reader) (T, error)) (content T, _ *File, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return content, nil, Usagef("flag -%s: %w", name, err)
+		return content, nil, fmt.Errorf("flag -%s: %w", name, err)
 	}
 	defer file.Close()
 	info, err := file.Stat()

@@ -40,7 +40,7 @@ func (a *app) open(ctx context.Context, flag, path, what string) (*input, error)
 	default:
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", flag, err)
+			return nil, fmt.Errorf("%s %s: %w", flag, path, cause(err))
 		}
 		info, err := f.Stat()
 		if err == nil && info.IsDir() {
@@ -68,9 +68,10 @@ func kindOf(text []byte) string {
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return ""
 	}
-	for d.More() {
+	for i := 0; d.More(); i++ {
 		key, _ := d.Token()
-		if name, _ := key.(string); name == "model" || name == "schema" || name == "ledger" {
+		name, _ := key.(string)
+		if name == "model" || name == "schema" || i == 0 && name == "ledger" { // a model may have a ledger
 			return name
 		}
 		var skip json.RawMessage
@@ -79,6 +80,14 @@ func kindOf(text []byte) string {
 		}
 	}
 	return ""
+}
+
+// cause returns the error of the system in the error of a file, whose name the caller gives.
+func cause(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // untilDone reads from r until ctx is done, even if a read of r blocks, as on a terminal.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 
@@ -21,15 +22,20 @@ import (
 func openLedger(flag, path string) (*ledger.Ledger, error) {
 	l, err := ledger.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("%s: there is no file %s: create one ledger for the data, with a total budget, by privopt "+
+		return nil, fmt.Errorf("%s: there is no file %s: create one ledger for the data, with a total budget, by privopt "+
 			"ledger create %s --epsilon E --delta D", flag, path, path)
+	}
+	if errors.Is(err, ledger.ErrBroken) {
+		if text, _ := os.ReadFile(path); kindOf(text) != "" && kindOf(text) != "ledger" {
+			return nil, usagef("%s: %s is a %s: want a ledger, see privopt ledger -h", flag, path, kindOf(text))
+		}
 	}
 	return l, err
 }
 
 func (a *app) ledger() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "ledger",
+		Use:   "ledger COMMAND",
 		Short: "Count and limit the budget of all fits to the same data",
 		Long: `Count and limit the budget of all fits to the same data.
 
@@ -48,6 +54,13 @@ unless it is given a model of a later entry.`,
 		Example: `  privopt ledger create people.ledger --epsilon 3 --delta 1e-8
   privopt ledger show people.ledger
   privopt ledger verify people.ledger model.json`,
+		DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.Help()
+			}
+			return fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
+		},
 	}
 	c.AddCommand(a.ledgerCreate(), a.ledgerShow(), a.ledgerVerify())
 	return c

@@ -164,8 +164,8 @@ func (a *app) readSchema(ctx context.Context, path string) (*table.Schema, error
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}
-	if kindOf(text) == "model" {
-		return nil, usagef("--schema: %s is a model: want a schema, see privopt schema -h", in.name)
+	if kind := kindOf(text); kind != "" && kind != "schema" {
+		return nil, usagef("--schema: %s is a %s: want a schema, see privopt schema -h", in.name, kind)
 	}
 	s, err := table.ReadSchema(bytes.NewReader(text))
 	if err != nil {
