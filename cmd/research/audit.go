@@ -64,7 +64,8 @@ func newAudit() (*auditFlags, *sweep.Flags) {
 	f.StringVar(&c.png, "png", "", "draw the measured against the claimed privacy profiles in `FILE`, - for standard output")
 	f.BoolVar(&c.force, "force", false, "replace the files of -json and -png if they exist")
 	f.StringVar(&c.sabotage, "sabotage", "",
-		"break the step that `NAME` stands for, or all one after the other, and run the case that has to catch it")
+		"break the step that `NAME` stands for, or all one after the other, and run the case that has to "+
+			"catch it")
 	f.BoolVar(&c.list, "list", false, "list the cases and the sabotages and leave")
 	f.BoolVar(&c.quiet, "quiet", false, "no notes and no progress on standard error")
 	f.Example = "go run ./cmd/research audit -mechanism lop -json lop.json"

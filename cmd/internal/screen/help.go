@@ -60,8 +60,8 @@ func Suggest(typed string, words []string) string {
 	return fmt.Sprintf(": did you mean %s?", best)
 }
 
-// distance counts the letters to insert, remove, replace or swap with their neighbor, which turn one
-// word into the other.
+// distance counts the letters to insert, remove, replace or swap with their neighbor, which turn
+// one word into the other.
 func distance(a, b string) int {
 	d := make([][]int, len(a)+1)
 	for i := range d {

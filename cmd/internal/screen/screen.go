@@ -48,8 +48,8 @@ func IsTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Live reports whether lines on w may be drawn again, as progress bars are: w is a terminal, and the
-// user has not asked for plain text.
+// Live reports whether lines on w may be drawn again, as progress bars are: w is a terminal, and
+// the user has not asked for plain text.
 func Live(w io.Writer) bool {
 	return IsTerminal(w) && os.Getenv("TERM") != "dumb" && os.Getenv("NO_COLOR") == ""
 }
@@ -97,8 +97,8 @@ func hang(first, later, text, end string, width int) string {
 	return b.String()
 }
 
-// glue joins the words of an equation such as ε = 1, and of a number such as 5 %, by spaces where no
-// line breaks.
+// glue joins the words of an equation such as ε = 1, and of a number such as 5 %, by spaces where
+// no line breaks.
 func glue(words []string, most int) (glued []string) {
 	for i, w := range words {
 		n := len(glued)

@@ -82,7 +82,8 @@ func (l *locked) String() string {
 func TestSpin(t *testing.T) {
 	var b locked
 	end := spin(&b, "fitting", time.Millisecond)
-	require.Eventually(t, func() bool { return strings.Contains(b.String(), "\rfitting, 0 s") }, time.Minute, time.Millisecond)
+	shown := func() bool { return strings.Contains(b.String(), "\rfitting, 0 s") }
+	require.Eventually(t, shown, time.Minute, time.Millisecond)
 	end()
 	end()
 	require.True(t, strings.HasSuffix(b.String(), "\r\033[K"))

@@ -131,7 +131,8 @@ func TestJourney(t *testing.T) {
 	require.Contains(t, out, "deviation (log-odds per unit)")
 	code, out, errs = call(t, "", "plan", "--schema", at("wide.json"), "--epsilon", "2")
 	require.Equal(t, 0, code, errs)
-	require.Contains(t, strings.Join(strings.Fields(out), " "), "δ = 6.25e-06 (1/n₀² for the 400 records that the schema declares)")
+	require.Contains(t, strings.Join(strings.Fields(out), " "),
+		"δ = 6.25e-06 (1/n₀² for the 400 records that the schema declares)")
 	require.Contains(t, out, "… and 45 more: --all prints them.")
 
 	// Flags with one dash work as well as with two.

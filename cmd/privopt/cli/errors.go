@@ -87,7 +87,7 @@ func suffix(err error) string {
 // parsing matches the text of the errors of package strconv.
 var parsing = regexp.MustCompile(`strconv\.\w+: parsing .*$`)
 
-// kindOfError matches the names of kinds of errors. The text that follows says what is wrong with what.
+// kindOfError matches the names of kinds of errors. The text that follows says what is wrong.
 var kindOfError = regexp.MustCompile(`(^|: )invalid (table|schema|options|file|model file): `)
 
 // clean returns the message of an error on one line, without the names of packages and kinds.

@@ -61,8 +61,8 @@ func (a *app) open(ctx context.Context, flag, path, what string) (*input, error)
 	return in, nil
 }
 
-// kindOf says what a file of privopt is, "model", "schema" or "ledger", or returns "". The text may be
-// cut off.
+// kindOf says what a file of privopt is, "model", "schema" or "ledger", or returns "". The text may
+// be cut off.
 func kindOf(text []byte) string {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {

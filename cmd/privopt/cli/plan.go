@@ -147,8 +147,8 @@ func (r *planned) text(t *task, all bool) string {
 		rows = append(rows, []string{coefficientName(c.Class, c.Name), number(c.Deviation, 3)})
 	}
 	rows, more := first(rows, all)
-	b.WriteString("\n" + paragraph("", "Standard deviation that privacy noise is expected to add to each coefficient, if the "+
-		many+" are spread evenly over the levels of each column.") + "\n")
+	b.WriteString("\n" + paragraph("", "Standard deviation that privacy noise is expected to add to each coefficient, if "+
+		"the "+many+" are spread evenly over the levels of each column.") + "\n")
 	b.WriteString(grid([]string{"coefficient", "deviation (" + unit + ")"}, rows))
 	b.WriteString(more)
 	return b.String()

@@ -44,7 +44,8 @@ func (r *privatelyScored) text(m *model.Model, relation dp.Relation) string {
 	b.WriteString(r.confusion(m))
 	if t := r.Threshold; t != nil {
 		b.WriteString(paragraph("", fmt.Sprintf("threshold %s: the best for %s of the 23 public ones, chosen from the "+
-			"released cells", number(t.Value), map[string]string{"accuracy": "accuracy", "balanced": "balanced accuracy"}[t.For])))
+			"released cells", number(t.Value),
+			map[string]string{"accuracy": "accuracy", "balanced": "balanced accuracy"}[t.For])))
 	}
 	b.WriteString(paragraph("", scoreNote))
 	return b.String()

@@ -64,8 +64,8 @@ func summaryText(m *model.Model, s model.Summary, all bool) string {
 	rows, more := first(rows, all)
 	var b strings.Builder
 	if s.Level > 0 {
-		b.WriteString(paragraph("", fmt.Sprintf("Estimates, standard errors and bounds are in %s; privacy is the share of the "+
-			"variance that comes from privacy noise.", scoreUnit(m))) + "\n")
+		b.WriteString(paragraph("", fmt.Sprintf("Estimates, standard errors and bounds are in %s; privacy is the share of "+
+			"the variance that comes from privacy noise.", scoreUnit(m))) + "\n")
 	}
 	note := s.Note
 	if s.Level == 0 {

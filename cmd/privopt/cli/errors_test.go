@@ -8,12 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 )
 
-// TestBadFiles gives each command each file that it cannot use. The error has one prefix, the command,
-// names the file, and says what is wrong; the exit code is as documented.
+// TestBadFiles gives each command each file that it cannot use. The error has one prefix, the
+// command, names the file, and says what is wrong; the exit code is as documented.
 func TestBadFiles(t *testing.T) {
 	at := folder(t)
 	code, _, errs := call(t, "", "fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", "5",
@@ -87,60 +86,4 @@ func TestBadFiles(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestSuggestions: a mistyped command or flag gets a question.
-func TestSuggestions(t *testing.T) {
-	for args, want := range map[string]string{
-		"fti": "did you mean fit?", "sumary x": "did you mean summary?", "ledger shwo l": "did you mean show?",
-		"fit --epsilom 1": "did you mean --epsilon?", "plan -shema x": "did you mean --schema?",
-	} {
-		code, _, errs := call(t, "", strings.Fields(args)...)
-		require.Equal(t, exitUsage, code, args)
-		require.Contains(t, errs, want, args)
-	}
-	_, _, errs := call(t, "", "zzzzzz")
-	require.NotContains(t, errs, "did you mean")
-}
-
-// TestHelpTexts: the texts of commands and flags, in help and in completion, have neither marks of the
-// source nor values that nobody can use.
-func TestHelpTexts(t *testing.T) {
-	code, out, _ := call(t, "", "-h")
-	require.Zero(t, code)
-	require.LessOrEqual(t, strings.Count(out, "\n"), 24)
-	var walk func(c *cobra.Command, path []string)
-	walk = func(c *cobra.Command, path []string) {
-		code, out, errs := call(t, "", append(path, "-h")...)
-		require.Zero(t, code, errs)
-		require.NotContains(t, out, "(default -1)", path)
-		require.NotContains(t, out, "`", path)
-		require.Contains(t, out, "Examples:\n  ", path)
-		_, out, _ = call(t, "", append(append([]string{"__complete"}, path...), "")...)
-		require.NotContains(t, out, "no-help")
-		_, out, _ = call(t, "", append(append([]string{"__complete"}, path...), "--")...)
-		require.NotContains(t, out, "`", path)
-		for _, s := range c.Commands() {
-			walk(s, append(append([]string{}, path...), s.Name()))
-		}
-	}
-	walk((&app{}).root(), nil)
-}
-
-// TestFitText: a fit says on two lines what it released and what is next, and with -v why.
-func TestFitText(t *testing.T) {
-	at := folder(t)
-	t.Chdir(at(""))
-	fit := func(more ...string) string {
-		code, out, errs := call(t, "", append([]string{"fit", "--schema", "people.json", "--data", "people.csv", "--epsilon",
-			"2", "--delta", "0.00123456", "--force", "--out", "m.json"}, more...)...)
-		require.Zero(t, code, errs)
-		return out
-	}
-	require.Regexp(t, `^m\.json: logistic model with \d parameters; cost ε = 2, δ = (0|0\.00123)\n`+
-		`next: privopt explain m\.json; privopt predict --model m\.json --data FILE\n$`, fit())
-	require.Contains(t, fit("-v"), "  plan     ")
-	require.Contains(t, fit("--verbose"), "  privacy  ")
-	require.Equal(t, "<1e-16", pValue(0))
-	require.Equal(t, "0.05", pValue(0.05))
 }

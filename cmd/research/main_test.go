@@ -91,7 +91,8 @@ func inTerminal(t *testing.T, dir string, columns uint16, args []string) string 
 const peopleSchema = `{ "schema": 1, "records": 40, "intercept": true,
   "label": {"column": "pays", "positive": ["yes"], "negative": ["no"]},
   "columns": [ {"name": "age", "min": 20, "max": 80},
-    {"name": "occupation of the household", "levels": ["nurse", "Hausmeister", "a pilot of large machines"], "other": true} ] }`
+    {"name": "occupation of the household", "other": true,
+     "levels": ["nurse", "Hausmeister", "a pilot of large machines"]} ] }`
 
 // shown lists commands, in an order in which they find their files. Those after long take seconds.
 var shown = strings.Split(strings.TrimSpace(`
@@ -150,8 +151,8 @@ scaling -n 20 -d 3 -kappas 2 -runs 2 -seed 1 -formats csv -out s -force
 // bars matches lines that a progress bar draws over one another.
 var bars = regexp.MustCompile(`[^\n]*\r(?:\x1b\[K)?`)
 
-// TestTerminal runs the commands in terminals of two widths: no line is wider than the terminal, and
-// no word is broken, which means that it also stands in a terminal of 1000 columns.
+// TestTerminal runs the commands in terminals of two widths: no line is wider than the terminal,
+// and no word is broken, which means that it also stands in a terminal of 1000 columns.
 func TestTerminal(t *testing.T) {
 	dir := t.TempDir()
 	table := "age,occupation of the household,pays\n"
