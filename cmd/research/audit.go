@@ -61,7 +61,8 @@ func newAudit() (*auditFlags, *sweep.Flags) {
 	f.ChoiceVar(&c.tier, "tier", "quick", audit.Tiers, "quick (20 seconds), ci (5 minutes) or long (an hour)")
 	f.SeedVar(func(seed uint64) { c.seed = seed }, "`N` instead of 1, or of a new one in the long tier")
 	f.StringVar(&c.json, "json", "", "write the findings to `FILE`, - for standard output")
-	f.StringVar(&c.png, "png", "", "draw the measured against the claimed privacy profiles in `FILE`, - for standard output")
+	f.StringVar(&c.png, "png", "", "draw the measured against the claimed privacy profiles in `FILE`, - for standard "+
+		"output")
 	f.BoolVar(&c.force, "force", false, "replace the files of -json and -png if they exist")
 	f.StringVar(&c.sabotage, "sabotage", "",
 		"break the step that `NAME` stands for, or all one after the other, and run the case that has to "+
