@@ -15,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rivo/uniseg"
 	"github.com/stretchr/testify/require"
@@ -209,12 +208,11 @@ func TestInterrupted(t *testing.T) {
 	cmd := started(t, t.TempDir(), tty, []string{"research", "audit", "-tier", "long"})
 	tty.Close()
 	var b bytes.Buffer
-	read := make(chan struct{})
-	go func() { io.Copy(&b, screen); close(read) }()
-	time.Sleep(300 * time.Millisecond)
-	_, err := screen.Write([]byte{3}) // the terminal makes it SIGINT
+	_, err := io.CopyN(&b, screen, 5) // the progress bar is there
 	require.NoError(t, err)
-	<-read
+	_, err = screen.Write([]byte{3}) // the terminal makes it SIGINT
+	require.NoError(t, err)
+	io.Copy(&b, screen)
 	cmd.Wait()
 	require.Equal(t, sweep.ExitInterrupted, cmd.ProcessState.ExitCode(), b.String())
 	last := strings.Split(strings.TrimRight(b.String(), "\r\n"), "\r\n")
