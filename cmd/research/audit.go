@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,22 +29,25 @@ type auditFlags struct {
 	sabotage   string
 	list       bool
 	quiet      bool
+	force      bool
 	what       map[string]string // of each sabotage that was run
 }
 
 const auditHelp = `Measured privacy of every mechanism against its claim.
 
-A line of the table is one case: mechanism, pair of neighboring data sets, layer.
+A line of the table is one case: a mechanism, a pair of neighboring data sets and a layer, which
+is a way to measure:
 
   white box  the noise, recovered from releases: p is the least p-value of the tests, corrected
              for their number; power is the probability to see an error of 5 %
-  black box  eps >= ..., proved by releases on either data set with confidence 1 - 1e-6;
-             power is the proved share of the exact eps of the pair
-  exact      eps = ... of the pair at the claimed delta, by quadrature
+  black box  ε ≥ ..., proved by releases on either data set with confidence 1 − 1e-6; power is
+             the proved share of the exact ε of the pair
+  exact      ε = ... of the pair at the claimed δ, by quadrature
 
-A correct mechanism is called violated with probability 1e-6 a case. The releases of an audit
-are reproducible and of invented records: nothing here is private. Exit code 3 means that a
-claim is violated or, with -sabotage, that the sabotage was caught.`
+A correct mechanism is called violated with probability 1e-6 in each case. The releases of an
+audit are reproducible and of invented records: nothing here is private. The file of -json also
+has the number of releases and the seconds of each case. Exit code 3 means that a claim is
+violated or, with -sabotage, that the sabotage was caught.`
 
 // all selects every mechanism.
 const all = "all"
@@ -56,12 +60,16 @@ func newAudit() (*auditFlags, *sweep.Flags) {
 		"mechanisms `LIST` to measure, or all")
 	f.ChoiceVar(&c.tier, "tier", "quick", audit.Tiers, "quick (20 seconds), ci (5 minutes) or long (an hour)")
 	f.SeedVar(func(seed uint64) { c.seed = seed }, "`N` instead of 1, or of a new one in the long tier")
-	f.StringVar(&c.json, "json", "", "write the findings to `FILE`")
-	f.StringVar(&c.png, "png", "", "draw the measured against the claimed privacy profiles in `FILE`")
+	f.StringVar(&c.json, "json", "", "write the findings to `FILE`, - for standard output")
+	f.StringVar(&c.png, "png", "", "draw the measured against the claimed privacy profiles in `FILE`, - for standard "+
+		"output")
+	f.BoolVar(&c.force, "force", false, "replace the files of -json and -png if they exist")
 	f.StringVar(&c.sabotage, "sabotage", "",
-		"break the step that `NAME` stands for, or all one after the other,\nand run the case that has to catch it")
+		"break the step that `NAME` stands for, or all one after the other, and run the case that has to "+
+			"catch it")
 	f.BoolVar(&c.list, "list", false, "list the cases and the sabotages and leave")
 	f.BoolVar(&c.quiet, "quiet", false, "no notes and no progress on standard error")
+	f.Example = "go run ./cmd/research audit -mechanism lop -json lop.json"
 	return c, f
 }
 
@@ -69,7 +77,7 @@ func newAudit() (*auditFlags, *sweep.Flags) {
 func runAudit(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c, flags := newAudit()
 	return flags.Run(args, stdout, stderr, &sweep.Options{Out: "."}, func() error {
-		if err := c.check(flags); err != nil {
+		if err := cmp.Or(c.check(flags), c.files()); err != nil {
 			return err
 		}
 		switch {
@@ -116,8 +124,9 @@ func (c *auditFlags) measure(ctx context.Context, stdout, stderr io.Writer) erro
 	start := time.Now()
 	tier := audit.Tier(1 + slices.Index(audit.Tiers, c.tier))
 	results := audit.Select(c.names(), tier)
-	if err := c.files(results); err != nil {
-		return err
+	if c.png != "" && !slices.ContainsFunc(results, func(r audit.Result) bool { return r.Layer == audit.Exact }) {
+		return sweep.Usagef("flag -png = %s: none of the cases has a privacy profile, choose a mechanism with an exact "+
+			"layer, for example lop", c.png)
 	}
 	add, end := sweep.Progress(stderr, c.quiet, "audit", len(results), 0)
 	err := audit.Run(ctx, results, tier, c.seed, add)
@@ -126,7 +135,12 @@ func (c *auditFlags) measure(ctx context.Context, stdout, stderr io.Writer) erro
 		return err
 	}
 	wall := time.Since(start).Seconds()
-	if err := c.report(stdout, results, wall); err != nil {
+	if c.json != "-" && c.png != "-" {
+		if err := table(stdout, results); err != nil {
+			return err
+		}
+	}
+	if err := c.write(stdout, results, wall); err != nil {
 		return err
 	}
 	if !c.quiet {
@@ -135,35 +149,31 @@ func (c *auditFlags) measure(ctx context.Context, stdout, stderr io.Writer) erro
 	return judge(results)
 }
 
-// report writes the table and the files.
-func (c *auditFlags) report(stdout io.Writer, results []audit.Result, wall float64) error {
-	if err := table(stdout, results); err != nil {
-		return err
-	}
+// write writes the files.
+func (c *auditFlags) write(stdout io.Writer, results []audit.Result, wall float64) error {
 	if c.json != "" {
-		if err := c.writeJSON(results, wall); err != nil {
+		if err := c.writeJSON(stdout, results, wall); err != nil {
 			return err
 		}
 	}
 	if c.png != "" {
-		return writePNG(c.png, results)
+		return writePNG(stdout, c.png, results)
 	}
 	return nil
 }
 
 // files refuses files that could not be written, before minutes of work.
-func (c *auditFlags) files(results []audit.Result) error {
+func (c *auditFlags) files() error {
 	for _, f := range []struct{ flag, path string }{{"json", c.json}, {"png", c.png}} {
-		if f.path == "" {
+		if f.path == "" || f.path == "-" {
 			continue
+		}
+		if err := sweep.Replace(f.flag, f.path, c.force); err != nil {
+			return err
 		}
 		if info, err := os.Stat(filepath.Dir(f.path)); err != nil || !info.IsDir() {
 			return sweep.Usagef("flag -%s = %s: want a file in a folder that exists", f.flag, f.path)
 		}
-	}
-	if c.png != "" && !slices.ContainsFunc(results, func(r audit.Result) bool { return r.Layer == audit.Exact }) {
-		return sweep.Usagef("flag -png = %s: none of the cases has a privacy profile, choose a mechanism with an exact "+
-			"layer, for example lop", c.png)
 	}
 	return nil
 }
@@ -212,7 +222,7 @@ func (c *auditFlags) controls() ([]audit.Control, error) {
 		c.sabotage, strings.Join(names, ", "))
 }
 
-// control runs the selected sabotages and reports them like cases, each under its own name.
+// control runs the selected sabotages. Its files list them like cases, each under its own name.
 func (c *auditFlags) control(ctx context.Context, stdout, stderr io.Writer) error {
 	start := time.Now()
 	list, err := c.controls()
@@ -232,25 +242,33 @@ func (c *auditFlags) control(ctx context.Context, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
-	if len(list) == 1 {
-		if _, err := fmt.Fprintf(stdout, "sabotage: %s\n", list[0].What); err != nil {
-			return err
-		}
-	}
 	c.what = map[string]string{}
 	for _, s := range list {
 		c.what[s.Name] = s.What
 	}
-	if err := c.report(stdout, results, time.Since(start).Seconds()); err != nil {
+	if len(list) > 1 && c.json != "-" {
+		if err := caughtTable(stdout, list, results); err != nil {
+			return err
+		}
+	}
+	if err := c.write(stdout, results, time.Since(start).Seconds()); err != nil {
 		return err
 	}
 	for i, r := range results {
 		if r.Verdict() != audit.Violated {
-			return fmt.Errorf("the sabotage %s survived %s", list[i].Name, list[i].Case)
+			return fmt.Errorf("the sabotage %s was missed: %s; the case %s did not see it", list[i].Name, list[i].What,
+				list[i].Case)
 		}
 	}
 	if len(list) > 1 {
-		return fmt.Errorf("%w: all %d sabotages were caught", dp.ErrCondition, len(list))
+		return caught(fmt.Sprintf("all %d sabotages were caught, as they have to be", len(list)))
 	}
-	return fmt.Errorf("%w: the sabotage %s was caught by %s", dp.ErrCondition, list[0].Name, list[0].Case)
+	return caught(fmt.Sprintf("the sabotage %s was caught: %s; the case %s saw it: %s", list[0].Name, list[0].What,
+		list[0].Case, seen(&results[0])))
 }
+
+// caught is the end of a sabotage that was seen. Its exit code is that of a violated claim.
+type caught string
+
+func (c caught) Error() string      { return string(c) }
+func (caught) Is(target error) bool { return target == dp.ErrCondition }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"image/color"
@@ -12,7 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"text/tabwriter"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -20,6 +18,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/privopt/privopt/cmd/internal/audit"
+	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/testkit"
@@ -27,27 +26,63 @@ import (
 
 // table writes one line a case.
 func table(out io.Writer, results []audit.Result) error {
-	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprint(w, "case\tlayer\tclaim\tmeasured\tpower\treleases\tseconds\tverdict\n")
+	rows := [][]string{{"case", "verdict", "layer", "power", "claim", "measured"}}
 	for _, r := range results {
+		row := []string{r.Full(), string(r.Verdict()), string(r.Layer), power(r.Power), claim(r.Claim), measured(&r)}
 		if r.Err != nil {
-			fmt.Fprintf(w, "%s\t%s\t\t\t\t\t%.2f\tnot measured\n", r.Full(), r.Layer, r.Seconds)
-			continue
+			row = []string{r.Full(), "not measured", string(r.Layer), "", "", ""}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.2f\t%s\n", r.Full(), r.Layer, claim(r.Claim),
-			measured(&r), power(r.Power), r.Runs, r.Seconds, r.Verdict())
+		rows = append(rows, row)
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	text := screen.Table("l", rows, screen.Out())
 	for _, r := range results {
 		if r.Reason != "" {
-			fmt.Fprintf(&b, "%s: %s\n", r.Full(), r.Reason)
+			text += screen.Paragraph("", r.Full()+": "+r.Reason, screen.Out())
 		}
 	}
-	_, err := out.Write(b.Bytes())
+	_, err := io.WriteString(out, text)
 	return err
+}
+
+// caughtTable writes one line a sabotage.
+func caughtTable(out io.Writer, list []audit.Control, results []audit.Result) error {
+	rows := [][]string{{"sabotage", "verdict", "what was broken, and which test saw it"}}
+	for i, r := range results {
+		verdict, by := "caught", list[i].What+"; "+list[i].Case+": "+seen(&r)
+		if r.Verdict() != audit.Violated {
+			verdict, by = "MISSED", list[i].What+"; "+list[i].Case
+		}
+		rows = append(rows, []string{list[i].Name, verdict, by})
+	}
+	_, err := io.WriteString(out, screen.Table("llt", rows, screen.Out()))
+	return err
+}
+
+// seen says what showed that a claim is violated.
+func seen(r *audit.Result) string {
+	name, p := r.Worst()
+	claim := r.Claim.Epsilon
+	switch {
+	case r.Reason != "":
+		return r.Reason
+	case p < testkit.FalseReject:
+		return fmt.Sprintf("the test of %s has p %s", name, pValue(p))
+	case r.Lower > claim:
+		return fmt.Sprintf("the releases prove ε ≥ %.4g, above the claim %.4g", r.Lower, claim)
+	case r.Exact > claim:
+		return fmt.Sprintf("the exact ε is %.4g, above the claim %.4g", r.Exact, claim)
+	case r.Lower > r.Exact:
+		return fmt.Sprintf("the releases prove ε ≥ %.4g, and a correct mechanism has %.4g", r.Lower, r.Exact)
+	}
+	return "the measured privacy profile is above the claimed one"
+}
+
+// pValue formats a p-value after its sign of relation.
+func pValue(p float64) string {
+	if p < 1e-16 {
+		return "< 1e-16"
+	}
+	return fmt.Sprintf("= %.2g", p)
 }
 
 // claim formats a budget.
@@ -71,7 +106,7 @@ func measured(r *audit.Result) string {
 	if p >= 1 {
 		return "p = 1"
 	}
-	return fmt.Sprintf("p = %.2g (%s)", p, name)
+	return fmt.Sprintf("p %s (%s)", pValue(p), name)
 }
 
 // power formats a probability or a share.
@@ -84,29 +119,26 @@ func power(x float64) string {
 
 // listCases writes the pairs, the cases of the named mechanisms and the sabotages of these cases.
 func listCases(out io.Writer, names []string) error {
-	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprint(w, "pairs\n")
+	pairs := [][]string{{"pair", "neighboring data sets"}}
 	for i := range len(audit.Pairs) {
 		name := "A" + strconv.Itoa(i+1)
-		fmt.Fprintf(w, "  %s\t%s\n", name, audit.Pairs[name])
+		pairs = append(pairs, []string{name, audit.Pairs[name]})
 	}
-	fmt.Fprint(w, "cases\n")
+	cases := [][]string{{"case", "layer", "tier"}}
 	listed := map[string]bool{}
 	for _, r := range audit.Select(names, audit.Long) {
 		listed[r.Full()] = true
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", r.Full(), r.Layer, max(r.Case.Least, audit.Quick))
+		cases = append(cases, []string{r.Full(), string(r.Layer), max(r.Case.Least, audit.Quick).String()})
 	}
-	fmt.Fprint(w, "sabotages\n")
+	sabotages := [][]string{{"sabotage", "what is broken; the case that sees it"}}
 	for _, c := range audit.Controls() {
 		if listed[c.Case] {
-			fmt.Fprintf(w, "  %s\t%s\t%s\n", c.Name, c.What, c.Case)
+			sabotages = append(sabotages, []string{c.Name, c.What + "; " + c.Case})
 		}
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := out.Write(b.Bytes())
+	width := screen.Out()
+	_, err := io.WriteString(out, screen.Table("lt", pairs, width)+"\n"+screen.Table("l", cases, width)+"\n"+
+		screen.Table("lt", sabotages, width))
 	return err
 }
 
@@ -156,7 +188,7 @@ func number(x float64) *float64 {
 }
 
 // writeJSON writes the findings; a case that could not be measured is left out.
-func (c *auditFlags) writeJSON(results []audit.Result, seconds float64) error {
+func (c *auditFlags) writeJSON(stdout io.Writer, results []audit.Result, seconds float64) error {
 	rep := report{
 		SchemaVersion: schemaVersion, Tier: c.tier, Seed: c.seed,
 		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, FalseReject: testkit.FalseReject,
@@ -177,7 +209,7 @@ func (c *auditFlags) writeJSON(results []audit.Result, seconds float64) error {
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
-	return sweep.WriteFile(c.json, append(text, '\n'))
+	return sweep.WriteTo(stdout, c.json, append(text, '\n'))
 }
 
 var claimedInk, measuredInk = sweep.Palette[0], sweep.Palette[1]
@@ -213,7 +245,7 @@ func closest(results []audit.Result) []audit.Result {
 
 // writePNG draws one tile for each mechanism with a privacy profile: log₁₀ δ against
 // ε, claimed dashed and measured solid.
-func writePNG(path string, results []audit.Result) error {
+func writePNG(stdout io.Writer, path string, results []audit.Result) error {
 	var tiles []*plot.Plot
 	for _, r := range closest(results) {
 		p, err := tile(&r)
@@ -243,7 +275,7 @@ func writePNG(path string, results []audit.Result) error {
 	if err != nil {
 		return err
 	}
-	return sweep.WriteFile(path, data)
+	return sweep.WriteTo(stdout, path, data)
 }
 
 // tile draws one case.

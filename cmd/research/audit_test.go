@@ -38,12 +38,8 @@ func TestQuick(t *testing.T) {
 	code, stdout, stderr := audited(t, "-mechanism", "lop-clip", "-json", j, "-png", p)
 	require.Zero(t, code, stderr)
 	require.Contains(t, stderr, "7 cases of the quick tier with seed 1")
-	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	require.Len(t, lines, 8)
-	for _, l := range lines[1:] {
-		require.True(t, strings.HasPrefix(l, "lop-clip/A1/"), l)
-		require.True(t, strings.HasSuffix(l, "holds"), l)
-	}
+	require.Equal(t, 7, strings.Count(stdout, "  holds  "), stdout)
+	require.Zero(t, strings.Count(stdout, string(audit.Violated)))
 
 	text, err := os.ReadFile(j)
 	require.NoError(t, err)
@@ -81,15 +77,8 @@ func TestQuick(t *testing.T) {
 	// Equal seeds, equal findings; another seed, others.
 	_, again, _ := audited(t, "-mechanism", "lop-clip", "-quiet")
 	_, other, quiet := audited(t, "-mechanism", "lop-clip", "-seed", "2", "-quiet")
-	strip := func(s string) (out []string) { // the seconds differ
-		for _, l := range strings.Split(strings.TrimSpace(s), "\n") {
-			w := strings.Fields(l)
-			out = append(out, strings.Join(append(w[:len(w)-2], w[len(w)-1]), " "))
-		}
-		return out
-	}
-	require.Equal(t, strip(stdout)[1:], strip(again)[1:])
-	require.NotEqual(t, strip(stdout)[1:], strip(other)[1:])
+	require.Equal(t, stdout, again)
+	require.NotEqual(t, stdout, other)
 	require.Empty(t, quiet)
 }
 
@@ -97,13 +86,12 @@ func TestQuick(t *testing.T) {
 func TestSabotage(t *testing.T) {
 	code, stdout, stderr := audited(t, "-sabotage", "noise-0.5")
 	require.Equal(t, sweep.ExitCondition, code)
-	require.Contains(t, stdout, "noise of half its scale")
-	require.Contains(t, stdout, "VIOLATED")
-	require.Contains(t, stderr, "was caught by lop/A1/logistic, d = 5")
-	code, stdout, _ = audited(t, "-sabotage", "three-steps")
+	require.Empty(t, stdout)
+	require.Regexp(t, `^audit: the sabotage noise-0.5 was caught: noise of half its scale; the case `+
+		`lop/A1/logistic, d = 5 saw it: the test of .* has p (<|=) .*\n$`, stderr)
+	code, _, stderr = audited(t, "-sabotage", "three-steps")
 	require.Equal(t, sweep.ExitCondition, code)
-	require.Contains(t, stdout, "released")
-	require.Contains(t, stdout, "see below")
+	require.Contains(t, stderr, "released")
 	j := filepath.Join(t.TempDir(), "s.json")
 	code, _, stderr = audited(t, "-quiet", "-sabotage", "three-steps", "-json", j)
 	require.Equal(t, sweep.ExitCondition, code, stderr)
@@ -115,6 +103,26 @@ func TestSabotage(t *testing.T) {
 	require.Equal(t, "three-steps", rep.Cases[0].Mechanism)
 	require.NotEmpty(t, rep.Cases[0].Sabotage)
 	require.Equal(t, audit.Violated, rep.Cases[0].Verdict)
+
+	code, _, stderr = audited(t, "-sabotage", "three-steps", "-json", j)
+	require.Equal(t, sweep.ExitUsage, code)
+	require.Contains(t, stderr, "exists: choose another name, or -force")
+	code, stdout, _ = audited(t, "-sabotage", "three-steps", "-json", "-")
+	require.Equal(t, sweep.ExitCondition, code)
+	require.NoError(t, json.Unmarshal([]byte(stdout), &rep))
+}
+
+// TestSeen: each way in which a claim is violated has its words.
+func TestSeen(t *testing.T) {
+	r := audit.Result{Finding: audit.Claimed(dp.Certificate{Budget: dp.Budget{Epsilon: 1}})}
+	r.Lower = 1.5
+	require.Equal(t, "the releases prove ε ≥ 1.5, above the claim 1", seen(&r))
+	r.Lower, r.Exact = math.NaN(), 2
+	require.Equal(t, "the exact ε is 2, above the claim 1", seen(&r))
+	r.Lower, r.Exact = 0.4851, 0.4
+	require.Equal(t, "the releases prove ε ≥ 0.4851, and a correct mechanism has 0.4", seen(&r))
+	r.Tests = []audit.Test{{Name: "norms", P: 0}}
+	require.Equal(t, "the test of norms has p < 1e-16", seen(&r))
 }
 
 func TestUsage(t *testing.T) {
@@ -126,6 +134,7 @@ func TestUsage(t *testing.T) {
 		{"-mechanism sgd", "lop-clip"},
 		{"-tier slow", "quick, ci, long"},
 		{"-seed -1", "whole number"},
+		{"-jsn a", "did you mean -json?"},
 		{"extra", "everything is a flag"},
 	} {
 		code, stdout, stderr := audited(t, strings.Fields(c.args)...)

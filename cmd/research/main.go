@@ -27,6 +27,7 @@ import (
 	"io"
 
 	"github.com/privopt/privopt/cmd/internal/experiment"
+	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/cmd/internal/sweep"
 )
 
@@ -64,7 +65,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			usage(stdout)
 			return sweep.ExitOK
 		}
-		fmt.Fprintf(stderr, "research: unknown command %q; research -h lists the commands\n", args[0])
+		var names []string
+		for _, c := range commands() {
+			names = append(names, c.name)
+		}
+		screen.Say(stderr, "research", fmt.Sprintf("unknown command %q%s; research -h lists the commands", args[0],
+			screen.Suggest(args[0], names)))
 		return sweep.ExitUsage
 	}
 	usage(stderr)
@@ -82,9 +88,11 @@ func find(name string) command {
 }
 
 func usage(w io.Writer) {
-	fmt.Fprint(w, "Usage: research COMMAND [flags]\n\n")
+	var list []screen.Flag
 	for _, c := range commands() {
-		fmt.Fprintf(w, "  %-12s %s\n", c.name, c.what)
+		list = append(list, screen.Flag{Name: c.name, Usage: c.what})
 	}
-	fmt.Fprint(w, "\nresearch COMMAND -h explains the flags of a command.\n")
+	fmt.Fprint(w, "research measures whether the mechanisms are private, how accurate and how fast.\n\n"+
+		"Usage: research COMMAND [flags]\n\nExample:\n  go run ./cmd/research audit -mechanism lop\n\nCommands:\n"+
+		screen.Flags(list, screen.Out())+"\nresearch COMMAND -h explains the flags of a command.\n")
 }

@@ -22,9 +22,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/cmd/internal/sweep"
 )
 
@@ -68,6 +68,7 @@ func runResults(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	f.BoolVar(&b.small, "small", false, "small sizes, to see that every job works; not into docs/results")
 	f.BoolVar(&b.force, "force", false, "repeat jobs that are finished")
 	f.BoolVar(&b.list, "list", false, "list the jobs and leave")
+	f.Example = "go run ./cmd/research results -small -out small -jobs lowbits"
 	return f.Run(args, stdout, stderr, &sweep.Options{Out: "."}, func() error {
 		if b.list {
 			return listJobs(stdout)
@@ -97,12 +98,16 @@ func names() (all []string) {
 }
 
 func listJobs(stdout io.Writer) error {
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprint(w, "job\twhat\tmissing here\n")
+	rows := [][]string{{"job", "what it makes"}}
 	for _, j := range jobs {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", j.name, j.what, strings.Join(j.missing(), "; "))
+		what := j.what
+		if lacks := j.missing(); len(lacks) > 0 {
+			what += "; missing here: " + strings.Join(lacks, "; ")
+		}
+		rows = append(rows, []string{j.name, what})
 	}
-	return w.Flush()
+	_, err := io.WriteString(stdout, screen.Table("lt", rows, screen.Out()))
+	return err
 }
 
 func (j job) missing() (lacks []string) {
@@ -126,7 +131,7 @@ func (b *bench) run(ctx context.Context, j job, stdout io.Writer) (err error) {
 		}
 	}()
 	say := func(format string, args ...any) {
-		fmt.Fprintf(stdout, "%-18s "+format+"\n", append([]any{j.name}, args...)...)
+		fmt.Fprint(stdout, screen.Paragraph(fmt.Sprintf("%-18s ", j.name), fmt.Sprintf(format, args...), screen.Out()))
 	}
 	if lacks := j.missing(); len(lacks) > 0 {
 		say("kept as shipped: %s", strings.Join(lacks, "; "))

@@ -133,7 +133,7 @@ const (
 	onAdult    = " -data $PRIVOPT_DATA/adult/adult.data -test $PRIVOPT_DATA/adult/adult.test"
 	fewBoxes   = "-kappas 5 -runs 2"
 	oracleRace = " -methods opdisc -q 2,4 -eps 0.5 -runs 5 -oracle cmd:cbc -timeout 10 -workers 1"
-	auditFiles = "audit -quiet -seed SEED -json DIR/audit.json -png DIR/audit.png"
+	auditFiles = "audit -quiet -seed SEED -force -json DIR/audit.json -png DIR/audit.png"
 )
 
 // sabotage is a part whose audit has to fail.
@@ -240,7 +240,7 @@ var jobs = []job{
 	{name: "passes", what: "scaling with n: time of a pass", seconds: true,
 		parts: []part{passes("memory", false), passes("file", true)}},
 	{name: "convergence", what: "how the solvers converge", collect: collectFiles,
-		parts: []part{called("convergence -out DIR", "-figure bias")}},
+		parts: []part{called("convergence -force -out DIR", "-figure bias")}},
 	{name: "persons", what: "test loss on people with 20 rows each, and with 1 to 20",
 		parts: []part{people("equal", false), people("visits", true)}},
 }

@@ -15,13 +15,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"text/tabwriter"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/prox"
@@ -48,10 +48,20 @@ func Convergence(ctx context.Context, args []string, stdout, stderr io.Writer) i
 		names = append(names, f.name)
 	}
 	var out string
+	var force bool
 	f := sweep.NewFlags("convergence", convergenceHelp)
 	f.StringVar(&out, "out", "convergence-out", "folder `DIR` of the curves and pictures")
 	f.ListVar(&chosen, "figure", names, names, "figures `LIST` to draw")
+	f.BoolVar(&force, "force", false, "overwrite the curves and pictures of another run in -out")
+	f.Example = "go run ./cmd/research convergence -figure bias"
 	return f.Run(args, stdout, stderr, &sweep.Options{Out: "."}, func() error {
+		for _, name := range chosen { // before minutes of work
+			for _, path := range curveFiles(out, name) {
+				if err := sweep.Replace("out", path, force); err != nil {
+					return err
+				}
+			}
+		}
 		for _, f := range figures {
 			if slices.Contains(chosen, f.name) {
 				if err := draw(ctx, f, out, stdout); err != nil {
@@ -63,16 +73,20 @@ func Convergence(ctx context.Context, args []string, stdout, stderr io.Writer) i
 	})
 }
 
+// curveFiles returns the names of the files of a figure.
+func curveFiles(out, name string) [2]string {
+	base := filepath.Join(out, "convergence-"+name)
+	return [2]string{base + ".csv", base + ".png"}
+}
+
 // draw solves the problem of f by its methods, prints the table and writes the picture.
 func draw(ctx context.Context, f figure, out string, stdout io.Writer) error {
 	e := f.make()
-	fmt.Fprintf(stdout, "%s: %s\n", f.name, e.plot.Title)
-	tab := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(tab, "method\t")
+	head := []string{"method"}
 	for _, a := range e.accuracies {
-		fmt.Fprintf(tab, "%.0e\tpasses\t", a)
+		head = append(head, fmt.Sprintf("%.0e", a), "passes")
 	}
-	fmt.Fprintln(tab)
+	table := [][]string{head}
 	var names []string
 	var results []sweep.Result
 	rows := [][]string{{"method", e.plot.X, e.plot.Y}}
@@ -87,17 +101,18 @@ func draw(ctx context.Context, f figure, out string, stdout io.Writer) error {
 			results = append(results, sweep.Result{Method: m.name, Value: e.abscissa(p), Mean: p.Value})
 			rows = append(rows, []string{m.name, number(e.abscissa(p)), number(p.Value)})
 		}
-		fmt.Fprintf(tab, "%s\t", m.name)
+		row := []string{m.name}
 		for _, a := range e.accuracies {
 			if p, ok := first(points, a); ok {
-				fmt.Fprintf(tab, "%d\t%.3g\t", p.Iterations, e.passes(p))
+				row = append(row, strconv.Itoa(p.Iterations), fmt.Sprintf("%.3g", e.passes(p)))
 			} else {
-				fmt.Fprint(tab, "—\t—\t")
+				row = append(row, "—", "—")
 			}
 		}
-		fmt.Fprintln(tab)
+		table = append(table, row)
 	}
-	if err := tab.Flush(); err != nil {
+	if _, err := io.WriteString(stdout, screen.Paragraph("", f.name+": "+e.plot.Title, screen.Out())+
+		screen.Table("lr", table, screen.Out())); err != nil {
 		return err
 	}
 	png, err := e.plot.PNG(names, results)
@@ -105,12 +120,12 @@ func draw(ctx context.Context, f figure, out string, stdout io.Writer) error {
 		return err
 	}
 	var curves bytes.Buffer
-	base := filepath.Join(out, "convergence-"+f.name)
+	files := curveFiles(out, f.name)
 	if err := cmp.Or(os.MkdirAll(out, 0o777), csv.NewWriter(&curves).WriteAll(rows),
-		sweep.WriteFile(base+".csv", curves.Bytes()), sweep.WriteFile(base+".png", png)); err != nil {
+		sweep.WriteFile(files[0], curves.Bytes()), sweep.WriteFile(files[1], png)); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%s.csv, .png\n\n", base)
+	_, err = fmt.Fprintf(stdout, "%s\n%s\n\n", files[0], files[1])
 	return err
 }
 

@@ -75,6 +75,12 @@ func TestArguments(t *testing.T) {
 	code, _, stderr := program(t, "-figure", "adaptive", "-out", file)
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, file)
+	dir := t.TempDir()
+	picture := filepath.Join(dir, "convergence-bias.png")
+	require.NoError(t, os.WriteFile(picture, nil, 0o600))
+	code, _, stderr = program(t, "-figure", "adaptive,bias", "-out", dir)
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, picture+" exists: choose another name, or -force")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	var out, errs bytes.Buffer

@@ -115,6 +115,7 @@ func newHalfspace() (*halfspaceConfig, *sweep.Flags) {
 	}
 	f := sweep.NewFlags("halfspace",
 		"Accuracy of private halfspaces and of private logistic regression as the budget grows.")
+	f.Example = "go run ./cmd/research halfspace -n 50 -runs 1 -eps 1 -out small"
 	f.StringVar(&c.data, "data", "", "adult.data, `FILE`, instead of generated records of the same shape")
 	f.StringVar(&c.test, "test", "", "adult.test, `FILE`: measure held-out accuracy on it")
 	f.IntVar(&c.N, "n", 15682, sweep.Between(2, 1e6), "generated records `N`, and half as many held out")

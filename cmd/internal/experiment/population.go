@@ -80,6 +80,7 @@ func newPopulation() (*populationConfig, *sweep.Flags) {
 	c := &populationConfig{}
 	f := sweep.NewFlags("population",
 		"Excess population loss of private stochastic convex optimization, where it is known exactly.")
+	f.Example = "go run ./cmd/research population -values 100,200 -runs 2 -out small"
 	f.ChoiceVar(&c.Family, "family", families[0], families, "law of the records and their loss")
 	f.ChoiceVar(&c.Regime, "regime", "privacy", []string{"privacy", "statistical"}, "what limits the excess: privacy "+
 		"(n below n*) or statistical (n above); sets the defaults of -n, -d, -eps")

@@ -96,7 +96,8 @@ type scalingConfig struct {
 func newScaling() (*scalingConfig, *sweep.Flags) {
 	c := &scalingConfig{}
 	f := sweep.NewFlags("scaling",
-		"Empirical risk of private l1 least squares in a box as the box, the data or the budget grows.")
+		"Empirical risk of private ℓ1 least squares in a box as the box, the data or the budget grows.")
+	f.Example = "go run ./cmd/scaling -n 100 -d 10 -kappas 3 -runs 2 -out small"
 	f.IntVar(&c.N, "n", 300, sweep.Between(1, 1e7), "records `N`")
 	f.IntVar(&c.D, "d", 100, sweep.Between(1, 5000), "parameters `D`")
 	f.FloatVar(&c.Xi, "xi", 5, sweep.Positive(1e6), "norm `XI` of every row")

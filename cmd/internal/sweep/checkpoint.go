@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -247,6 +248,15 @@ func (f *files) load(text []byte) (map[string]Result, int64, error) {
 		size += int64(len(line) + 1)
 	}
 	return done, size, nil
+}
+
+// WriteTo is WriteFile, or writes to stdout if path is "-".
+func WriteTo(stdout io.Writer, path string, data []byte) error {
+	if path == "-" {
+		_, err := stdout.Write(data)
+		return err
+	}
+	return WriteFile(path, data)
 }
 
 // WriteFile puts data at path by way of a synced temporary file, so that path

@@ -20,7 +20,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/prefix"
 )
 
 // Options are the flags that every experiment has.
@@ -61,6 +63,7 @@ func (o *Options) check() error {
 // gives one line with the flag, the value, the range and an example.
 type Flags struct {
 	*flag.FlagSet
+	Example  string // a command that runs as it stands
 	synopsis string
 	version  bool
 }
@@ -72,6 +75,26 @@ func NewFlags(name, synopsis string) *Flags {
 	f.FlagSet.Usage = func() {}
 	f.BoolVar(&f.version, "version", false, "print the version and leave")
 	return f
+}
+
+// help explains the program, its flags and its exit codes.
+func (f *Flags) help() string {
+	var list []screen.Flag
+	f.VisitAll(func(g *flag.Flag) {
+		arg, usage := flag.UnquoteUsage(g)
+		initial := g.DefValue
+		if strings.HasPrefix(arg, "value") || strings.HasPrefix(arg, "string") {
+			arg = strings.ToUpper(g.Name)
+		}
+		list = append(list, screen.Flag{Name: strings.TrimSpace("-" + g.Name + " " + arg), Usage: usage, Default: initial})
+	})
+	width := screen.Out()
+	text := screen.Wrap(f.synopsis, width) + "\nUsage: " + f.Name() + " [flags]\n"
+	if f.Example != "" {
+		text += "\nExample:\n" + screen.Commands("  "+f.Example, width)
+	}
+	return text + "\nFlags:\n" + screen.Flags(list, width) + "\n" + screen.Paragraph("", "Exit codes: 0 done, 1 failure, "+
+		"2 bad flag, file or budget value, 3 privacy condition unmet, 4 release withheld, 130 interrupted.", width)
 }
 
 // Given reports whether the command line sets the flag.
@@ -132,15 +155,16 @@ func (f *Flags) parse(args []string, stdout io.Writer, o *Options) error {
 	err := f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(stdout, "%s\n\nUsage: %s [flags]\n\n", f.synopsis, f.Name())
-		f.SetOutput(stdout)
-		f.PrintDefaults()
-		f.SetOutput(io.Discard)
-		fmt.Fprint(stdout, "\nExit codes: 0 done, 1 failure, 2 bad flag, file or budget value, 3 privacy condition "+
-			"unmet, 4 release withheld, 130 interrupted.\n")
+		fmt.Fprint(stdout, f.help())
 		return err
 	case err != nil:
-		return Usagef("%w; %s -h lists the flags", err, f.Name())
+		question := ""
+		if name, found := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); found {
+			var names []string
+			f.VisitAll(func(g *flag.Flag) { names = append(names, "-"+g.Name) })
+			question = screen.Suggest("-"+name, names)
+		}
+		return Usagef("%w%s; %s -h lists the flags", err, question, f.Name())
 	case f.version:
 		v := fmt.Sprintf("%s %s %s %s/%s", f.Name(), Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		if info, ok := debug.ReadBuildInfo(); ok {
@@ -230,6 +254,9 @@ func (f *Flags) IntVar(p *int, name string, initial int, r Range, usage string) 
 // ChoiceVar defines a flag that takes one of the choices.
 func (f *Flags) ChoiceVar(p *string, name, initial string, choices []string, usage string) {
 	*p = initial
+	if !strings.Contains(usage, choices[len(choices)-1]) {
+		usage += ": " + strings.Join(choices, ", ")
+	}
 	f.Var(value[string]{p, strings.Clone, func(text string) (string, error) {
 		if !slices.Contains(choices, text) {
 			return "", fmt.Errorf("want one of %s", strings.Join(choices, ", "))
@@ -283,6 +310,16 @@ func ParseValues(name, text string, r Range, integer bool) ([]float64, error) {
 	return values, nil
 }
 
+// Replace refuses to write to a file that exists, unless force is set. The name is that of the flag
+// which names the file or its folder; "-" is standard output.
+func Replace(flag, path string, force bool) error {
+	if path == "" || path == "-" || force {
+		return nil
+	}
+	_, err := os.Lstat(path)
+	return Refuse(err == nil, "flag -%s: %s exists: choose another name, or -force to replace it", flag, path)
+}
+
 // CheckBudgets returns an error that names the flags unless every ε is a budget with δ.
 func CheckBudgets(flags string, delta float64, epsilons ...float64) (err error) {
 	for _, eps := range epsilons {
@@ -302,7 +339,7 @@ type File struct {
 func ReadFile[T any](name, path string, parse func(r io.Reader) (T, error)) (content T, _ *File, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return content, nil, Usagef("flag -%s: %w", name, err)
+		return content, nil, fmt.Errorf("flag -%s: %w", name, err)
 	}
 	defer file.Close()
 	info, err := file.Stat()
@@ -370,6 +407,7 @@ func ExitCode(err error) int {
 // cancels the context, a second one ends the process at once. Writes to a
 // closed pipe return syscall.EPIPE instead of killing the process.
 func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer) int) {
+	screen.Attach()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -380,7 +418,10 @@ func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer)
 // closed the pipe wants to hear nothing.
 func report(stderr io.Writer, name string, err error) {
 	if err != nil && !errors.Is(err, flag.ErrHelp) && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, io.ErrClosedPipe) {
-		fmt.Fprintf(stderr, "%s: %s\n", name, strings.Join(strings.Fields(err.Error()), " "))
+		if ExitCode(err) == ExitInterrupted && screen.IsTerminal(stderr) {
+			fmt.Fprintln(stderr) // the terminal has written ^C
+		}
+		screen.Say(stderr, name, prefix.Strip(err))
 	}
 }
 

@@ -133,10 +133,20 @@ func TestParseValues(t *testing.T) {
 	require.ErrorContains(t, err, "whole number")
 }
 
+// A file is replaced only by force; standard output always.
+func TestReplace(t *testing.T) {
+	require.ErrorIs(t, Replace("png", os.Args[0], false), ErrUsage)
+	require.ErrorContains(t, Replace("png", os.Args[0], false), "-force to replace it")
+	for _, path := range []string{"", "-", "/no/such/file"} {
+		require.NoError(t, Replace("png", path, false))
+	}
+	require.NoError(t, Replace("png", os.Args[0], true))
+}
+
 func TestReadFile(t *testing.T) {
 	for _, path := range []string{"/no/such/file", t.TempDir()} {
 		_, _, err := ReadFile("data", path, io.ReadAll)
-		require.ErrorIs(t, err, ErrUsage)
+		require.Equal(t, path == "/no/such/file", ExitCode(err) == ExitFailure)
 		require.Contains(t, err.Error(), "-data")
 		require.Contains(t, err.Error(), path)
 	}

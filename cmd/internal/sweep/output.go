@@ -14,8 +14,9 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"text/tabwriter"
 	"time"
+
+	"github.com/privopt/privopt/cmd/internal/screen"
 )
 
 // summary is the content of summary.json.
@@ -189,32 +190,31 @@ func writeCSV(h header, columns []Column, results []Result) ([]byte, error) {
 func writeTable(out io.Writer, e *Experiment, notPrivate string, results []Result) error {
 	var b bytes.Buffer
 	if notPrivate != "" {
-		fmt.Fprintf(&b, "NOT PRIVATE: %s\n", notPrivate)
+		b.WriteString(screen.Paragraph("", "NOT PRIVATE: "+notPrivate, screen.Out()))
 	}
 	several := map[string]bool{}
 	for _, r := range results {
 		several[r.Method] = several[r.Method] || r.Runs > 1
 	}
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "%s\t", e.Sweep)
+	rows := [][]string{{e.Sweep}}
 	for _, m := range e.Methods {
-		fmt.Fprintf(w, "%s\t", m)
+		rows[0] = append(rows[0], m)
 		if several[m] {
-			fmt.Fprint(w, "±se\t")
+			rows[0] = append(rows[0], "±se")
 		}
 	}
 	for i, r := range results {
 		if i%len(e.Methods) == 0 {
-			fmt.Fprintf(w, "\n%.5g\t", r.Value)
+			rows = append(rows, []string{fmt.Sprintf("%.5g", r.Value)})
 		}
 		mean, err := short(r)
-		fmt.Fprintf(w, "%s\t", mean)
+		row := append(rows[len(rows)-1], mean)
 		if several[r.Method] {
-			fmt.Fprintf(w, "%s\t", err)
+			row = append(row, err)
 		}
+		rows[len(rows)-1] = row
 	}
-	fmt.Fprintln(w)
-	w.Flush() // a Buffer does not fail
+	b.WriteString(screen.Table("r", rows, screen.Out()))
 	_, err := out.Write(b.Bytes())
 	return err
 }

@@ -45,7 +45,6 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -53,9 +52,9 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/internal/noise"
 )
 
@@ -318,7 +317,7 @@ func (e *Experiment) Run(ctx context.Context, o *Options, stdout, stderr io.Writ
 
 	note := func(format string, args ...any) {
 		if !o.Quiet {
-			fmt.Fprintf(stderr, e.Name+": "+format+"\n", args...)
+			screen.Say(stderr, e.Name, fmt.Sprintf(format, args...))
 		}
 	}
 	label := e.notPrivate(o)
@@ -362,8 +361,7 @@ func (e *Experiment) Run(ctx context.Context, o *Options, stdout, stderr io.Writ
 // more, end leaves the line of an unfinished bar. Nothing is drawn where w is no terminal, where
 // quiet is set, and for users who ask for plain text, for the bar moves the cursor.
 func Progress(w io.Writer, quiet bool, name string, total, done int) (add, end func()) {
-	f, ok := w.(*os.File)
-	if quiet || !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+	if quiet || !screen.Live(w) {
 		return func() {}, func() {}
 	}
 	bar := progressbar.NewOptions(total,

@@ -11,18 +11,23 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/privopt/privopt/cmd/internal/screen"
 )
 
 // Main runs a program and exits with the exit code that run returns. The first SIGINT, SIGTERM or
 // SIGHUP cancels the context of run; the second ends the process at once. Writes to a closed pipe
 // return [syscall.EPIPE] instead of killing the process.
 func Main(run func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int) {
+	screen.Attach()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
@@ -48,6 +53,9 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 }
 
 func (a *app) execute(ctx context.Context, root *cobra.Command, args []string) int {
+	if len(args) > 0 && strings.HasPrefix(args[0], "__") { // a shell asks for completions
+		plainUsage(root)
+	}
 	root.SetArgs(twoDashes(args))
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
@@ -56,7 +64,7 @@ func (a *app) execute(ctx context.Context, root *cobra.Command, args []string) i
 	if a.command == "" { // the parser of the command line found the error
 		text := parsing.ReplaceAllString(strings.Join(strings.Fields(err.Error()), " "), "want a number")
 		if _, found := errors.AsType[usageError](err); !found {
-			err = usagef("%s; %s -h shows flags and examples", text, cmd.CommandPath())
+			err = usagef("%s%s; %s -h shows flags and examples", text, a.suggest(cmd, text), cmd.CommandPath())
 		}
 		a.command = cmd.CommandPath()
 	}
@@ -64,11 +72,40 @@ func (a *app) execute(ctx context.Context, root *cobra.Command, args []string) i
 	switch {
 	case errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe): // the reader of the output has left
 	case code == exitCancelled:
-		fmt.Fprintf(a.stderr, "%s: cancelled%s\n", a.command, suffix(err))
+		if screen.IsTerminal(a.stderr) {
+			fmt.Fprintln(a.stderr) // the terminal has written ^C
+		}
+		screen.Say(a.stderr, a.command, "cancelled"+suffix(err))
 	default:
-		fmt.Fprintf(a.stderr, "%s: %s\n", a.command, clean(err))
+		screen.Say(a.stderr, a.command, clean(err))
 	}
 	return code
+}
+
+func init() { cobra.EnableCommandSorting = false } // the order of root is that of use
+
+// mistyped finds the name in an error about an unknown command or flag.
+var mistyped = regexp.MustCompile(`^unknown (command|flag): "?(?:--)?([^" ]+)|^unknown command "([^"]+)"`)
+
+// suggest returns a question about a mistyped name of a command or flag, or "".
+func (a *app) suggest(cmd *cobra.Command, text string) string {
+	m := mistyped.FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	var words []string
+	if m[3] != "" {
+		for _, c := range cmd.Commands() {
+			if !c.Hidden {
+				words = append(words, c.Name())
+			}
+		}
+		return screen.Suggest(m[3], words)
+	}
+	visit := func(f *pflag.Flag) { words = append(words, "--"+f.Name) }
+	cmd.Flags().VisitAll(visit)
+	cmd.InheritedFlags().VisitAll(visit)
+	return screen.Suggest("--"+m[2], words)
 }
 
 // noArgs refuses arguments of a command that has flags only.
@@ -97,24 +134,10 @@ func twoDashes(args []string) []string {
 	return out
 }
 
-const rootHelp = `privopt fits private models to tables of sensitive records.
+const rootHelp = `privopt fits differentially private models to tables of sensitive records.`
 
-A differentially private model reveals almost nothing about any one record: if one
-record had other values, almost the same models would come out with almost the same
-probabilities. The budget limits the difference: epsilon (1 is common, smaller is more
-private) and delta, a tiny probability.
-
-  1. Describe the columns in a schema, a JSON file. The schema is public: write it from
-     public knowledge, or draft it from public rows, never from the private rows.
-  2. fit reads the private table and writes a model, which may be published.
-  3. predict, score, summary and explain use the model.
-
-plan shows the mechanism, the noise and the cost of a fit before any data is read. A
-ledger adds up the budgets of all fits to the same data. pack converts a table larger
-than memory to a file that fit can read piece by piece.
-
-Exit codes: 0 done; 1 failure (file, pipe, disk); 2 usage (flag, schema, table, budget);
-3 refused (privacy condition, ledger); 4 withheld; 130 cancelled.`
+// rootEnd follows the list of commands. The help fits a terminal of 24 lines.
+const rootEnd = "Exit codes: 0 done, 1 failure, 2 usage, 3 refused, 4 withheld, 130 cancelled."
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
@@ -122,33 +145,28 @@ func (a *app) root() *cobra.Command {
 		Short: "Private models from tables of sensitive records",
 		Long:  rootHelp,
 		Example: `  privopt schema --example adult > adult.json
-  privopt plan --schema adult.json --epsilon 1
   privopt fit --schema adult.json --data adult.data --epsilon 1 --out model.json
-  privopt predict --model model.json --data adult.test > predictions.csv
   privopt explain model.json`,
 	}
 	a.prepare(root)
-	root.AddGroup(&cobra.Group{ID: "main", Title: "Commands:"})
 	for _, c := range []*cobra.Command{
 		a.schema(), a.plan(), a.pack(), a.fit(), a.predict(), a.score(), a.summary(), a.explain(), a.ledger(), a.version(),
 	} {
-		c.GroupID = "main"
 		c.Flags().SortFlags = false
 		root.AddCommand(c)
 	}
-	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help"})
 	return root
 }
 
 // prepare sets the options that privopt and every Engine have in common.
 func (a *app) prepare(root *cobra.Command) {
 	root.Version = version().String()
+	root.DisableSuggestions = true
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetVersionTemplate("{{.Version}}\n")
-	wide := strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", columns))
-	root.SetUsageTemplate(strings.Replace(wide, "Additional Commands:", "Others:", 1))
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { fmt.Fprint(a.stdout, helpOf(c)) })
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON instead of text")
 }
 

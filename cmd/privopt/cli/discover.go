@@ -7,12 +7,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/table"
@@ -108,7 +107,7 @@ func (a *app) prepareSearch(ctx context.Context, t *fitting, flag, path string) 
 	if err != nil {
 		return nil, err
 	}
-	if f, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if screen.IsTerminal(a.stderr) {
 		a.note("The names of these columns will be public: %s.", printable(strings.Join(u.Columns(), ", ")))
 	}
 	t.origin = stated
@@ -167,7 +166,7 @@ func (a *app) searched(t *fitting, s *table.Schema) {
 		publish = "All"
 	}
 	a.note("%s cost ε = %s, δ = %s (%s), %v neighbors. %s that was released is in the \"discovery\" of the schema.", what,
-		number(d.Epsilon), number(d.Delta), t.origin, d.Neighbors, publish)
+		number(d.Epsilon), number(d.Delta, 3), t.origin, d.Neighbors, publish)
 	for _, c := range d.Columns {
 		if c.Note != "" {
 			a.note("%s is ignored: %s.", printable(c.Name), c.Note)
@@ -202,7 +201,9 @@ func (a *app) fitUndeclared(ctx context.Context, t *fitting) error {
 		return err
 	}
 	defer out.abandon()
+	end := screen.Spin(a.stderr, "searching and fitting")
 	m, found, err := model.FitUndeclared(ctx, u, t.budget, &t.options)
+	end()
 	if err != nil {
 		if found != nil && t.out != "-" { // what was paid for is not lost
 			path := t.out + ".schema.json"

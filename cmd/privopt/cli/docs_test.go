@@ -19,6 +19,9 @@ import (
 	"github.com/privopt/privopt/cmd/internal/adult"
 )
 
+// columns is the width of the documentation.
+const columns = 100
+
 // fenced returns the code blocks in the given language of a file of the documentation.
 func fenced(t *testing.T, file, language string) []string {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", file))

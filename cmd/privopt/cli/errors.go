@@ -87,5 +87,10 @@ func suffix(err error) string {
 // parsing matches the text of the errors of package strconv.
 var parsing = regexp.MustCompile(`strconv\.\w+: parsing .*$`)
 
-// clean returns the message of an error on one line, without the names of packages.
-func clean(err error) string { return strings.Join(strings.Fields(prefix.Strip(err)), " ") }
+// kindOfError matches the names of kinds of errors. The text that follows says what is wrong.
+var kindOfError = regexp.MustCompile(`(^|: )invalid (table|schema|options|file|model file): `)
+
+// clean returns the message of an error on one line, without the names of packages and kinds.
+func clean(err error) string {
+	return kindOfError.ReplaceAllString(strings.Join(strings.Fields(prefix.Strip(err)), " "), "$1")
+}

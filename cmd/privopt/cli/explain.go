@@ -39,7 +39,7 @@ type detection struct {
 func (a *app) explain() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain MODEL",
-		Short: "Explain in plain words what a model guarantees, to whom, and under which assumptions",
+		Short: "Explain what a model guarantees, to whom, under which assumptions",
 		Long: `Explain in plain words what a model guarantees, to whom, and under which assumptions.
 
 The text may be published with the model.`,
@@ -106,7 +106,7 @@ func (e *explained) text(m *model.Model) string {
 		label = " that predicts " + printable(enc.Schema().Label.Column)
 	}
 	b.WriteString(paragraph("", fmt.Sprintf("A %s model%s, with %s, fitted with differential privacy: ε = %s, δ = %s.",
-		p.Loss.Name, label, amount(p.Dim, "parameter"), number(c.Epsilon), number(c.Delta))))
+		p.Loss.Name, label, amount(p.Dim, "parameter"), number(c.Epsilon), number(c.Delta, 3))))
 	section("What is guaranteed")
 	line("Protected: %s.", e.Protects)
 	who, differs := "record", "one record"
@@ -114,8 +114,8 @@ func (e *explained) text(m *model.Model) string {
 		who, differs = "person", "all lines of one person"
 	}
 	line("Compare the table with any other table that differs from it in %s. For every set S of models,", differs)
-	fmt.Fprintf(&b, "    P(model in S | one table) ≤ e^ε · P(model in S | other table) + δ,   e^ε = %s,  δ = %s\n",
-		number(math.Exp(c.Epsilon)), number(c.Delta))
+	b.WriteString("    P(model in S | one table) ≤ e^ε · P(model in S | other table) + δ,\n")
+	fmt.Fprintf(&b, "    e^ε = %s, δ = %s,\n", number(math.Exp(c.Epsilon)), number(c.Delta, 3))
 	line("in both directions. This holds whatever else a reader of the model knows, now or later, and whatever the " +
 		"reader computes from the model.")
 	fmt.Fprintf(&b, "\n  So a test that tries to detect one particular %s in the model is weak:\n\n", who)
@@ -128,11 +128,11 @@ func (e *explained) text(m *model.Model) string {
 		line("To each person, with all lines of that person, however many. A person is an id in the column that the schema "+
 			"names. Of the lines of one person at most %d count, chosen by a public rule from these lines alone; their "+
 			"weights add up to at most 1. Lines without an id count nowhere. Somebody with several ids is protected less: "+
-			"with two ids, by ε = %s and δ = %s.", c.Rows, number(2*c.Epsilon), number(twice(c.Budget)))
+			"with two ids, by ε = %s and δ = %s.", c.Rows, number(2*c.Epsilon), number(twice(c.Budget), 3))
 	} else {
 		line("To each record. A record is one line of the table after its header. An empty line and a comment count as "+
 			"records without values, so that no edit of one line changes the number of records. A person with several lines "+
-			"is protected less: with two lines, by ε = %s and δ = %s.", number(2*c.Epsilon), number(twice(c.Budget)))
+			"is protected less: with two lines, by ε = %s and δ = %s.", number(2*c.Epsilon), number(twice(c.Budget), 3))
 	}
 	section("What is not covered")
 	item("Facts about people in general. Whether smoking causes cancer can be learned from a table with or without you.")

@@ -5,6 +5,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,8 +15,8 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
+	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/internal/wholefile"
 )
 
@@ -39,7 +40,7 @@ func (a *app) open(ctx context.Context, flag, path, what string) (*input, error)
 	default:
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, usagef("%s: %w", flag, err)
+			return nil, fmt.Errorf("%s %s: %w", flag, path, cause(err))
 		}
 		info, err := f.Stat()
 		if err == nil && info.IsDir() {
@@ -60,6 +61,35 @@ func (a *app) open(ctx context.Context, flag, path, what string) (*input, error)
 	return in, nil
 }
 
+// kindOf says what a file of privopt is, "model", "schema" or "ledger", or returns "". The text may
+// be cut off.
+func kindOf(text []byte) string {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return ""
+	}
+	for i := 0; d.More(); i++ {
+		key, _ := d.Token()
+		name, _ := key.(string)
+		if name == "model" || name == "schema" || i == 0 && name == "ledger" { // a model may have a ledger
+			return name
+		}
+		var skip json.RawMessage
+		if d.Decode(&skip) != nil {
+			return ""
+		}
+	}
+	return ""
+}
+
+// cause returns the error of the system in the error of a file, whose name the caller gives.
+func cause(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
 // untilDone reads from r until ctx is done, even if a read of r blocks, as on a terminal.
 func untilDone(ctx context.Context, r io.Reader) io.ReadCloser {
 	pr, pw := io.Pipe()
@@ -73,8 +103,7 @@ func untilDone(ctx context.Context, r io.Reader) io.ReadCloser {
 
 // bar returns a progress bar of bytes read, nil without a terminal or without a name.
 func (a *app) bar(what string, size int64) *progressbar.ProgressBar {
-	f, ok := a.stderr.(*os.File)
-	if what == "" || !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
+	if what == "" || !screen.Live(a.stderr) {
 		return nil
 	}
 	return progressbar.NewOptions64(size,

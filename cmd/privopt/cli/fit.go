@@ -15,6 +15,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/internal/noise"
@@ -125,9 +126,9 @@ func (t *task) privacy(c dp.Certificate) string {
 	}
 	if c.Delta == 0 && t.budget.Delta > 0 {
 		return fmt.Sprintf("ε = %s, δ = 0 (the budget allowed %s, %s; the chosen noise needs none), %v neighbors%s",
-			number(c.Epsilon), number(t.budget.Delta), t.origin, c.Relation, about)
+			number(c.Epsilon), number(t.budget.Delta, 3), t.origin, c.Relation, about)
 	}
-	return fmt.Sprintf("ε = %s, δ = %s (%s), %v neighbors%s", number(c.Epsilon), number(c.Delta), t.origin, c.Relation,
+	return fmt.Sprintf("ε = %s, δ = %s (%s), %v neighbors%s", number(c.Epsilon), number(c.Delta, 3), t.origin, c.Relation,
 		about)
 }
 
@@ -149,7 +150,7 @@ func units(person bool) string {
 const fitHelp = `Fit a private model to a private table.
 
 fit chooses the mechanism, its noise and the ridge from public quantities, or privately
-within the budget, and explains every choice. Values outside the declared ranges are
+within the budget; --verbose explains every choice. Values outside the declared ranges are
 silently moved to the nearest end: a message would reveal them. The model may be
 published; the table, the running time and error messages may not.
 
@@ -174,6 +175,7 @@ type fitting struct {
 	data              []string
 	out, ledger, seed string
 	public, force     bool
+	verbose           bool
 	entries           int     // of the ledger, before the fit
 	engine            *Engine // nil for privopt, which reads the records itself
 	search            searching
@@ -215,6 +217,7 @@ func (t *fitting) flags(c *cobra.Command, data string) {
 	f.StringVar(&t.ledger, "ledger", "", "charge the budget to the ledger `FILE` before noise is drawn")
 	f.StringVar(&t.seed, "seed", "", "draw reproducible noise from the seed `N`; the model is NOT PRIVATE")
 	f.BoolVar(&t.public, "public", false, "the table is public: error messages may show its values")
+	f.BoolVarP(&t.verbose, "verbose", "v", false, "also print the plan: the mechanism, its noise and the reasons")
 	required(c, "data", "out")
 }
 
@@ -269,7 +272,9 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, data.close()) }()
+	end := screen.Spin(a.stderr, "fitting")
 	m, err := model.Fit(ctx, data.Data, t.budget, o)
+	end()
 	if err != nil {
 		return t.spent(err)
 	}
@@ -413,17 +418,35 @@ func (a *app) report(t *fitting, m *model.Model, data *table.Data, size int) err
 	if t.out == "-" {
 		return nil
 	}
+	return a.show(r, t.text(&r, m.Params().Loss.Name, size))
+}
+
+// text reports a fit on two lines: what was released and what it cost, and what to do next. With
+// --verbose it has the plan as well.
+func (t *fitting) text(r *fitted, loss string, size int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s model with %s, %s\n", t.out, m.Params().Loss.Name, amount(r.Parameters, "parameter"),
-		humanize.Bytes(uint64(size)))
-	b.WriteString(paragraph("  privacy  ", t.privacy(cert)))
+	c := r.Certificate
+	next := fmt.Sprintf("privopt explain %s; privopt predict --model %[1]s --data FILE", t.out)
+	entry := ""
+	l := t.options.Ledger
+	if l != nil {
+		entry = fmt.Sprintf(", entry %d of %s", len(l.Entries()), l.Path())
+	}
+	if !t.verbose {
+		b.WriteString(paragraph("", fmt.Sprintf("%s: %s model with %s; cost ε = %s, δ = %s%s", t.out, loss,
+			amount(r.Parameters, "parameter"), number(c.Epsilon), number(c.Delta, 3), entry)))
+		b.WriteString(paragraph("next: ", next))
+		return b.String()
+	}
+	b.WriteString(paragraph("", fmt.Sprintf("%s: %s model with %s, %s", t.out, loss, amount(r.Parameters, "parameter"),
+		humanize.Bytes(uint64(size)))))
+	b.WriteString(paragraph("  privacy  ", t.privacy(c)))
 	b.WriteString(paragraph("  plan     ", r.Plan))
-	if l := t.options.Ledger; l != nil {
+	if l != nil {
 		total := l.Terms().Total
 		b.WriteString(paragraph("  ledger   ", fmt.Sprintf("%s, entry %d of a total of ε = %s, δ = %s: privopt ledger show "+
-			"%[1]s prints what is left", l.Path(), len(l.Entries()), number(total.Epsilon), number(total.Delta))))
+			"%[1]s prints what is left", l.Path(), len(l.Entries()), number(total.Epsilon), number(total.Delta, 3))))
 	}
-	b.WriteString(paragraph("  next     ", fmt.Sprintf("privopt explain %s; privopt predict --model %[1]s --data FILE",
-		t.out)))
-	return a.show(r, b.String())
+	b.WriteString(paragraph("  next     ", next))
+	return b.String()
 }

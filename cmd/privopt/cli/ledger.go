@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 
@@ -21,15 +22,20 @@ import (
 func openLedger(flag, path string) (*ledger.Ledger, error) {
 	l, err := ledger.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("%s: there is no file %s: create one ledger for the data, with a total budget, by privopt "+
+		return nil, fmt.Errorf("%s: there is no file %s: create one ledger for the data, with a total budget, by privopt "+
 			"ledger create %s --epsilon E --delta D", flag, path, path)
+	}
+	if errors.Is(err, ledger.ErrBroken) {
+		if text, _ := os.ReadFile(path); kindOf(text) != "" && kindOf(text) != "ledger" {
+			return nil, usagef("%s: %s is a %s: want a ledger, see privopt ledger -h", flag, path, kindOf(text))
+		}
 	}
 	return l, err
 }
 
 func (a *app) ledger() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "ledger",
+		Use:   "ledger COMMAND",
 		Short: "Count and limit the budget of all fits to the same data",
 		Long: `Count and limit the budget of all fits to the same data.
 
@@ -48,6 +54,13 @@ unless it is given a model of a later entry.`,
 		Example: `  privopt ledger create people.ledger --epsilon 3 --delta 1e-8
   privopt ledger show people.ledger
   privopt ledger verify people.ledger model.json`,
+		DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.Help()
+			}
+			return fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
+		},
 	}
 	c.AddCommand(a.ledgerCreate(), a.ledgerShow(), a.ledgerVerify())
 	return c
@@ -163,8 +176,9 @@ func (a *app) showLedger(l *ledger.Ledger) error {
 	if s.Terms.Persons {
 		about = " that differ in all lines of one person"
 	}
-	fmt.Fprintf(&b, "%s: %v neighbors%s\ntotal  ε = %s, δ = %s; %s\n\n", s.Path, s.Terms.Relation, about,
-		number(s.Terms.Total.Epsilon), number(s.Terms.Total.Delta), entries(len(s.Entries)))
+	b.WriteString(paragraph("", fmt.Sprintf("%s: %v neighbors%s", s.Path, s.Terms.Relation, about)))
+	fmt.Fprintf(&b, "total  ε = %s, δ = %s; %s\n\n",
+		number(s.Terms.Total.Epsilon), number(s.Terms.Total.Delta, 3), entries(len(s.Entries)))
 	b.WriteString(grid([]string{"filter: sum", "used", "last entry", "left", "total"}, rows))
 	b.WriteString(paragraph("", "The next fit is admitted if one filter has enough left of all its sums. What is used of "+
 		"them is no guarantee: the guarantee is the total."))
@@ -177,7 +191,7 @@ func (a *app) showLedger(l *ledger.Ledger) error {
 			}
 			rows[i] = []string{
 				printable(e.Theorem), humanize.Comma(int64(e.Number)), e.Time.Format("2006-01-02 15:04"),
-				number(e.Epsilon), number(e.Delta), e.Hash[:12], file,
+				number(e.Epsilon), number(e.Delta, 3), e.Hash[:12], file,
 			}
 		}
 		b.WriteString("\n" + grid([]string{"theorem", "entry", "time (UTC)", "ε", "δ", "hash", "model"}, rows))

@@ -46,7 +46,7 @@ func (a *app) pack() *cobra.Command {
 	var p packing
 	c := &cobra.Command{
 		Use:   "pack --schema FILE --data FILE --out FILE.npy",
-		Short: "Convert a private table to a file of numbers, for tables larger than memory",
+		Short: "Convert a private table larger than memory to a file of numbers",
 		Long:  packHelp,
 		Example: `  privopt pack --schema people.json --data people.csv.gz --out people.npy
   privopt fit --schema people.json --data people.npy --epsilon 1 --out model.json

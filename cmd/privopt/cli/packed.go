@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -46,6 +47,9 @@ type records struct {
 // with its checksums first.
 func openPacked(ctx context.Context, path string, e *table.Encoder, verify bool) (*records, error) {
 	f, err := npy.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("--data %s: %w", path, cause(err))
+	}
 	if err != nil {
 		return nil, usagef("--data: %w", err)
 	}

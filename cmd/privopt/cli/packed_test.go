@@ -86,14 +86,14 @@ func TestPackedErrors(t *testing.T) {
 	}
 	fit("numbers.npy", "packed without a schema", exitUsage)
 	fit("wide.npy", "encodes rows in another way", exitUsage)
-	fit("none.npy", "no such file", exitUsage)
+	fit("none.npy", "no such file", exitFailure)
 	fit("good.npy", "", 0)
 	require.NoError(t, os.Remove(at("numbers.npy.json")))
 	fit("numbers.npy", "", 0)
 	require.NoError(t, os.Remove(at("wide.npy.json")))
 	fit("wide.npy", "it has 65 features, the rows of the schema have 5", exitUsage)
 	code, _, errs = call(t, "", "score", "--model", at("none.json"), "--data", at("wide.npy"))
-	require.Equal(t, exitUsage, code, errs)
+	require.Equal(t, exitFailure, code, errs)
 
 	text := []byte(must(os.ReadFile(at("good.npy"))))
 	text[len(text)-100] ^= 1

@@ -54,8 +54,8 @@ func TestPersons(t *testing.T) {
 		"replace neighbors that differ in all lines of one person")
 	ok("ledger", "create", at("records"), "--epsilon", "8", "--delta", "1e-4")
 	fit := func(schema, out string, more ...string) []string {
-		return append([]string{"fit", "--schema", at(schema), "--data", at("who.csv"), "--epsilon", "1", "--out", at(out)},
-			more...)
+		return append([]string{"fit", "--schema", at(schema), "--data", at("who.csv"), "--epsilon", "1", "--out", at(out),
+			"-v"}, more...)
 	}
 	const about = "for all lines of one person, of which at most 2 count"
 	out := ok(fit("who.json", "m.json", "--ledger", at("l"))...)

@@ -60,8 +60,8 @@ deviation that the noise is expected to add, in the units of the coefficient. A
 coefficient smaller than its deviation is lost in the noise: raise epsilon, find more
 records, or declare fewer columns and levels.
 
-Everything follows from the schema and the flags. The guarantee and the bound on the
-excess loss are proved; all other numbers are forecasts.
+plan reads no records: everything follows from the schema and the flags. The guarantee and
+the bound on the excess loss are proved. All other numbers are forecasts.
 
 With --score, plan shows the noise of a private score of --model instead, on --records
 records.`,
@@ -136,10 +136,10 @@ func (r *planned) text(t *task, all bool) string {
 		})
 	}
 	many := units(r.Certificate.Rows > 0)
-	fmt.Fprintf(&b, "\nAccuracy at other budgets. Noise: standard deviation of the noise on each coordinate of the "+
-		"sum\nof gradients, and on each coefficient of encoded rows. Enough %[1]s: the number of %[1]s above\nwhich "+
-		"the sampling error exceeds the privacy error. Excess loss: proved bound on the mean loss\nabove its minimum.\n\n",
-		many)
+	b.WriteString("\n" + paragraph("", fmt.Sprintf("Accuracy at other budgets. Noise: standard deviation of the noise on "+
+		"each coordinate of the sum of gradients, and on each coefficient of encoded rows. Enough %[1]s: the number of "+
+		"%[1]s above which the sampling error exceeds the privacy error. Excess loss: proved bound on the mean loss above "+
+		"its minimum.", many)) + "\n")
 	b.WriteString(grid([]string{"ε", "noise (sum)", "noise (coef.)", "enough " + many, "excess loss ≤"}, rows))
 	rows = rows[:0]
 	unit := unitOf(r.Params.Loss.Name, t.schema.Label.Column)
@@ -147,8 +147,8 @@ func (r *planned) text(t *task, all bool) string {
 		rows = append(rows, []string{coefficientName(c.Class, c.Name), number(c.Deviation, 3)})
 	}
 	rows, more := first(rows, all)
-	b.WriteString("\nStandard deviation that privacy noise is expected to add to each coefficient, if the " + many +
-		" are\nspread evenly over the levels of each column.\n\n")
+	b.WriteString("\n" + paragraph("", "Standard deviation that privacy noise is expected to add to each coefficient, if "+
+		"the "+many+" are spread evenly over the levels of each column.") + "\n")
 	b.WriteString(grid([]string{"coefficient", "deviation (" + unit + ")"}, rows))
 	b.WriteString(more)
 	return b.String()

@@ -33,6 +33,9 @@ func (a *app) readModelFile(ctx context.Context, flag, path string) (*model.Mode
 	defer in.close()
 	var text bytes.Buffer
 	m, err := model.Load(io.TeeReader(in, &text))
+	if kind := kindOf(text.Bytes()); err != nil && kind != "" && kind != "model" {
+		return nil, nil, usagef("%s: %s is a %s: want a model that privopt fit wrote", flag, in.name, kind)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", in.name, err)
 	}

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ func (a *app) schema() *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "schema --public FILE [flags]",
-		Short: "Draft a schema from public rows, find one privately, or print an example",
+		Short: "Draft a schema from public rows, or find one privately",
 		Long: `Draft a schema, the public description of a table, from rows that are public.
 
 A schema lists the columns, with the range of each number and the levels of each category,
@@ -159,7 +160,14 @@ func (a *app) readSchema(ctx context.Context, path string) (*table.Schema, error
 		return nil, err
 	}
 	defer in.close()
-	s, err := table.ReadSchema(in)
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.name, err)
+	}
+	if kind := kindOf(text); kind != "" && kind != "schema" {
+		return nil, usagef("--schema: %s is a %s: want a schema, see privopt schema -h", in.name, kind)
+	}
+	s, err := table.ReadSchema(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}

@@ -115,7 +115,8 @@ func (a *app) score() *cobra.Command {
 func publicScore(m *model.Model, s model.Scores, public bool) string {
 	var b strings.Builder
 	if !public {
-		b.WriteString("NOT PRIVATE: computed from the rows without noise. Publish it only for public rows (--public).\n")
+		b.WriteString(paragraph("", "NOT PRIVATE: computed from the rows without noise. Publish it only for public rows "+
+			"(--public)."))
 	}
 	line := func(name, value string) { fmt.Fprintf(&b, "%-9s %s\n", name, value) }
 	line("records", humanize.Comma(int64(s.Records)))
@@ -123,8 +124,8 @@ func publicScore(m *model.Model, s model.Scores, public bool) string {
 		line("R²", number(s.R2)+" (1 is best, 0 is no better than the mean)")
 		line("RMSE", number(s.RMSE)+" in units of "+printable(m.Encoder().Schema().Label.Column))
 		if s.Outside > 0 {
-			fmt.Fprintf(&b, "warning: %s beyond the range that the schema declares, and count as its end: so that\n"+
-				"their errors are not those of the table\n", labels(s.Outside))
+			b.WriteString(paragraph("", "warning: "+labels(s.Outside)+" beyond the range that the schema declares, and count "+
+				"as its end, so their errors are not those of the table"))
 		}
 		return b.String()
 	}
@@ -471,7 +472,7 @@ func (a *app) planScore(ctx context.Context, path string, t *privateScore) error
 	out := scoreForecast{Certificate: p.Certificate(), Delta: origin, Blocks: p.Params().Blocks}
 	var b strings.Builder
 	b.WriteString(paragraph("privacy  ", fmt.Sprintf("ε = %s, δ = %s (%s), %v neighbors", number(t.budget.Epsilon),
-		number(t.budget.Delta), origin, out.Certificate.Relation)))
+		number(t.budget.Delta, 3), origin, out.Certificate.Relation)))
 	b.WriteString(paragraph("plan     ", p.String()))
 	var head []string
 	var rows [][]string
@@ -502,8 +503,8 @@ func (a *app) planScore(ctx context.Context, path string, t *privateScore) error
 		}
 	}
 	if rows != nil {
-		b.WriteString("\nStandard deviation that privacy noise is expected to add to a score of " +
-			amount(t.records, unit(ofPersons(m))) + ", by the\nshare of positives.\n\n")
+		b.WriteString("\n" + paragraph("", "Standard deviation that privacy noise is expected to add to a score of "+
+			amount(t.records, unit(ofPersons(m)))+", by the share of positives.") + "\n")
 		b.WriteString(grid(head, rows))
 	}
 	return a.show(out, b.String())

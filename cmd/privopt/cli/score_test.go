@@ -31,21 +31,24 @@ func TestPrivateScoreText(t *testing.T) {
 	_, score := scorable(t)
 	code, out, errs := call(t, "", score("--seed", "7", "--threshold", "balanced")...)
 	require.Zero(t, code, errs)
-	require.Equal(t, `NOT PRIVATE: anyone who guesses --seed can reproduce the noise. Otherwise (ε = 2, δ = 6.3e-06),
-replace neighbors, model.score/1
+	require.Equal(t, `NOT PRIVATE: anyone who guesses --seed can reproduce the noise. Otherwise
+(ε = 2, δ = 6.25e-06), replace neighbors, model.score/1
 records   400
              value  ± 95 %  std. err.  sampling  privacy
   accuracy  76.7 %     4.6       2.35      2.11     1.03
   balanced  74.7 %     4.9       2.51      2.25     1.11
-  AUC        0.745   0.093      0.048     0.031    0.036   cells can add or hide about 0.026
-  log loss   0.485   0.133      0.068     0.043    0.053   nats; losses above 4.6 count 4.6
+  AUC        0.745   0.093      0.048     0.031    0.036  cells can add or hide
+                                                          about 0.026
+  log loss   0.485   0.133      0.068     0.043    0.053  nats; losses above 4.6
+                                                          count 4.6
   true class  predicted no  predicted yes
   no               101 ± 7         52 ± 7
   yes               41 ± 7        206 ± 7
-threshold 0.5: the best for balanced accuracy of the 23 public ones, chosen from the released cells
-Standard errors suppose that the model was fitted to other records. About 95 % of the intervals
-hold the true value (92 to 97 % in simulations). The best of many models that were scored on one
-test set is less good than its score says.
+threshold 0.5: the best for balanced accuracy of the 23 public ones, chosen from
+the released cells
+Standard errors suppose that the model was fitted to other records. About 95 %
+of the intervals hold the true value (92 to 97 % in simulations). The best of
+many models that were scored on one test set is less good than its score says.
 `, out)
 }
 

@@ -7,7 +7,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 
@@ -15,10 +14,9 @@ import (
 	"github.com/privopt/privopt/model"
 )
 
-const scoreNote = `Standard errors suppose that the model was fitted to other records. About 95 % of the intervals
-hold the true value (92 to 97 % in simulations). The best of many models that were scored on one
-test set is less good than its score says.
-`
+const scoreNote = "Standard errors suppose that the model was fitted to other records. About 95 % of the intervals " +
+	"hold the true value (92 to 97 % in simulations). The best of many models that were scored on one " +
+	"test set is less good than its score says."
 
 func (r *privatelyScored) text(m *model.Model, relation dp.Relation) string {
 	var b strings.Builder
@@ -34,34 +32,31 @@ func (r *privatelyScored) text(m *model.Model, relation dp.Relation) string {
 		records += " ± " + humanize.Comma(int64(math.Round(1.96*r.Records.StdErr)))
 	}
 	fmt.Fprintf(&b, "%-9s %s\n", units(ofPersons(m)), records)
-	notes := []string{""}
 	var rows [][]string
 	for _, v := range r.Metrics {
 		cells, note := metricCells(v, r.Cap)
-		rows, notes = append(rows, cells), append(notes, note)
+		rows = append(rows, append(cells, note))
 	}
-	for i, line := range strings.Split(strings.TrimSuffix(grid([]string{"", "value", "± 95 %", "std. err.", "sampling",
-		"privacy"}, rows), "\n"), "\n") {
-		b.WriteString(strings.TrimRight(line+"   "+notes[i], " ") + "\n")
-	}
+	b.WriteString(aligned("lrrrrrt", []string{"", "value", "± 95 %", "std. err.", "sampling", "privacy", ""}, rows))
 	if r.Cap > 0 {
 		fmt.Fprintf(&b, "Errors above %s count %[1]s: the cap was chosen from released counts.\n", number(r.Cap, 3))
 	}
 	b.WriteString(r.confusion(m))
 	if t := r.Threshold; t != nil {
-		fmt.Fprintf(&b, "threshold %s: the best for %s of the 23 public ones, chosen from the released cells\n",
-			number(t.Value), map[string]string{"accuracy": "accuracy", "balanced": "balanced accuracy"}[t.For])
+		b.WriteString(paragraph("", fmt.Sprintf("threshold %s: the best for %s of the 23 public ones, chosen from the "+
+			"released cells", number(t.Value),
+			map[string]string{"accuracy": "accuracy", "balanced": "balanced accuracy"}[t.For])))
 	}
 	if c.Rows > 0 {
-		fmt.Fprintf(&b, "A unit of privacy is a person with all lines, of which at most %d count. Every person counts 1.\n",
-			c.Rows)
+		b.WriteString(paragraph("", fmt.Sprintf("A unit of privacy is a person with all lines, of which at most %d count. "+
+			"Every person counts 1.", c.Rows)))
 	}
-	b.WriteString(scoreNote)
+	b.WriteString(paragraph("", scoreNote))
 	return b.String()
 }
 
 func budget(b dp.Budget) string {
-	return fmt.Sprintf("(ε = %s, δ = %s)", number(b.Epsilon), number(b.Delta, 2))
+	return fmt.Sprintf("(ε = %s, δ = %s)", number(b.Epsilon), number(b.Delta, 3))
 }
 
 // metricCells formats a metric, and a note about it.
@@ -99,7 +94,7 @@ func metricCells(v model.Metric, ceiling float64) (cells []string, note string) 
 	return []string{v.Name, value, half, part(v.StdErr), part(v.Sampling), part(v.Privacy)}, note
 }
 
-// confusion formats the confusion matrix, if it is not too wide.
+// confusion formats the confusion matrix.
 func (r *privatelyScored) confusion(m *model.Model) string {
 	classes := classNames(m)
 	if len(r.Confusion) == 0 {
@@ -118,13 +113,7 @@ func (r *privatelyScored) confusion(m *model.Model) string {
 		}
 		rows = append(rows, row)
 	}
-	text := grid(head, rows)
-	for _, line := range strings.Split(text, "\n") {
-		if utf8.RuneCountInString(line) > columns {
-			return fmt.Sprintf("The confusion matrix of %d classes is in --json.\n", len(classes))
-		}
-	}
-	return text
+	return grid(head, rows)
 }
 
 // shorten returns a printable name of at most twelve letters.

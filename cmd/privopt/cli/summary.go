@@ -64,9 +64,8 @@ func summaryText(m *model.Model, s model.Summary, all bool) string {
 	rows, more := first(rows, all)
 	var b strings.Builder
 	if s.Level > 0 {
-		fmt.Fprintf(&b, "Estimates, standard errors and bounds are in %s;\nprivacy is the share of the variance that "+
-			"comes from privacy noise.\n\n",
-			scoreUnit(m))
+		b.WriteString(paragraph("", fmt.Sprintf("Estimates, standard errors and bounds are in %s; privacy is the share of "+
+			"the variance that comes from privacy noise.", scoreUnit(m))) + "\n")
 	}
 	note := s.Note
 	if s.Level == 0 {
@@ -93,7 +92,7 @@ func intervalCells(i *model.Interval) []string {
 	if i.Unidentified {
 		lower, upper = "−∞", "∞"
 	}
-	z, p := number(i.Z, 3), number(i.P, 2)
+	z, p := number(i.Z, 3), pValue(i.P)
 	if i.Weak { // no test of a weak coefficient is valid
 		z, p, mark = "–", "–", "weak"
 	}

@@ -9,15 +9,12 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
-)
 
-// columns is the width of all printed text.
-const columns = 100
+	"github.com/privopt/privopt/cmd/internal/screen"
+)
 
 // show prints text, or with --json v as one indented object.
 func (a *app) show(v any, text string) error {
@@ -32,69 +29,24 @@ func (a *app) show(v any, text string) error {
 	return err
 }
 
-// note writes a line to standard error.
+// note writes a paragraph to standard error.
 func (a *app) note(format string, args ...any) {
-	fmt.Fprint(a.stderr, paragraph("", fmt.Sprintf(format, args...)))
+	fmt.Fprint(a.stderr, screen.Paragraph("", fmt.Sprintf(format, args...), screen.Err()))
 }
 
 // paragraph wraps text after a label. Later lines are indented by the width of the label.
-func paragraph(label, text string) string {
-	var b strings.Builder
-	margin := utf8.RuneCountInString(label)
-	b.WriteString(label)
-	at := margin
-	for i, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case at+1+n > columns:
-			b.WriteString("\n" + strings.Repeat(" ", margin))
-			at = margin
-		default:
-			b.WriteByte(' ')
-			at++
-		}
-		b.WriteString(word)
-		at += n
-	}
-	b.WriteByte('\n')
-	return b.String()
-}
+func paragraph(label, text string) string { return screen.Paragraph(label, text, screen.Out()) }
 
-// grid formats a table: names aligned left, numbers aligned right. Names too long for the width are
-// cut off.
-func grid(head []string, rows [][]string) string {
-	rows = append([][]string{head}, rows...)
-	widths := make([]int, len(head))
-	for _, r := range rows {
-		for j, cell := range r {
-			widths[j] = max(widths[j], utf8.RuneCountInString(cell))
-		}
+// grid formats a table: names aligned left, numbers aligned right.
+func grid(head []string, rows [][]string) string { return aligned("lr", head, rows) }
+
+// aligned formats a table with the alignments of screen.Table.
+func aligned(align string, head []string, rows [][]string) string {
+	all := make([][]string, 0, 1+len(rows))
+	for _, r := range append([][]string{head}, rows...) {
+		all = append(all, append([]string{"  " + r[0]}, r[1:]...))
 	}
-	name := columns
-	for _, w := range widths[1:] {
-		name -= w + 2
-	}
-	name = min(name, widths[0])
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, r := range rows {
-		first := []rune(r[0])
-		if len(first) > name {
-			first = append(first[:max(name-1, 1)], '…')
-		}
-		fmt.Fprintf(w, "%-*s", name, string(first))
-		for _, cell := range r[1:] {
-			fmt.Fprintf(w, "\t%s", cell)
-		}
-		fmt.Fprintln(w, "\t")
-	}
-	w.Flush()
-	lines := strings.Split(b.String(), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return strings.Join(lines, "\n")
+	return screen.Table(align, all, screen.Out())
 }
 
 // printable replaces control characters, which could move the cursor of a terminal.
@@ -125,6 +77,14 @@ func number(v float64, digits ...int) string {
 	default:
 		return text
 	}
+}
+
+// pValue formats a p-value. Normal tails below 1e-16 are as good as 0 and would be printed so.
+func pValue(p float64) string {
+	if p < 1e-16 {
+		return "<1e-16"
+	}
+	return number(p, 2)
 }
 
 func percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" }
