@@ -220,7 +220,7 @@ func TestMultiline(t *testing.T) {
 	n, _ := data.Records.Dims()
 	require.Equal(t, 1, n)
 	for text, want := range map[string]bool{"a,y\n\"1\n\",2\n2,3\n": true, "a,y\n\"1\",2\n2,3\n": false} {
-		drafted, err := Draft(strings.NewReader(text), Schema{})
+		drafted, _, err := Draft(strings.NewReader(text), Schema{})
 		require.NoError(t, err)
 		require.Equal(t, want, drafted.File.Multiline)
 	}

@@ -65,7 +65,7 @@ becomes "other". privopt fit without --schema does both steps for one budget.`,
 				return err
 			}
 			defer in.close()
-			s, err := table.Draft(in, o)
+			s, notes, err := table.Draft(in, o)
 			if err != nil {
 				return fmt.Errorf("%s: %w", in.name, err)
 			}
@@ -75,6 +75,9 @@ becomes "other". privopt fit without --schema does both steps for one budget.`,
 			}
 			if err := a.write(t.out, t.force, func(w io.Writer) error { _, err := s.WriteTo(w); return err }); err != nil {
 				return err
+			}
+			for _, note := range notes {
+				a.note("%s", printable(note))
 			}
 			a.note("This draft shows values of the rows, which must be public. Check the ranges and levels of each "+
 				"column,%s and which label is positive.", undeclared(s.Records))
