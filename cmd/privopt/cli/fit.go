@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -214,7 +215,7 @@ func (t *fitting) flags(c *cobra.Command, data string) {
 	outFlags(c, &t.out, &t.force, "model `FILE` to write, - for standard output")
 	f.StringVar(&t.ledger, "ledger", "", "charge the budget to the ledger `FILE` before noise is drawn")
 	f.StringVar(&t.seed, "seed", "", "draw reproducible noise from the seed `N`; the model is NOT PRIVATE")
-	f.BoolVar(&t.public, "public", false, "the table is public: error messages may show its values")
+	f.BoolVar(&t.public, "public", false, "the table is public: error messages may show its values,\nand shares of missing, clamped and other fields are printed")
 	required(c, "data", "out")
 }
 
@@ -367,9 +368,15 @@ func (a *app) read(ctx context.Context, t *fitting) (*records, error) {
 		return nil, err
 	}
 	defer in.close()
+	if t.public {
+		o.Tally = &table.Tally{}
+	}
 	data, err := o.ReadCSV(in, t.schema)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
+	}
+	if t.public {
+		io.WriteString(a.stderr, sharesText(t.schema, o.Tally))
 	}
 	return &records{data, func() error { return nil }}, nil
 }
