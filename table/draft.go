@@ -187,7 +187,7 @@ func (s *summary) add(text string, missing []string) {
 			s.numbers[k].add(v, slices.Contains(stopgaps, v))
 		}
 	}
-	if len(text) < 6 || len(text) > longestDate {
+	if len(text) < 6 || len(text) > longestDate || !strings.ContainsAny(text, "0123456789") {
 		return
 	}
 	for k, layout := range layouts {
@@ -233,7 +233,7 @@ func (s *summary) choose(name string) {
 		s.kind = kindDate
 	case s.isNumber():
 		s.kind = kindNumber
-		unique := s.n > 20 && len(s.spelled) == s.n && whole.n == s.n && !whole.fraction
+		unique := s.n > 20 && len(s.spelled) == min(s.n, maxSpell) && whole.n == s.n && !whole.fraction
 		if unique && (whole.hi-whole.lo < 1.1*float64(s.n) || lower == "id" || strings.HasSuffix(lower, "_id")) {
 			s.kind = kindID
 		}

@@ -63,11 +63,14 @@ func (f figures) number(field []byte) (v float64, ok bool) {
 	plain := make([]byte, 0, 32)
 	if f.thousands != 0 && bytes.IndexByte(whole, f.thousands) >= 0 {
 		for k, group := range bytes.Split(whole, []byte{f.thousands}) {
-			digits := group
+			digits, least := group, 3
+			if k == 0 {
+				least = 1
+			}
 			if k == 0 && len(group) > 0 && (group[0] == '-' || group[0] == '+') {
 				digits = group[1:]
 			}
-			if len(digits) == 0 || len(digits) > 3 || k > 0 && len(digits) < 3 || k == 0 && digits[0] == '0' || !areDigits(digits) {
+			if len(digits) < least || len(digits) > 3 || k == 0 && digits[0] == '0' || !areDigits(digits) {
 				return 0, false
 			}
 			plain = append(plain, group...)
@@ -136,7 +139,8 @@ func checkDate(path, layout string) error {
 		return bad(path, "longer than %d bytes, %s", longestDate, want)
 	}
 	if strings.Contains(layout, "MST") { // time.Parse looks it up in the time zone of the machine
-		return bad(path, "%s has a zone by name, which differs between machines: want an offset such as -07:00", quote(layout))
+		return bad(path, "%s has a zone by name, which differs between machines: want an offset such as -07:00",
+			quote(layout))
 	}
 	for _, t := range []time.Time{
 		time.Date(2013, 11, 24, 0, 0, 0, 0, time.UTC), time.Date(1996, 2, 29, 0, 0, 0, 0, time.UTC),

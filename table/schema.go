@@ -100,8 +100,8 @@ type Column struct {
 	// Min and Max are the public range of a number, which is clamped to it.
 	Min *float64 `json:"min,omitzero"`
 	Max *float64 `json:"max,omitzero"`
-	// Date is the layout of a date, as in package time: "2006-01-02". The number of the column, in Min,
-	// Max and Bins too, is that of the days since 2000-01-01, with a time as the fraction of a day.
+	// Date is the layout of a date, as in package time: "2006-01-02". The number of the column, in
+	// Min, Max and Bins too, is that of the days since 2000-01-01, with a time as a fraction of a day.
 	Date string `json:"date,omitzero"`
 	// Bins are increasing edges inside the range. A number becomes an indicator of its bin: below the
 	// first edge, [e₁, e₂), …, at least the last edge.

@@ -17,7 +17,7 @@ const plainForm = `{"schema": 1, "missing": [""], "label": {"column": "pays", "p
 
 // TestEveryForm holds what a user gets from files in forms that are common: the draft from public
 // rows describes the form, and its schema reads every field. The schema of another form refuses a
-// private file by its structure alone, or reads it without a word, and its Tally shows what happened.
+// private file by its structure alone, or reads it without a word; a Tally shows what happened.
 func TestEveryForm(t *testing.T) {
 	rows := func(pay func(i int) string) string {
 		var b strings.Builder

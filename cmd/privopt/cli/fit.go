@@ -215,7 +215,8 @@ func (t *fitting) flags(c *cobra.Command, data string) {
 	outFlags(c, &t.out, &t.force, "model `FILE` to write, - for standard output")
 	f.StringVar(&t.ledger, "ledger", "", "charge the budget to the ledger `FILE` before noise is drawn")
 	f.StringVar(&t.seed, "seed", "", "draw reproducible noise from the seed `N`; the model is NOT PRIVATE")
-	f.BoolVar(&t.public, "public", false, "the table is public: error messages may show its values,\nand shares of missing, clamped and other fields are printed")
+	f.BoolVar(&t.public, "public", false, "the table is public: error messages may show its values, and shares of\n"+
+		"missing, clamped and other fields are printed")
 	required(c, "data", "out")
 }
 

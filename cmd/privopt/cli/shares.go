@@ -42,7 +42,8 @@ func misreadText(s *table.Schema, t *table.Tally) string {
 	var b strings.Builder
 	warn := func(c table.ColumnTally, n int, what string) {
 		if share := float64(n) / float64(t.Records); share >= suspicious {
-			b.WriteString(paragraph("warning: ", fmt.Sprintf("%s: %s of the fields %s", printable(c.Name), percent(share), what)))
+			text := fmt.Sprintf("%s: %s of the fields %s", printable(c.Name), percent(share), what)
+			b.WriteString(paragraph("warning: ", text))
 		}
 	}
 	for _, c := range t.Columns {

@@ -37,7 +37,8 @@ func TestShares(t *testing.T) {
 	}{
 		"good": {good.String(), []string{"Every field has a value that the schema declares."}},
 		"commas": {commas.String(), []string{
-			`warning: age: 100.0 % of the fields are no numbers and count as missing: check "decimal" and`, `the first is "20,5"`,
+			`warning: age: 100.0 % of the fields are no numbers and count as missing: check "decimal" and`,
+			`the first is "20,5"`,
 			`warning: job: 100.0 % of the fields are not declared as levels and count as "other"; the first is "surgeon"`}},
 		"months": {months.String(), []string{"warning: age: 100.0 % of the fields are outside the range",
 			"warning: job: 100.0 % of the fields are missing"}},
