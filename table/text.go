@@ -77,7 +77,7 @@ func (t *text) names(want string) ([][]byte, error) {
 			}
 		case bytes.IndexByte([]byte(delimiters), c) >= 0:
 			return nil, wrong("line 1 says that %q separates the fields, and the schema says %q: want \"file\": "+
-				"{\"delimiter\": %q} in the schema", c, t.comma, string(rune(c)))
+				"{\"delimiter\": %q} in the schema, or --delimiter where there is none", c, t.comma, string(rune(c)))
 		}
 	}
 	fields, err := t.header(want)
@@ -90,8 +90,8 @@ func (t *text) names(want string) ([][]byte, error) {
 			return nil, wrong("line %d holds a carriage return (CR): if all lines of the file end so, as on old Macs, write "+
 				"line feeds (LF) in their place", t.line)
 		case !utf8.Valid(f):
-			return nil, wrong("line %d is not UTF-8: want UTF-8, or \"file\": {\"encoding\": \"latin-1\"} in the schema, or "+
-				"\"windows-1252\"", t.line)
+			return nil, wrong("line %d is not UTF-8: want UTF-8, or \"file\": {\"encoding\": \"latin-1\"} or "+
+				"\"windows-1252\" in the schema, or --encoding where there is none", t.line)
 		}
 	}
 	return fields, nil
