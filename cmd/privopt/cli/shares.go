@@ -10,8 +10,12 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// suspicious is the share of fields without a plain value from which on a column may be misread.
-const suspicious = 0.25
+// Shares of fields from which on a column may be misread: of fields that are missing or of undeclared
+// levels, and of numbers that are none or outside a range, which are rare where it fits.
+const (
+	suspicious = 0.5
+	unlikely   = 0.1
+)
 
 // sharesText prints the shares of fields that are missing, outside their range, or not declared,
 // and warns of columns that may be misread. It is a function of the rows.
@@ -40,29 +44,29 @@ func sharesText(s *table.Schema, t *table.Tally) string {
 // misreadText warns of columns that may be misread.
 func misreadText(s *table.Schema, t *table.Tally) string {
 	var b strings.Builder
-	warn := func(c table.ColumnTally, n int, what string) {
-		if share := float64(n) / float64(t.Records); share >= suspicious {
+	warn := func(c table.ColumnTally, n int, least float64, what string) {
+		if share := float64(n) / float64(t.Records); share >= least {
 			text := fmt.Sprintf("%s: %s of the fields %s", printable(c.Name), percent(share), what)
 			b.WriteString(paragraph("warning: ", text))
 		}
 	}
 	for _, c := range t.Columns {
-		warn(c, c.Missing, "are missing")
-		warn(c, c.Clamped, "are outside the range and count as its nearest end: check the range and the unit")
-		what := "are not declared as levels and count as \"other\""
+		warn(c, c.Missing, suspicious, "are missing")
+		warn(c, c.Clamped, unlikely, "are outside the range and count as its nearest end: check the range and the unit")
+		least, what := suspicious, "are not declared as levels and count as \"other\""
 		at := slices.IndexFunc(s.Columns, func(d table.Column) bool { return d.Name == c.Name })
 		switch {
 		case c.Name == s.Label.Column && s.Label.Min == nil:
-			what = "are no declared label"
+			least, what = unlikely, "are no declared label"
 		case c.Name == s.Label.Column || at >= 0 && s.Columns[at].Min != nil && s.Columns[at].Date == "":
-			what = "are no numbers and count as missing: check \"decimal\" and \"thousands\" in \"file\""
+			least, what = unlikely, "are no numbers and count as missing: check \"decimal\" and \"thousands\" in \"file\""
 		case at >= 0 && s.Columns[at].Date != "":
-			what = fmt.Sprintf("are no dates by %q and count as missing", s.Columns[at].Date)
+			least, what = unlikely, fmt.Sprintf("are no dates by %q and count as missing", s.Columns[at].Date)
 		}
 		if c.Example != "" {
 			what += fmt.Sprintf("; the first is %q", printable(c.Example))
 		}
-		warn(c, c.Other, what)
+		warn(c, c.Other, least, what)
 	}
 	return b.String()
 }
