@@ -48,5 +48,6 @@ func TestEncoding(t *testing.T) {
 	}
 	_, err := ReadCSV(strings.NewReader(text), must(ReadSchema(strings.NewReader(
 		strings.Replace(schema, `"file": {"encoding": "latin-1"}, `, "", 1)))))
-	require.ErrorContains(t, err, `line 1 is not UTF-8: want UTF-8, or "file": {"encoding": "latin-1"} or "windows-1252" in the schema`)
+	require.ErrorContains(t, err,
+		`line 1 is not UTF-8: want UTF-8, or "file": {"encoding": "latin-1"} or "windows-1252" in the schema`)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// Shares of fields from which on a column may be misread: of fields that are missing or of undeclared
-// levels, and of numbers that are none or outside a range, which are rare where it fits.
+// Shares of fields from which on a column may be misread: of fields that are missing or undeclared
+// levels, and of numbers that are none or outside their range, which are rare where it fits.
 const (
 	suspicious = 0.5
 	unlikely   = 0.1
