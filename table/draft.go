@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,9 @@ const (
 	mostly     = 0.9  // of fields that are numbers in a column of numbers
 	fewWords   = 10   // most spellings in a column of numbers that are none
 )
+
+// identifier matches names such as id, patient_id and patientID, but not paid.
+var identifier = regexp.MustCompile(`^(?i:id)$|[^a-zA-Z](?i:id)$|[a-z]I[Dd]$`)
 
 // Draft reads a table of public rows, such as a published or made-up sample, and returns a schema
 // that a person should check: numbers and dates with ranges rounded outward, categories with their
@@ -225,7 +229,7 @@ func (s *summary) choose(name string) {
 			s.layout = -1
 		}
 	}
-	lower := strings.ToLower(name)
+	names := identifier.MatchString(name)
 	switch {
 	case s.n == 0:
 		s.kind = kindEmpty
@@ -234,9 +238,11 @@ func (s *summary) choose(name string) {
 	case s.isNumber():
 		s.kind = kindNumber
 		unique := s.n > 20 && len(s.spelled) == min(s.n, maxSpell) && whole.n == s.n && !whole.fraction
-		if unique && (whole.hi-whole.lo < 1.1*float64(s.n) || lower == "id" || strings.HasSuffix(lower, "_id")) {
+		if unique && whole.hi-whole.lo < 1.1*float64(s.n) || names && (unique || len(s.spelled) > maxClasses) {
 			s.kind = kindID
 		}
+	case names && len(s.spelled) > maxClasses:
+		s.kind = kindID
 	case s.n > 20 && float64(len(s.spelled)) > idShare*float64(s.n):
 		s.kind = kindID
 	default:
@@ -348,8 +354,9 @@ func (d *drafting) column(j int) (c Column, note string) {
 		return Column{Name: c.Name, Ignore: true}, "empty in every row → ignored"
 	case kindID:
 		note = "unique in every row → ignored"
-		if len(s.spelled) < s.n {
-			note = fmt.Sprintf("%d spellings in %d rows → ignored", len(s.spelled), s.n)
+		if len(s.spelled) < min(s.n, maxSpell) {
+			note = fmt.Sprintf("%d spellings in %d rows → ignored; if it names people, add \"person\": %s and \"rows\"",
+				len(s.spelled), s.n, quote(c.Name))
 		}
 		return Column{Name: c.Name, Ignore: true}, note + s.almost()
 	case kindLevels:

@@ -2,10 +2,13 @@
 
 package table
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Tally counts how the fields of a table were read, for Options.Tally: a table that a schema
-// misreads has large counts. Not private.
+// misreads has large counts. Files with the same columns add up. Not private.
 type Tally struct {
 	Records int
 	Columns []ColumnTally // those of the file that are not ignored, and the label at the end
@@ -25,14 +28,17 @@ type ColumnTally struct {
 
 // begin starts the counts of rows.
 func (t *Tally) begin(r *Rows) {
-	*t = Tally{}
+	var all []ColumnTally
 	for _, c := range r.e.columns {
 		if c.cross == nil {
-			t.Columns = append(t.Columns, ColumnTally{Name: c.name})
+			all = append(all, ColumnTally{Name: c.name})
 		}
 	}
 	if r.label >= 0 {
-		t.Columns = append(t.Columns, ColumnTally{Name: r.e.schema.Label.Column})
+		all = append(all, ColumnTally{Name: r.e.schema.Label.Column})
+	}
+	if !slices.EqualFunc(all, t.Columns, func(a, b ColumnTally) bool { return a.Name == b.Name }) {
+		*t = Tally{Columns: all}
 	}
 }
 

@@ -344,12 +344,20 @@ func (t *fitting) early() (int, error) {
 	return size, nil
 }
 
-func (a *app) read(ctx context.Context, t *fitting) (*records, error) {
+func (a *app) read(ctx context.Context, t *fitting) (_ *records, err error) {
 	e, err := t.schema.Encoder()
 	if err != nil {
 		return nil, err
 	}
 	o := table.Options{Public: t.public}
+	if t.public {
+		o.Tally = &table.Tally{}
+		defer func() {
+			if err == nil {
+				io.WriteString(a.stderr, sharesText(t.schema, o.Tally))
+			}
+		}()
+	}
 	if t.engine != nil {
 		src, end, err := t.engine.Open(ctx, &Table{Files: t.data, Encoder: e, app: a, options: o})
 		if err != nil {
@@ -369,15 +377,9 @@ func (a *app) read(ctx context.Context, t *fitting) (*records, error) {
 		return nil, err
 	}
 	defer in.close()
-	if t.public {
-		o.Tally = &table.Tally{}
-	}
 	data, err := o.ReadCSV(in, t.schema)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
-	}
-	if t.public {
-		io.WriteString(a.stderr, sharesText(t.schema, o.Tally))
 	}
 	return &records{data, func() error { return nil }}, nil
 }
