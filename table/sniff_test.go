@@ -73,6 +73,8 @@ func TestEveryForm(t *testing.T) {
 		"a stopgap elsewhere": {text: plain + "99999,99999,no\n99999,Bern,no\n",
 			note: `; "99999" in 2 rows looks like a missing value, but is a value of city → it counts as the nearest end`,
 			lost: [3]int{0, 1, 0}},
+		"a stopgap above": {text: plain + "9999,Bern,no\n9999,Bern,no\n", note: `range 1500 to 2400; "9999" in 2 rows looks`},
+		"once":            {text: plain + "9999,Bern,no\n", note: "pay: whole numbers → range 1500 to 10000"},
 		"words": {text: plain + "unknown,Bern,no\nn/a,Köln,no\n",
 			note: `pay: whole numbers → range 1500 to 2400; "n/a", "unknown" (2 fields) are none and count as missing`,
 			lost: [3]int{2, 0, 0}},
@@ -140,6 +142,31 @@ func TestDraftTwoWays(t *testing.T) {
 	require.Equal(t, ",", s.File.Decimal)
 	require.Contains(t, strings.Join(notes, "\n"),
 		"a: unique in every row → ignored; its numbers have decimal points, those of the file decimal commas: write all")
+}
+
+// TestDraftChoices checks choices between forms that read a file equally well.
+func TestDraftChoices(t *testing.T) {
+	var semicolons, commas, label strings.Builder
+	for i := range 30 {
+		fmt.Fprintf(&semicolons, "%d,%03d;%d\n", 1+i%9, 37*i%1000, i%2)
+		fmt.Fprintf(&commas, "\"%d,%03d\",%d\n", 1+i%9, 37*i%1000, i%2)
+		fmt.Fprintf(&label, "%d,%d\n", []int{1000 + i, -999}[i/28], []int{1, 2, -999}[i%3])
+	}
+	for _, c := range []struct {
+		text, note string
+		file       File
+	}{
+		{"a,b;y\n" + semicolons.String(), `a,b: decimal commas → range 1 to 10; check that "1,000" is not written with ` +
+			`decimal points and "," between thousands`, File{Delimiter: ";", Decimal: ","}},
+		{"a,y\n" + commas.String(), `a: decimal points and "," between thousands → range 1000 to 10000; check that "1,000" ` +
+			`is not written with decimal commas`, File{Thousands: ","}},
+		{"a,y\n" + label.String(), `"-999" in 2 rows looks like a missing value, but is a value of y`, File{}},
+	} {
+		s, notes, err := Draft(strings.NewReader(c.text), Schema{})
+		require.NoError(t, err)
+		require.Equal(t, c.file, s.File)
+		require.Contains(t, strings.Join(notes, "\n"), c.note)
+	}
 }
 
 // TestDraftDeclared checks that a draft keeps a form that is declared, whatever the rows look like.
