@@ -232,15 +232,24 @@ func hasProbabilities(m *model.Model) bool {
 func csvPredictions(m *model.Model, rows *table.Rows, at []int, copy copying, out *bufio.Writer) (
 	write func(model.Prediction) error, flush func(good bool) error,
 ) {
-	w, number := csv.NewWriter(out), short
+	w, number, comment := csv.NewWriter(out), short, ""
 	if copy.all { // in the form of the table
 		f := m.Encoder().Schema().File
+		comment = f.Comment
 		if f.Delimiter != "" {
 			w.Comma = rune(f.Delimiter[0])
 		}
 		if f.Decimal == "," {
 			number = func(v float64, digits int) string { return strings.Replace(short(v, digits), ".", ",", 1) }
 		}
+	}
+	writeLine := func(line []string) error {
+		if comment != "" && strings.HasPrefix(line[0], comment) { // in quotes it is no comment
+			w.Flush()
+			fmt.Fprintf(out, "\"%s\"%c", strings.ReplaceAll(line[0], `"`, `""`), w.Comma)
+			line = line[1:]
+		}
+		return w.Write(line)
 	}
 	added := predictionColumns(m)
 	var line []string
@@ -253,7 +262,7 @@ func csvPredictions(m *model.Model, rows *table.Rows, at []int, copy copying, ou
 			return nil
 		}
 		begun = true
-		return w.Write(head)
+		return writeLine(head)
 	}
 	return func(p model.Prediction) error {
 			if err := begin(); err != nil {
@@ -271,7 +280,7 @@ func csvPredictions(m *model.Model, rows *table.Rows, at []int, copy copying, ou
 			for _, v := range p.Probabilities {
 				line = append(line, number(v, 6))
 			}
-			return w.Write(line)
+			return writeLine(line)
 		}, func(good bool) (err error) {
 			if good {
 				err = begin()

@@ -21,7 +21,7 @@ func TestPredictCopies(t *testing.T) {
 		return at(name)
 	}
 	schema := put("s.json", strings.NewReplacer(`"intercept"`,
-		`"file": {"delimiter": ";", "decimal": ",", "multiline": true}, "intercept"`,
+		`"file": {"delimiter": ";", "decimal": ",", "multiline": true, "comment": "#"}, "intercept"`,
 		`"columns": [`, `"columns": [{"name": "note", "ignore": true},`).Replace(people))
 	var b strings.Builder
 	b.WriteString("note;age;job;pays\n")
@@ -55,6 +55,11 @@ func TestPredictCopies(t *testing.T) {
 		}
 		require.Contains(t, row[4], ",")
 	}
+	table = put("hash.csv", "note;job;age\n\"#1 \"\"a\"\"\";nurse;30\n#2\n")
+	_, out, _ = call(t, "", predict("--append")...)
+	require.Contains(t, out, "\n\"#1 \"\"a\"\"\";nurse;30;", "a field is no comment")
+	require.Equal(t, 2, strings.Count(out, "\n"))
+	table = at("new.csv")
 	_, out, _ = call(t, "", predict("--id", "note")...)
 	got, err = csv.NewReader(strings.NewReader(out)).ReadAll()
 	require.NoError(t, err)
