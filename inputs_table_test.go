@@ -92,6 +92,8 @@ func TestEveryInputTable(t *testing.T) {
 		"Rows.Err":             call(func() error { return rows().Err() }),
 		"Rows.Row":             call(func() []float64 { _, val := rows().Row(); return val }),
 		"Rows.Label":           call(func() float64 { return rows().Label() }),
+		"Rows.Names":           call(func() []string { return rows().Names() }),
+		"Rows.Field":           call(func(j int) string { return rows().Field(j) }, 0),
 		"Rows.Outside":         call(func() int { return rows().Outside() }),
 		"Rows.ID":              call(func() string { return rows().ID() }),
 		"Numeric.ReadCSV":      call(table.Numeric.ReadCSV, table.Numeric{Bounds: unit, Header: true}, numbers),

@@ -3,6 +3,8 @@
 package model
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -142,6 +144,17 @@ func TestWeak(t *testing.T) {
 	none := newInference(in).interval([]float64{1, 0, 0, 0}, 0)
 	require.True(t, none.Weak && none.Unidentified)
 	require.Zero(t, none.Upper-none.Lower)
+	for i, want := range map[*Interval]string{none: "null", strong: fmt.Sprint(strong.Lower)} {
+		text, err := json.Marshal(Row{Interval: i})
+		require.NoError(t, err)
+		var got struct{ Interval map[string]json.RawMessage }
+		require.NoError(t, json.Unmarshal(text, &got))
+		require.Equal(t, want, string(got.Interval["lower"]))
+		require.Equal(t, want == "null", string(got.Interval["upper"]) == "null")
+		var again Row
+		require.NoError(t, json.Unmarshal(text, &again))
+		require.Equal(t, i, again.Interval)
+	}
 	in, _, _, _ = fixed(rand.New(rand.NewPCG(6, 6)), 4, 0.1, 2)
 	in.tauJ = 1e6 // now the variance is only noise: the interval is long, and not the whole line
 	long := newInference(in).interval([]float64{1, 0, 0, 0}, 0)

@@ -3,6 +3,7 @@
 package model
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -38,8 +39,21 @@ type Interval struct {
 	// conservative and relies on Intervals.Radius, declared or by default.
 	Weak bool `json:"weak,omitzero"`
 	// Unidentified reports a weak estimate of data without a schema for which no Radius is declared.
-	// Its interval is the whole line, and Lower and Upper are 0.
+	// Its interval is the whole line, and Lower and Upper are 0, in JSON null.
 	Unidentified bool `json:"unidentified,omitzero"`
+}
+
+// MarshalJSON writes the bounds of an interval that is the whole line as null.
+func (i Interval) MarshalJSON() ([]byte, error) {
+	type plain Interval
+	if !i.Unidentified {
+		return json.Marshal(plain(i))
+	}
+	return json.Marshal(struct {
+		plain
+		Lower *float64 `json:"lower"`
+		Upper *float64 `json:"upper"`
+	}{plain: plain(i)})
 }
 
 // Summary lists the coefficients of a model in the units of the file.

@@ -132,7 +132,7 @@ func (d Discovery) Read(r io.Reader) (*Undeclared, error) {
 			if len(fields) > 0 {
 				field = fields[c.at]
 			}
-			c.add(field, missing, c.name == d.Label.Column)
+			c.add(field, d.File.figures(), missing, c.name == d.Label.Column)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func (u *Undeclared) header(t *text) error {
 	label := u.d.Label.Column
 	u.names = u.d.File.Fields
 	if u.names == nil {
-		fields, err := t.header("a header line")
+		fields, err := t.names("a header line")
 		if err != nil {
 			return err
 		}
@@ -226,8 +226,8 @@ func (u *Undeclared) header(t *text) error {
 }
 
 // add counts a field, a function of the field alone.
-func (c *undeclared) add(field []byte, missing map[string]bool, label bool) {
-	x, isNumber := number(field)
+func (c *undeclared) add(field []byte, f figures, missing map[string]bool, label bool) {
+	x, isNumber := f.number(field)
 	switch {
 	case len(field) > mostSpelling || missing[string(field)] || !utf8.Valid(field) || isNumber && math.IsNaN(x):
 		c.kinds[0]++

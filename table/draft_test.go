@@ -17,7 +17,7 @@ func TestDraft(t *testing.T) {
 			[]string{"Oslo", "Rome", "Oslo"}[k%3],
 			[]string{"", "x"}[k%2], []string{"high", "low"}[k%2])
 	}
-	s, err := Draft(strings.NewReader(text), Schema{})
+	s, _, err := Draft(strings.NewReader(text), Schema{})
 	require.NoError(t, err)
 	require.Equal(t, []Column{
 		{Name: "id", Ignore: true},
@@ -35,16 +35,16 @@ func TestDraft(t *testing.T) {
 	n, _ := data.Records.Dims()
 	require.Equal(t, 100, n)
 
-	s, err = Draft(strings.NewReader("-12345.5;a\n99999;b\n7;b\n"), Schema{
+	s, _, err = Draft(strings.NewReader("-12345.5;a\n99999;b\n7;b\n"), Schema{
 		Label: Label{Column: "age"}, Missing: []string{}, File: File{Delimiter: ";", Fields: []string{"age", "kind"}},
 	})
 	require.NoError(t, err)
 	require.Equal(t, []float64{-20000, 100000}, []float64{*s.Label.Min, *s.Label.Max})
 	require.Equal(t, []string{"b", "a"}, s.Columns[0].Levels) // the more frequent level comes first
-	s, err = Draft(strings.NewReader("x,y\n1,1\n2,0\n"), Schema{})
+	s, _, err = Draft(strings.NewReader("x,y\n1,1\n2,0\n"), Schema{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"1"}, s.Label.Positive) // of the spellings 0 and 1, the 1 is positive
-	s, err = Draft(strings.NewReader("x,y\n1,a\n2,b\n3,c\n"), Schema{})
+	s, _, err = Draft(strings.NewReader("x,y\n1,a\n2,b\n3,c\n"), Schema{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b", "c"}, s.Label.Levels)
 }
@@ -65,10 +65,10 @@ func TestDraftErrors(t *testing.T) {
 		{Schema{File: File{Delimiter: "\""}}, "x,y\n", "file.delimiter"},
 		{Schema{}, "x,\n1,2\n3,4\n", "label.column: empty"},
 	} {
-		_, err := Draft(strings.NewReader(c.text), c.o)
+		_, _, err := Draft(strings.NewReader(c.text), c.o)
 		require.ErrorContains(t, err, c.want)
 	}
-	_, err := Draft(nil, Schema{})
+	_, _, err := Draft(nil, Schema{})
 	require.ErrorIs(t, err, ErrTable)
 }
 
@@ -78,7 +78,7 @@ func FuzzDraft(f *testing.F) {
 	f.Add("a,b,y\n1e300,?,-1e300\n-1e-300,NaN,1e300\n0,0,5e-324\n")
 	f.Add("a,y\n\"\n\",0.1\n\" \",0.30000000000000004\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := Draft(strings.NewReader(text), Schema{})
+		s, _, err := Draft(strings.NewReader(text), Schema{})
 		if err != nil {
 			return
 		}

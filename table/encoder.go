@@ -3,9 +3,7 @@
 package table
 
 import (
-	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -42,8 +40,11 @@ type column struct {
 	name           string
 	at, size       int     // first coordinate, number of coordinates
 	c              float64 // norm of the group
-	mid, half      float64 // of a number
+	lo, hi         float64 // range of a number
+	mid, half      float64 // of a number without bins
 	number         bool
+	figures        figures // of the file
+	date           string  // layout
 	bins           []float64
 	bin            []int          // coordinates of the bins
 	level          map[string]int // coordinates of the levels
@@ -118,7 +119,11 @@ func (e *Encoder) add(f Feature, toLabel float64) {
 }
 
 func (e *Encoder) addColumn(path string, c Column, norm, toLabel float64) error {
-	col := column{name: c.Name, at: len(e.features), c: norm, bins: c.Bins, lenient: c.Other, other: -1, missing: -1}
+	col := column{name: c.Name, at: len(e.features), c: norm, bins: c.Bins, lenient: c.Other, other: -1, missing: -1,
+		figures: e.schema.File.figures(), date: c.Date}
+	if c.Min != nil {
+		col.lo, col.hi = *c.Min, *c.Max
+	}
 	var found bool
 	var shown []string
 	// indicator adds one and returns its coordinate, -1 for the reference.
@@ -489,7 +494,7 @@ func (c *column) encode(text []byte, missing map[string]bool) (at int, v float64
 	if !c.number {
 		return c.other, c.c, c.lenient
 	}
-	x, ok := number(text)
+	x, ok := c.value(text)
 	switch {
 	case !ok || math.IsNaN(x):
 		return c.missing, c.c, ok || c.lenient
@@ -503,6 +508,14 @@ func (c *column) encode(text []byte, missing map[string]bool) (at int, v float64
 	return c.at, c.c * position(x, c.mid, c.half), true
 }
 
+// value returns the number that a field of a column of numbers holds.
+func (c *column) value(text []byte) (float64, bool) {
+	if c.date != "" {
+		return date(text, c.date)
+	}
+	return c.figures.number(text)
+}
+
 // position maps x to [−1, 1], clamped.
 func position(x, mid, half float64) float64 { return min(max((x-mid)/half, -1), 1) }
 
@@ -513,7 +526,7 @@ func (e *Encoder) labelOf(text []byte, missing map[string]bool) (float64, bool) 
 	}
 	l := &e.schema.Label
 	if e.Kind() == Range && !missing[string(text)] {
-		if x, ok := number(text); ok && !math.IsNaN(x) {
+		if x, ok := e.schema.File.figures().number(text); ok && !math.IsNaN(x) {
 			mid, half := middle(*l.Min, *l.Max)
 			return position(x, mid, half), true
 		}
@@ -527,7 +540,7 @@ func (e *Encoder) beyond(text []byte, missing map[string]bool) bool {
 	if e.Kind() != Range || missing[string(text)] {
 		return false
 	}
-	x, ok := number(text)
+	x, ok := e.schema.File.figures().number(text)
 	return ok && (x < *l.Min || x > *l.Max)
 }
 
@@ -540,14 +553,4 @@ func (e *Encoder) noLabel() float64 {
 		return -1
 	}
 	return 0 // the first class, the middle of the range
-}
-
-// number parses a field without blanks around it. Out of range means ±Inf or 0. Hexadecimal floats
-// and digit separators, which strconv knows, are no numbers in a table.
-func number(field []byte) (v float64, ok bool) {
-	if len(field) == 0 || bytes.ContainsAny(field, "xX_") {
-		return 0, false
-	}
-	v, err := strconv.ParseFloat(string(field), 64)
-	return v, err == nil || errors.Is(err, strconv.ErrRange)
 }

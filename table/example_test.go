@@ -102,7 +102,7 @@ func ExampleNumeric_ReadCSV() {
 
 // Draft a first schema from public rows.
 func ExampleDraft() {
-	s, err := table.Draft(strings.NewReader("price,sold\n120,yes\n?,no\n350,yes\n"),
+	s, _, err := table.Draft(strings.NewReader("price,sold\n120,yes\n?,no\n350,yes\n"),
 		table.Schema{Label: table.Label{Column: "sold"}})
 	if err != nil {
 		log.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -24,6 +25,9 @@ type Options struct {
 	// Total gives every field a meaning: where the schema has none for a field, the record has no
 	// entry in its column, and the label is NaN. Private scores read so: no error shows a record.
 	Total bool
+	// Tally counts how the fields of each column are read, unless it is nil. Not private: for a public
+	// table, or a score that is not private.
+	Tally *Tally
 }
 
 // Data is a table as private records.
@@ -132,6 +136,9 @@ func (e *Encoder) Rows(r io.Reader, o Options) (*Rows, error) {
 		return nil, err
 	}
 	t.every = !o.Skip
+	if o.Tally != nil {
+		o.Tally.begin(rows)
+	}
 	rows.col, rows.val = make([]int32, 0, e.width), make([]float64, 0, e.width)
 	return rows, nil
 }
@@ -139,7 +146,7 @@ func (e *Encoder) Rows(r io.Reader, o Options) (*Rows, error) {
 // header reads and checks the header line. It shows names only if the schema has them or the table
 // is public: the line may be a record.
 func (r *Rows) header() error {
-	fields, err := r.text.header("a header line")
+	fields, err := r.text.names("a header line")
 	if err != nil {
 		return err
 	}
@@ -241,6 +248,9 @@ func (r *Rows) Next() bool {
 	}
 	if len(r.fields) == 0 {
 		r.col, r.val, r.y = r.col[:0], r.val[:0], r.e.noLabel()
+		if r.o.Tally != nil {
+			r.o.Tally.empty()
+		}
 		return true
 	}
 	if len(r.fields) != len(r.names) {
@@ -252,6 +262,9 @@ func (r *Rows) Next() bool {
 	if r.col, r.val, wrong = r.e.row(r.col[:0], r.val[:0], r.missing, r.fields, r.at, r.o.Total); wrong >= 0 {
 		r.err = r.noMeaning(wrong)
 		return false
+	}
+	if r.o.Tally != nil {
+		r.o.Tally.add(r)
 	}
 	if r.label >= 0 {
 		if r.o.Skip && r.e.beyond(r.fields[r.label], r.missing) {
@@ -280,6 +293,19 @@ func (r *Rows) Err() error {
 // until the next call of Next. Not private: it is a record.
 func (r *Rows) Row() (col []int32, val []float64) { return r.col, r.val }
 
+// Names returns the names of the columns of the file in order.
+func (r *Rows) Names() []string { return slices.Clone(r.names) }
+
+// Field returns the content of a field of the line read last, without quotes and blanks around it,
+// by its index among Names; "" if there is no such field, as on an empty line. Not private: it is a
+// part of a record.
+func (r *Rows) Field(index int) string {
+	if index < 0 || index >= len(r.fields) {
+		return ""
+	}
+	return string(r.fields[index])
+}
+
 // ID returns the id of the person whose record it is, "" for none. Not private.
 func (r *Rows) ID() string {
 	if r.person < 0 || len(r.fields) == 0 || r.missing[string(r.fields[r.person])] {
@@ -298,7 +324,11 @@ func (r *Rows) Outside() int { return r.outside }
 // noMeaning describes field k, which the schema gives no meaning.
 func (r *Rows) noMeaning(k int) error {
 	c := &r.e.columns[k]
-	found, want := shown(r.fields[r.at[k]], r.o.Public, r.missing), "a number, or a spelling listed in \"missing\""
+	found, want := shown(r.fields[r.at[k]], r.o.Public, r.missing), "a number"
+	if c.date != "" {
+		want = "a date in the form " + quote(c.date)
+	}
+	want += ", or a spelling listed in \"missing\""
 	if c.level != nil {
 		want = fmt.Sprintf("one of the %s, or \"other\": true in the schema", count(len(c.level), "declared level"))
 	}

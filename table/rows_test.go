@@ -141,7 +141,8 @@ func TestOneLineIsOneRecord(t *testing.T) {
 		`30,40,HS-grad,"`,
 		`30,40,HS-grad,1,>50K"`, "30,40,HS-grad,1,>50K", "NaN,-1e999,x,x,<=50K", `30,40,"HS-grad",",",>50K`,
 		"\x00", "\xff", bom, "\x1f\x8b",
-		`"1","2`, "7,8", "7 1:1", "7 1:\"", "#7 1:1", strings.Repeat("x", 100), "age,hours,education,id,income"}
+		`"1","2`, "7,8", "7 1:1", "7 1:\"", "#7 1:1", strings.Repeat("x", 100), "age,hours,education,id,income",
+		"sep=,", "\r30,40,HS-grad,1,>50K\r", "\"30,5\",40,HS-grad,1,>50K"}
 	for name, c := range map[string]struct {
 		read   reader
 		header string
@@ -151,6 +152,8 @@ func TestOneLineIsOneRecord(t *testing.T) {
 		"comment": {schema(`"intercept": true`, `"file": {"comment": "#"}, "intercept": true`), header, func(i int) string {
 			return fmt.Sprintf("%d,%d,\" HS-grad\",\"\"\"\",<=50K", 20+i, i)
 		}},
+		"form": {schema(`"intercept": true`, `"file": {"encoding": "windows-1252", "decimal": ","}, "intercept": true`),
+			header, func(i int) string { return fmt.Sprintf("\"%d,5\",%d,\xfc,1,<=50K", 20+i, i) }},
 		"fields": {schema(`"intercept": true`, fields), "", func(i int) string {
 			return fmt.Sprintf("%d,%d,,\" \",<=50K",
 				20+i, i)
@@ -220,7 +223,7 @@ func TestMultiline(t *testing.T) {
 	n, _ := data.Records.Dims()
 	require.Equal(t, 1, n)
 	for text, want := range map[string]bool{"a,y\n\"1\n\",2\n2,3\n": true, "a,y\n\"1\",2\n2,3\n": false} {
-		drafted, err := Draft(strings.NewReader(text), Schema{})
+		drafted, _, err := Draft(strings.NewReader(text), Schema{})
 		require.NoError(t, err)
 		require.Equal(t, want, drafted.File.Multiline)
 	}

@@ -3,6 +3,7 @@
 package table
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -68,6 +69,12 @@ type File struct {
 	// closed takes in the lines after it, so that one line may change many records. Without it such a
 	// line is an error.
 	Multiline bool `json:"multiline,omitzero"`
+	// Encoding is "latin-1" or "windows-1252"; "" means UTF-8.
+	Encoding string `json:"encoding,omitzero"`
+	// Decimal is the sign before the fraction of a number, "." or ","; "" means ".".
+	Decimal string `json:"decimal,omitzero"`
+	// Thousands is the sign between groups of three digits: ".", ",", "'" or " "; "" means none.
+	Thousands string `json:"thousands,omitzero"`
 }
 
 // Label declares the label: two lists of spellings, or levels, or a range.
@@ -93,6 +100,9 @@ type Column struct {
 	// Min and Max are the public range of a number, which is clamped to it.
 	Min *float64 `json:"min,omitzero"`
 	Max *float64 `json:"max,omitzero"`
+	// Date is the layout of a date, as in package time: "2006-01-02". The number of the column, in
+	// Min, Max and Bins too, is that of the days since 2000-01-01, with a time as a fraction of a day.
+	Date string `json:"date,omitzero"`
 	// Bins are increasing edges inside the range. A number becomes an indicator of its bin: below the
 	// first edge, [e₁, e₂), …, at least the last edge.
 	Bins   []float64 `json:"bins,omitzero"`
@@ -281,11 +291,15 @@ func (f File) check() error {
 		}
 		seen[s] = true
 	}
-	return nil
+	return cmp.Or(f.checkEncoding(), f.checkFigures())
 }
 
 func (f File) text(r io.Reader) (*text, error) {
-	return newText(r, cmp.Or(f.Delimiter, ",")[0], cmp.Or(f.Comment, "\x00")[0])
+	t, err := newText(r, cmp.Or(f.Delimiter, ",")[0], cmp.Or(f.Comment, "\x00")[0])
+	if err == nil && f.Encoding != "" {
+		t.in = bufio.NewReaderSize(&recoder{in: t.in, windows: f.Encoding == windows1252}, 1<<16)
+	}
+	return t, err
 }
 
 func validComma(c byte) bool {
@@ -354,7 +368,7 @@ func choice(unknown string, among ...string) error {
 
 func (c Column) check(path string, missing []string) error {
 	number := c.Min != nil || c.Max != nil
-	coded := number || c.Bins != nil || c.Levels != nil || c.Other || c.Missing || c.Reference != ""
+	coded := number || c.Date != "" || c.Bins != nil || c.Levels != nil || c.Other || c.Missing || c.Reference != ""
 	if c.Ignore {
 		if coded || c.Cross != nil || c.Weight != 0 {
 			return bad(path, "%s is ignored and has other keys: leave out \"ignore\" or the others", quote(c.Name))
@@ -376,6 +390,9 @@ func (c Column) check(path string, missing []string) error {
 		if c.Bins != nil {
 			return bad(path+".bins", "%s has levels: bins need \"min\" and \"max\" instead", quote(c.Name))
 		}
+		if c.Date != "" {
+			return bad(path+".date", "%s has levels: a date needs \"min\" and \"max\" instead", quote(c.Name))
+		}
 		if len(c.Levels) == 0 {
 			return bad(path+".levels", "empty, want the levels of %s, or \"ignore\": true", quote(c.Name))
 		}
@@ -387,7 +404,7 @@ func (c Column) check(path string, missing []string) error {
 	case !number:
 		return bad(path, "%s has neither \"min\" and \"max\" nor \"levels\": declare one, or \"ignore\": true", quote(c.Name))
 	}
-	if err := interval(path, c.Min, c.Max); err != nil {
+	if err := cmp.Or(interval(path, c.Min, c.Max), checkDate(path+".date", c.Date)); err != nil {
 		return err
 	}
 	if c.Bins != nil && len(c.Bins) == 0 {

@@ -5,6 +5,9 @@ package table
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -162,4 +165,45 @@ func FuzzReadSchema(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, string(one), string(two))
 	})
+}
+
+// TestSchemaDocs checks that the documentation of schemas names every key, and that its examples
+// are schemas, which together use all keys that people write.
+func TestSchemaDocs(t *testing.T) {
+	text, err := os.ReadFile("../docs/schema.md")
+	require.NoError(t, err)
+	require.LessOrEqual(t, bytes.Count(text, []byte{'\n'}), 200)
+	examples := regexp.MustCompile("(?ms)^```json\n(.*?)^```$").FindAllSubmatch(text, -1)
+	require.NotEmpty(t, examples)
+	used := ""
+	for _, m := range examples {
+		_, err := ReadSchema(bytes.NewReader(m[1]))
+		require.NoError(t, err, string(m[1]))
+		used += string(m[1])
+	}
+	for _, of := range []reflect.Type{reflect.TypeFor[Schema](), reflect.TypeFor[Discovered]()} {
+		for _, key := range keys(of) {
+			require.Contains(t, string(text), "`"+key+"`")
+			if key != "discovery" && of == reflect.TypeFor[Schema]() { // people do not write what a search released
+				require.Contains(t, used, `"`+key+`":`)
+			}
+		}
+	}
+}
+
+// keys returns the JSON keys of a struct and of those inside it, but not behind a pointer.
+func keys(t reflect.Type) (out []string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		out = append(out, key)
+		in := f.Type
+		if in.Kind() == reflect.Slice {
+			in = in.Elem()
+		}
+		if in.Kind() == reflect.Struct {
+			out = append(out, keys(in)...)
+		}
+	}
+	return out
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"unicode"
+	"unicode/utf8"
 )
 
 const bom = "\ufeff"
@@ -64,6 +65,40 @@ func (t *text) header(want string) ([][]byte, error) {
 	}
 	return fields, err
 }
+
+// names returns the fields of a header line, behind the line sep=; if Excel wrote one. It refuses
+// names that no schema can have, with a hint about the form of the file.
+func (t *text) names(want string) ([][]byte, error) {
+	if start, _ := t.in.Peek(6); len(start) == 6 && string(start[:4]) == "sep=" && (start[5] == '\n' || start[5] == '\r') {
+		switch c := start[4]; {
+		case c == t.comma:
+			if _, err := t.read(); err != nil {
+				return nil, err
+			}
+		case bytes.IndexByte([]byte(delimiters), c) >= 0:
+			return nil, wrong("line 1 says that %q separates the fields, and the schema says %q: want \"file\": "+
+				"{\"delimiter\": %q} in the schema, or --delimiter where there is none", c, t.comma, string(rune(c)))
+		}
+	}
+	fields, err := t.header(want)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range fields {
+		switch {
+		case bytes.IndexByte(f, '\r') >= 0:
+			return nil, wrong("line %d holds a carriage return (CR): if all lines of the file end so, as on old Macs, write "+
+				"line feeds (LF) in their place", t.line)
+		case !utf8.Valid(f):
+			return nil, wrong("line %d is not UTF-8: want UTF-8, or \"file\": {\"encoding\": \"latin-1\"} or "+
+				"\"windows-1252\" in the schema, or --encoding where there is none", t.line)
+		}
+	}
+	return fields, nil
+}
+
+// delimiters are those that are guessed, in the order in which they are tried.
+const delimiters = ";\t|,"
 
 // read returns the next line without its end, valid until the next call.
 func (t *text) read() ([]byte, error) {

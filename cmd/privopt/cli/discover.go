@@ -22,6 +22,8 @@ type searching struct {
 	choices               model.Discovery
 	label, fields, ignore string
 	delimiter, comment    string
+	encoding, decimal     string
+	thousands             string
 	records               int
 	partial               string // FILE
 }
@@ -30,9 +32,13 @@ type searching struct {
 func (t *searching) flags(c *cobra.Command, label string) {
 	f := c.Flags()
 	f.StringVar(&t.label, "label", "", "`COLUMN` to predict (default: "+label+")")
-	f.StringVar(&t.delimiter, "delimiter", "", "one `CHAR` between fields, \\t for a tab (default a comma)")
+	f.StringVar(&t.delimiter, "delimiter", "", "one `CHAR` between fields, \\t for a tab (default a comma; guessed "+
+		"from --public rows)")
 	f.StringVar(&t.fields, "fields", "", "`NAMES` of the columns, if the file has no header line: a,b,c")
 	f.StringVar(&t.comment, "comment", "", "one `CHAR` that begins a comment line (default none)")
+	f.StringVar(&t.encoding, "encoding", "", "`NAME` latin-1 or windows-1252 (default UTF-8)")
+	f.StringVar(&t.decimal, "decimal", "", "decimal `CHAR` of numbers, . or , (default .)")
+	f.StringVar(&t.thousands, "thousands", "", "`CHAR` between groups of three digits (default none)")
 	f.StringVar(&t.partial, "partial", "", "schema `FILE` of what is known, for a private search: some columns, "+
 		"each with\n"+
 		"\"other\": true, and the name of the label or all of it, with \"unknown\"")
@@ -43,12 +49,15 @@ func (t *searching) flags(c *cobra.Command, label string) {
 		"(default: the later one)")
 	complete(c, "label", nil)
 	complete(c, "delimiter", []string{",", ";", "|", `\t`})
+	complete(c, "encoding", []string{"latin-1", "windows-1252"})
+	complete(c, "decimal", []string{".", ","})
 	complete(c, "task", []string{model.TwoClasses, model.Numbers})
 }
 
 // file returns the form of the text.
 func (t *searching) file() table.File {
-	f := table.File{Delimiter: strings.ReplaceAll(t.delimiter, `\t`, "\t"), Comment: t.comment}
+	f := table.File{Delimiter: strings.ReplaceAll(t.delimiter, `\t`, "\t"), Comment: t.comment, Encoding: t.encoding,
+		Decimal: t.decimal, Thousands: t.thousands}
 	if t.fields != "" {
 		f.Fields = strings.Split(t.fields, ",")
 	}
@@ -67,9 +76,10 @@ func (t *searching) read(ctx context.Context, a *app, flag, path string) (*table
 		if d, err = table.ReadDiscovery(in); err != nil {
 			return nil, fmt.Errorf("%s: %w", in.name, err)
 		}
-		if d.Label.Column != t.label || t.delimiter+t.comment+t.fields != "" {
+		if d.Label.Column != t.label || t.delimiter+t.comment+t.fields != "" ||
+			t.encoding+t.decimal+t.thousands != "" {
 			return nil, usagef("--partial names the label %s and the form of the file: want --label to be the same, and no "+
-				"--fields, --delimiter or --comment", printable(d.Label.Column))
+				"flag about the form of the file, such as --fields or --delimiter", printable(d.Label.Column))
 		}
 	}
 	if t.ignore != "" {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -216,7 +217,8 @@ func (t *fitting) flags(c *cobra.Command, data string) {
 	outFlags(c, &t.out, &t.force, "model `FILE` to write, - for standard output")
 	f.StringVar(&t.ledger, "ledger", "", "charge the budget to the ledger `FILE` before noise is drawn")
 	f.StringVar(&t.seed, "seed", "", "draw reproducible noise from the seed `N`; the model is NOT PRIVATE")
-	f.BoolVar(&t.public, "public", false, "the table is public: error messages may show its values")
+	f.BoolVar(&t.public, "public", false, "the table is public: error messages may show its values, and shares of "+
+		"missing, clamped and other fields are printed")
 	f.BoolVarP(&t.verbose, "verbose", "v", false, "also print the plan: the mechanism, its noise and the reasons")
 	required(c, "data", "out")
 }
@@ -347,12 +349,20 @@ func (t *fitting) early() (int, error) {
 	return size, nil
 }
 
-func (a *app) read(ctx context.Context, t *fitting) (*records, error) {
+func (a *app) read(ctx context.Context, t *fitting) (_ *records, err error) {
 	e, err := t.schema.Encoder()
 	if err != nil {
 		return nil, err
 	}
 	o := table.Options{Public: t.public}
+	if t.public {
+		o.Tally = &table.Tally{}
+		defer func() {
+			if err == nil {
+				io.WriteString(a.stderr, sharesText(t.schema, o.Tally))
+			}
+		}()
+	}
 	if t.engine != nil {
 		src, end, err := t.engine.Open(ctx, &Table{Files: t.data, Encoder: e, app: a, options: o})
 		if err != nil {

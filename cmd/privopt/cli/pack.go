@@ -110,7 +110,7 @@ func (a *app) doPack(ctx context.Context, p *packing) error {
 	}
 	defer in.close()
 	if e != nil {
-		err = p.encode(ctx, in, e)
+		err = p.encode(ctx, a, in, e)
 	} else {
 		err = p.numbers(in)
 	}
@@ -135,14 +135,21 @@ func (a *app) reportPack(path string) error {
 }
 
 // encode writes the rows as a schema encodes them.
-func (p *packing) encode(ctx context.Context, in io.Reader, e *table.Encoder) error {
+func (p *packing) encode(ctx context.Context, a *app, in io.Reader, e *table.Encoder) error {
 	w, err := createPacked(p.out, e, packOptions{float32: p.float32, canonical: p.canonical})
 	if err != nil {
 		return usageError{err}
 	}
 	defer w.Close()
-	if err := w.addTable(in, table.Options{Public: p.public}); err != nil {
+	o := table.Options{Public: p.public}
+	if p.public {
+		o.Tally = &table.Tally{}
+	}
+	if err := w.addTable(in, o); err != nil {
 		return err
+	}
+	if p.public {
+		io.WriteString(a.stderr, sharesText(e.Schema(), o.Tally))
 	}
 	return w.Commit(ctx)
 }

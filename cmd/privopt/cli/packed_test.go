@@ -52,7 +52,7 @@ func TestFitPacked(t *testing.T) {
 				require.Equal(t, 0, code, errs)
 				return out
 			}
-			require.Equal(t, score("people.csv"), score("p"))
+			require.True(t, strings.HasPrefix(score("people.csv"), score("p")), "a table as CSV adds how it was read")
 			// The schema may change in parts that do not affect the encoding.
 			other := strings.Replace(schema, `"records": 400`, `"records": 9000, "neighbors": "add-remove"`, 1)
 			require.NoError(t, os.WriteFile(at("s.json"), []byte(other), 0o600))

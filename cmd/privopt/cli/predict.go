@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -75,9 +77,16 @@ func (u *usage) load(ctx context.Context, a *app) (*model.Model, error) {
 	return m, err
 }
 
+// copying holds the flags of predict that copy fields of the table.
+type copying struct {
+	all bool
+	id  string
+}
+
 func (a *app) predict() *cobra.Command {
 	var (
 		u     usage
+		copy  copying
 		out   = "-"
 		force bool
 	)
@@ -92,10 +101,14 @@ number whose sign or size decides) and p(CLASS), the probability of each class, 
 loss has probabilities. With --json, each line is one object. The table needs the columns
 of the schema, but no label.
 
+With --append these columns follow all those of the table, in the form that the schema
+gives for files, but in UTF-8; with --id they follow one column. Empty lines and comments
+have no prediction.
+
 Predicting spends no budget. A prediction is as private as its row.`,
 		Example: `  privopt predict --model model.json --data new.csv > predictions.csv
-  privopt predict --model model.json --data new.csv.gz --out predictions.csv
-  privopt predict --model model.json --data new.csv | paste -d, new.csv -`,
+  privopt predict --model model.json --data new.csv.gz --id patient --out predictions.csv
+  privopt predict --model model.json --data new.csv --append > with-predictions.csv`,
 		Args: noArgs,
 		RunE: a.do(func(ctx context.Context, _ []string) error {
 			if isPacked(u.data) {
@@ -112,24 +125,92 @@ Predicting spends no budget. A prediction is as private as its row.`,
 			}
 			defer o.abandon()
 			buffer := bufio.NewWriterSize(o, 1<<16)
-			format := csvPredictions
-			if a.json {
-				format = jsonPredictions
-			}
-			yield, flush := format(m, buffer)
-			err = m.PredictCSV(in, table.Options{Public: u.public}, yield)
+			err = a.writePredictions(m, in, u.public, copy, buffer)
 			if err != nil && errors.Is(err, table.ErrTable) {
 				err = fmt.Errorf("%s: %w", in.name, err)
 			}
-			if err = errors.Join(err, flush(), buffer.Flush()); err != nil {
+			if err = errors.Join(err, buffer.Flush()); err != nil {
 				return err
 			}
 			return o.commit()
 		}),
 	}
 	u.flags(c, "table")
+	c.Flags().BoolVar(&copy.all, "append", false, "write the columns of the table, too, and the prediction behind them")
+	c.Flags().StringVar(&copy.id, "id", "", "write the `COLUMN` of the table, too, before the prediction")
 	outFlags(c, &out, &force, "`FILE` to write, - for standard output")
 	return c
+}
+
+// writePredictions writes a prediction for each row of a table.
+func (a *app) writePredictions(m *model.Model, in io.Reader, public bool, copy copying, out *bufio.Writer) error {
+	o := table.Options{Public: public, Unlabeled: true, Skip: true}
+	if public {
+		o.Tally = &table.Tally{}
+	}
+	rows, err := m.Encoder().Rows(in, o)
+	if err != nil {
+		return err
+	}
+	at, err := copy.columns(rows.Names(), predictionColumns(m))
+	if err != nil {
+		return err
+	}
+	format := csvPredictions
+	if a.json {
+		format = jsonPredictions
+	}
+	write, flush := format(m, rows, at, copy, out)
+	for rows.Next() {
+		if err := write(m.PredictEntries(rows.Row())); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(rows.Err(), flush(rows.Err() == nil)); err != nil {
+		return err
+	}
+	if public {
+		io.WriteString(a.stderr, misreadText(m.Encoder().Schema(), o.Tally))
+	}
+	return nil
+}
+
+// columns returns the indices of the columns of the table to copy.
+func (c copying) columns(names, added []string) (at []int, err error) {
+	switch {
+	case c.all && c.id != "":
+		return nil, usagef("--append and --id: want one of them, --append writes all columns")
+	case c.id != "":
+		i := slices.Index(names, c.id)
+		if i < 0 {
+			return nil, usagef("--id %q: the table has no such column", c.id)
+		}
+		at = []int{i}
+	case c.all:
+		for i := range names {
+			at = append(at, i)
+		}
+	}
+	for _, i := range at {
+		if slices.Contains(added, names[i]) {
+			return nil, usagef("the table has a column %q, as the predictions have: rename it", printable(names[i]))
+		}
+	}
+	return at, nil
+}
+
+// predictionColumns names the columns of predictions.
+func predictionColumns(m *model.Model) []string {
+	out := []string{"prediction", "score"}
+	if classNames(m) == nil { // the score is the prediction
+		out = out[:1]
+	}
+	if hasProbabilities(m) {
+		for _, c := range classNames(m) {
+			out = append(out, "p("+c+")")
+		}
+	}
+	return out
 }
 
 // classNames returns the classes of the label, each in its first spelling; nil for a number.
@@ -149,55 +230,101 @@ func hasProbabilities(m *model.Model) bool {
 	return name == model.Logistic || name == model.Multinomial
 }
 
-func csvPredictions(m *model.Model, out *bufio.Writer) (yield func(model.Prediction) error, flush func() error) {
-	w := csv.NewWriter(out)
-	head := []string{"prediction", "score"}
-	if classNames(m) == nil { // the score is the prediction
-		head = head[:1]
-	}
-	if hasProbabilities(m) {
-		for _, c := range classNames(m) {
-			head = append(head, "p("+c+")")
+// csvPredictions writes fields of rows at the given indices, then the prediction. The header line
+// comes with the first prediction, or with flush if there is none and no error.
+func csvPredictions(m *model.Model, rows *table.Rows, at []int, copy copying, out *bufio.Writer) (
+	write func(model.Prediction) error, flush func(good bool) error,
+) {
+	w, number, comment := csv.NewWriter(out), short, ""
+	if copy.all { // in the form of the table
+		f := m.Encoder().Schema().File
+		comment = f.Comment
+		if f.Delimiter != "" {
+			w.Comma = rune(f.Delimiter[0])
+		}
+		if f.Decimal == "," {
+			number = func(v float64, digits int) string { return strings.Replace(short(v, digits), ".", ",", 1) }
 		}
 	}
-	failed := w.Write(head)
-	row := make([]string, len(head))
+	writeLine := func(line []string) error {
+		if comment != "" && strings.HasPrefix(line[0], comment) { // in quotes it is no comment
+			w.Flush()
+			fmt.Fprintf(out, "\"%s\"%c", strings.ReplaceAll(line[0], `"`, `""`), w.Comma)
+			line = line[1:]
+		}
+		return w.Write(line)
+	}
+	added := predictionColumns(m)
+	var line []string
+	for _, i := range at {
+		line = append(line, rows.Names()[i])
+	}
+	head, begun := append(line, added...), false
+	begin := func() error {
+		if begun {
+			return nil
+		}
+		begun = true
+		return writeLine(head)
+	}
 	return func(p model.Prediction) error {
-			if failed != nil {
-				return failed
+			if err := begin(); err != nil {
+				return err
 			}
-			if row = append(row[:0], p.Label, short(p.Score, 6)); len(head) == 1 {
-				row = append(row[:0], short(p.Score, 10))
+			line := make([]string, 0, len(head))
+			for _, i := range at {
+				line = append(line, rows.Field(i))
+			}
+			if len(added) == 1 {
+				line = append(line, number(p.Score, 10))
+			} else {
+				line = append(line, p.Label, number(p.Score, 6))
 			}
 			for _, v := range p.Probabilities {
-				row = append(row, short(v, 6))
+				line = append(line, number(v, 6))
 			}
-			return w.Write(row)
-		}, func() error {
+			return writeLine(line)
+		}, func(good bool) (err error) {
+			if good {
+				err = begin()
+			}
 			w.Flush()
-			return w.Error()
+			return errors.Join(err, w.Error())
 		}
 }
 
 // short formats to a few digits.
 func short(v float64, digits int) string { return strconv.FormatFloat(v, 'g', digits, 64) }
 
-func jsonPredictions(m *model.Model, out *bufio.Writer) (yield func(model.Prediction) error, flush func() error) {
+func jsonPredictions(m *model.Model, rows *table.Rows, at []int, copy copying, out *bufio.Writer) (
+	write func(model.Prediction) error, flush func(good bool) error,
+) {
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	names := classNames(m)
+	classes, names := classNames(m), rows.Names()
 	return func(p model.Prediction) error {
 		line := struct {
+			ID            string             `json:"id,omitempty"`
+			Row           map[string]string  `json:"row,omitempty"`
 			Prediction    string             `json:"prediction"`
 			Score         float64            `json:"score"`
 			Probabilities map[string]float64 `json:"probabilities,omitempty"`
 		}{Prediction: p.Label, Score: p.Score}
+		if copy.id != "" {
+			line.ID = rows.Field(at[0])
+		}
+		if copy.all {
+			line.Row = make(map[string]string, len(at))
+			for _, i := range at {
+				line.Row[names[i]] = rows.Field(i)
+			}
+		}
 		if p.Probabilities != nil {
-			line.Probabilities = make(map[string]float64, len(names))
+			line.Probabilities = make(map[string]float64, len(classes))
 			for k, v := range p.Probabilities {
-				line.Probabilities[names[k]] = v
+				line.Probabilities[classes[k]] = v
 			}
 		}
 		return enc.Encode(line)
-	}, out.Flush
+	}, func(bool) error { return nil }
 }

@@ -37,6 +37,18 @@ published sample, a code book, or made-up rows, and edit the draft. Check every 
 level against public knowledge. Check --records too, the public size of the private table:
 the noise and the default of delta follow from it.
 
+A draft says of each column what it saw and did. It guesses the delimiter, the encoding,
+decimal commas and dates from the public rows; for a private table they are declared:
+
+  schema   schema, records, neighbors, person, rows, weights, intercept, missing, file,
+           label, columns, discovery
+  file     fields, delimiter, comment, multiline, encoding, decimal, thousands
+  label    column, positive, negative, levels, min, max, unknown
+  columns  name, min, max, bins, date, levels, other, missing, reference, cross, weight,
+           ignore
+
+docs/schema.md explains each of these keys with an example.
+
 Where nothing is known, --private finds a schema from the private table itself: noisy counts
 of fields, spellings and numbers cost the budget --epsilon, and the schema follows from
 them. It needs thousands of records. The names in the header line, the delimiter and the
@@ -66,7 +78,7 @@ becomes "other". privopt fit without --schema does both steps for one budget.`,
 				return err
 			}
 			defer in.close()
-			s, err := table.Draft(in, o)
+			s, notes, err := table.Draft(in, o)
 			if err != nil {
 				return fmt.Errorf("%s: %w", in.name, err)
 			}
@@ -76,6 +88,9 @@ becomes "other". privopt fit without --schema does both steps for one budget.`,
 			}
 			if err := a.write(t.out, t.force, func(w io.Writer) error { _, err := s.WriteTo(w); return err }); err != nil {
 				return err
+			}
+			for _, note := range notes {
+				a.note("%s", printable(note))
 			}
 			a.note("This draft shows values of the rows, which must be public. Check the ranges and levels of each "+
 				"column,%s and which label is positive.", undeclared(s.Records))

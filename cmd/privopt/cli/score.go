@@ -27,32 +27,35 @@ type scored struct {
 	Private bool `json:"private"`
 	Public  bool `json:"public"`
 	model.Scores
+	Fields []table.ColumnTally `json:"fields,omitempty"` // numbers of fields without a plain value
 }
 
-func (u *usage) score(ctx context.Context, a *app) (*model.Model, model.Scores, error) {
+// score compares predictions with labels, and returns how the fields of a CSV table were read.
+func (u *usage) score(ctx context.Context, a *app) (*model.Model, model.Scores, *table.Tally, error) {
 	if isPacked(u.data) {
 		m, err := u.load(ctx, a)
 		if err != nil {
-			return nil, model.Scores{}, err
+			return nil, model.Scores{}, nil, err
 		}
 		data, err := openPacked(ctx, u.data, m.Encoder(), false)
 		if err != nil {
-			return nil, model.Scores{}, err
+			return nil, model.Scores{}, nil, err
 		}
 		defer data.close()
 		s, err := m.Score(data.Data)
-		return m, s, err
+		return m, s, &table.Tally{}, err
 	}
 	m, in, err := u.open(ctx, a)
 	if err != nil {
-		return nil, model.Scores{}, err
+		return nil, model.Scores{}, nil, err
 	}
 	defer in.close()
-	s, err := m.ScoreCSV(in, table.Options{Public: u.public})
+	t := &table.Tally{}
+	s, err := m.ScoreCSV(in, table.Options{Public: u.public, Tally: t})
 	if err != nil {
-		return nil, s, fmt.Errorf("%s: %w", in.name, err)
+		return nil, s, nil, fmt.Errorf("%s: %w", in.name, err)
 	}
-	return m, s, nil
+	return m, s, t, nil
 }
 
 const scoreHelp = `Compare predictions with the labels of a table.
@@ -72,6 +75,8 @@ score prints the accuracy, the accuracy of always predicting the most frequent c
 mean log loss, and for two classes the area under the ROC curve, the most accurate
 threshold and a table by tenths of the predictions. If the label is a number, it prints R²,
 the share of the variance that the model explains, and the root of the mean squared error.
+Below stand the shares of fields that are missing, clamped to their range, or other, which
+are undeclared levels and fields of a number that hold none.
 
 The table may be a .npy file that pack made with the schema.`
 
@@ -97,14 +102,15 @@ func (a *app) score() *cobra.Command {
 			if err := t.unused(); err != nil {
 				return err
 			}
-			m, s, err := u.score(ctx, a)
+			m, s, tally, err := u.score(ctx, a)
 			if err != nil {
 				return err
 			}
 			if s.Records == 0 {
 				return usagef("%s: the table has no records to compare with", u.data)
 			}
-			return a.show(scored{false, u.public, s}, publicScore(m, s, u.public))
+			return a.show(scored{false, u.public, s, tally.Columns},
+				publicScore(m, s, u.public)+sharesText(m.Encoder().Schema(), tally))
 		}),
 	}
 	u.flags(c, "labelled table")
