@@ -179,6 +179,7 @@ func mechanisms(cover float64) []mechanism {
 		list = append(list, mechanism{fmt.Sprintf("model.score, %v", rel), rel, false, false, false,
 			func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) { return scored(p, b, rel) }})
 		list = append(list, sequences(rel)...)
+		list = append(list, points(rel)...)
 	}
 	for name, open := range map[string]func(*erm.Problem, dp.Budget, tracing) (any, release, error){
 		"sco.PermutationSGD": func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) {

@@ -48,6 +48,7 @@ import (
 	"math"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
 )
@@ -111,6 +112,9 @@ func (m *Mechanism) Plan(b dp.Budget) (*Plan, error) {
 	}
 	cert := dp.Certificate{Budget: b, Relation: rel, Rows: m.Rows, Theorem: theorem}
 	cert = cert.With(DeclaredSensitivity)
+	if m.Rows > 0 {
+		cert = cert.With(erm.OneID)
+	}
 	if !out.Proves(b) && !out.ProvesLaplace(b) {
 		cert = cert.With(dp.CalibrationArithmetic)
 	}

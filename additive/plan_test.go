@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/testkit"
@@ -135,6 +136,7 @@ func TestPlan(t *testing.T) {
 
 	people := plan(t, Mechanism{Rows: 7, L2: 2}, b)
 	require.Equal(t, 7, people.Certificate().Rows)
+	require.Contains(t, people.Certificate().Assumptions, erm.OneID)
 
 	wide := plan(t, Mechanism{L2: 1e-12, Radius: 0x1p60}, b) // the rounding is most of what is hidden
 	require.Equal(t, 4.0, wide.Params().Grid)
