@@ -1,7 +1,7 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-// Package additive releases a point that the caller computed from private records: a sum, a count, a
-// mean, the outcome of an own algorithm. The caller declares by how much the point can change
+// Package additive releases a point that the caller computed from private records: a sum, a count,
+// a mean, the outcome of an own algorithm. The caller declares by how much the point can change
 // between neighboring data sets; the package adds the noise that hides this change, exactly.
 //
 //	m := &additive.Mechanism{Relation: dp.AddRemove, Dim: 2, Radius: 1e6, L1: 51}
@@ -25,11 +25,11 @@
 // # What a release is
 //
 // The point is clamped to [−Radius, Radius] in every coordinate (NaN counts as 0), rounded to
-// multiples of a public power of two, and gets integer noise of an exactly known law. The noise hides
-// the rounding as well, which a sensitivity that is not below 2⁻³⁹ of the Radius hardly notices. The
-// bits of a release say nothing beyond its certificate, in contrast to sums of floating-point noise
-// [Mir12]. The released point is not clamped, so that its noise has mean 0: it may lie outside of the
-// range.
+// multiples of a public power of two, and gets integer noise of an exactly known law. The noise
+// hides the rounding as well: that adds less than a part in a million to a sensitivity above
+// 2⁻³⁷·Radius·d. The bits of a release say nothing beyond its certificate, in contrast to sums of
+// floating-point noise [Mir12]. The released point is not clamped, so that its noise has mean 0: it
+// may lie outside of the range.
 //
 //	law of the noise           declared   budget
 //	N(0, σ²I)                  L2 or L1   δ > 0
@@ -59,7 +59,8 @@ var ErrMechanism = prefix.New("additive: invalid mechanism")
 
 // DeclaredSensitivity is an assumption of every certificate of this package.
 const DeclaredSensitivity dp.Assumption = "the sensitivity that the caller declared is true: as computed in float64, " +
-	"with NaN read as 0 and coordinates clamped to the declared radius, the points of neighboring data sets differ by no more"
+	"with NaN read as 0 and coordinates clamped to the declared radius, the points of neighboring data sets differ by " +
+	"no more"
 
 // theorem is the identifier of docs/theory/release.md#additive.point/1.
 const theorem = "additive.point/1"
@@ -70,7 +71,7 @@ const maxDim = 1 << 30
 // Mechanism adds noise to points. Its fields are public numbers. One of L1 and L2 is set.
 type Mechanism struct {
 	Relation dp.Relation // 0 means Replace
-	Rows     int         // 0: neighbors differ in one record; else in one person, of whose lines at most Rows count
+	Rows     int         // 0: neighbors differ in one record; else in one person with at most Rows lines that count
 	Dim      int         // coordinates of a point
 	Radius   float64     // every coordinate is clamped to [−Radius, Radius]
 	L1       float64     // most Σ|x_j − x′_j| for the points x, x′ of neighbors
@@ -95,7 +96,8 @@ func (m *Mechanism) Plan(b dp.Budget) (*Plan, error) {
 	}
 	switch declared := m.L1 + m.L2; {
 	case m.Dim < 1 || m.Dim > maxDim:
-		return nil, fmt.Errorf("%w: Dim = %d, want the number of coordinates of a point, 1 to %d", ErrMechanism, m.Dim, maxDim)
+		return nil, fmt.Errorf("%w: Dim = %d, want the number of coordinates of a point, 1 to %d", ErrMechanism, m.Dim,
+			maxDim)
 	case m.Rows < 0:
 		return nil, fmt.Errorf("%w: Rows = %d, want the most lines of a person that count, or 0 if neighbors differ in one "+
 			"record", ErrMechanism, m.Rows)
@@ -103,8 +105,8 @@ func (m *Mechanism) Plan(b dp.Budget) (*Plan, error) {
 		return nil, fmt.Errorf("%w: Radius = %v, want a positive number that bounds the coordinates of most points; others "+
 			"are clamped", ErrMechanism, m.Radius)
 	case !(m.L1 >= 0 && m.L2 >= 0 && (m.L1 == 0 || m.L2 == 0) && declared > 0) || math.IsInf(declared, 1):
-		return nil, fmt.Errorf("%w: L1 = %v, L2 = %v, want one positive number, a bound on the ℓ₁ or the ℓ₂ distance between "+
-			"the points of neighbors, and 0 for the other", ErrMechanism, m.L1, m.L2)
+		return nil, fmt.Errorf("%w: L1 = %v, L2 = %v, want one positive number, a bound on the ℓ₁ or the ℓ₂ distance "+
+			"between the points of neighbors, and 0 for the other", ErrMechanism, m.L1, m.L2)
 	}
 	out, err := release.NewPoint(m.Dim, m.L1+m.L2, m.Radius, m.L1 > 0 && b.Delta == 0, b)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/privopt/privopt/internal/release"
 )
 
-// Plan is calibrated noise for points and its guarantee. It follows from public quantities alone, may
-// be published, and cannot be changed. It serves any number of releases, also concurrent ones; each
-// of them spends the budget once. Make one by [Mechanism.Plan].
+// Plan is calibrated noise for points and its guarantee. It follows from public quantities alone,
+// may be published, and cannot be changed. It serves any number of releases, also concurrent ones;
+// each of them spends the budget once. Make one by [Mechanism.Plan].
 type Plan struct {
 	m    Mechanism
 	out  release.Output
@@ -116,6 +116,6 @@ func (pl *Plan) String() string {
 	if p.L2 > 0 {
 		kind, most = "L2", p.L2
 	}
-	return fmt.Sprintf("Points with %d coordinates within %.4g, of which those of neighbors differ by at most %.4g in the "+
-		"%s norm, get %s in every coordinate.\n%v", p.Dim, p.Radius, most, kind, law, pl.cert)
+	return fmt.Sprintf("Points with %d coordinates within %.4g, of which those of neighbors differ by at most %.4g in "+
+		"the %s norm, get %s in every coordinate.\n%v", p.Dim, p.Radius, most, kind, law, pl.cert)
 }

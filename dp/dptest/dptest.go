@@ -1,7 +1,7 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-// Package dptest tests mechanisms that add noise to a point, such as those that are built on package
-// additive. A test needs one call of [Check].
+// Package dptest tests mechanisms that add noise to a point, such as those that are built on
+// package additive. A test needs one call of [Check].
 package dptest
 
 import (
@@ -28,9 +28,10 @@ type stuck uint64
 
 func (s stuck) Uint64() uint64 { return uint64(s) }
 
-// Check tests a mechanism on two neighboring data sets. release(i, src) is one release of data set i,
-// 0 or 1, with noise from src; points are the points of the two that noise is added to, before any
-// rounding. Nothing may be computed from the released point beyond the noise.
+// Check tests a mechanism on two neighboring data sets. release(i, src) is one release of data set
+// i, 0 or 1, with noise from src. points[i] is the point of that data set that noise is added to,
+// before it is rounded. The release is to be this point with its noise, not what is computed from
+// it later.
 //
 //   - The certificate is valid, is the same for both data sets and lists dp.CallerSource.
 //   - Equal sources give equal releases, different ones do not, and no release holds a NaN.
@@ -70,12 +71,12 @@ func Check(t T, points [2][]float64, release func(dataset int, src rand.Source) 
 		}
 	}
 	if !sums.exceeds(cert.Budget) {
-		t.Errorf("the attack would not notice sums of floating-point noise (%v of %d named): want points with more digits, more "+
-			"coordinates or less noise", sums.right, 2*runs)
+		t.Errorf("the attack would not notice sums of floating-point noise (%v of %d named): want points with more digits, "+
+			"more coordinates or less noise", sums.right, 2*runs)
 	}
 	if own.exceeds(cert.Budget) {
-		t.Errorf("the last bits of %v of %d releases name their data set and those of %v the other one, which %v does not allow: "+
-			"add noise by package additive, not in float64", own.right, 2*runs, own.wrong, cert.Budget)
+		t.Errorf("the last bits of %v of %d releases name their data set and those of %v the other one, which %v does not "+
+			"allow: add noise by package additive, not in float64", own.right, 2*runs, own.wrong, cert.Budget)
 	}
 }
 
@@ -93,8 +94,8 @@ func (n *tally) count(own, other, r []float64) {
 	}
 }
 
-// exceeds reports whether the counts refute (ε, δ): right ≤ e^ε·wrong + 2δ·runs in expectation, and
-// the difference has a standard deviation of at most √(right + e^2ε·wrong), of which six are allowed.
+// exceeds reports whether the counts refute (ε, δ): right ≤ e^ε·wrong + 2δ·runs in expectation. The
+// difference has a standard deviation of at most √(right + e^2ε·wrong), of which six are allowed.
 func (n *tally) exceeds(b dp.Budget) bool {
 	e := math.Exp(b.Epsilon)
 	return n.right > e*n.wrong+2*runs*b.Delta+6*math.Sqrt(1+n.right+e*e*n.wrong)

@@ -76,9 +76,11 @@ func TestCheckBites(t *testing.T) {
 		m    mechanism
 		want string
 	}{
-		"normal in float64":  {float(t, b, func(r *rand.Rand) float64 { return 3 * r.NormFloat64() }), "name their data set"},
-		"Laplace in float64": {float(t, b, func(r *rand.Rand) float64 { return r.ExpFloat64() - r.ExpFloat64() }), "name their"},
-		"own source":         {func(i int, _ rand.Source) (*dp.Release, error) { return good(i, nil) }, "want one release"},
+		"normal in float64": {float(t, b, func(r *rand.Rand) float64 { return 3 * r.NormFloat64() }), "name their data set"},
+		"Laplace in float64": {
+			float(t, b, func(r *rand.Rand) float64 { return r.ExpFloat64() - r.ExpFloat64() }), "name their data set",
+		},
+		"own source": {func(i int, _ rand.Source) (*dp.Release, error) { return good(i, nil) }, "want one release"},
 		"no noise": {changed(func(i int, rel *dp.Release) { copy(rel.Theta, points[i]) }),
 			"want noise"},
 		"NaN":            {changed(func(_ int, rel *dp.Release) { rel.Theta[1] = math.NaN() }), "NaN"},

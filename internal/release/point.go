@@ -18,9 +18,9 @@ import (
 // wraps dp.ErrCondition where a number leaves the range of float64, and dp.ErrBudget.
 func NewPoint(dim int, apart, reach float64, taxicab bool, b dp.Budget) (Output, error) {
 	if !(dim > 0 && apart > 1/largest && apart < largest && reach > 1/largest && reach < largest) {
-		return Output{}, fmt.Errorf("%w: a sensitivity of %v and points within %v in %d dimensions leave the range of float64, "+
-			"want at least one dimension and numbers in [%.3g, %.3g]: rescale the points",
-			dp.ErrCondition, apart, reach, dim, 1/largest, largest)
+		return Output{}, fmt.Errorf("%w: a sensitivity of %v and points within %v in %d dimensions leave the range of "+
+			"float64, want at least one dimension and numbers in [%.3g, %.3g]: rescale the points", dp.ErrCondition,
+			apart, reach, dim, 1/largest, largest)
 	}
 	if err := b.Check(); err != nil {
 		return Output{}, err
@@ -29,7 +29,8 @@ func NewPoint(dim int, apart, reach float64, taxicab bool, b dp.Budget) (Output,
 		return gridOf(dim, math.Sqrt(float64(dim)), apart, reach).For(b)
 	}
 	if b.Delta > 0 {
-		return Output{}, fmt.Errorf("%w: Delta = %v, but noise for an ℓ₁ sensitivity is pure, want 0", dp.ErrBudget, b.Delta)
+		return Output{}, fmt.Errorf("%w: Delta = %v, but noise for an ℓ₁ sensitivity is pure, want 0", dp.ErrBudget,
+			b.Delta)
 	}
 	o := gridOf(dim, float64(dim), apart, reach)
 	o.Laplace = o.Sensitivity / b.Epsilon * safeScale
