@@ -38,7 +38,8 @@ func summed(p *erm.Problem, b dp.Budget, rel dp.Relation, one bool, trace tracin
 	const most = 2100 // records that occur in these tests
 	_, d := p.Data.Dims()
 	bound := p.Data.Bounds().Row
-	far := 2 * bound                                             // what replacing needs; under add-remove TestReachable wants noise above the sums
+	// 2·bound is what replacing needs. Under add-remove TestReachable wants noise above the sums.
+	far := 2 * bound
 	far += most * most * bound * math.Sqrt(float64(d)) * 0x1p-51 // the rounding of the sum
 	m := additive.Mechanism{Relation: rel, Dim: d, Radius: most * bound, L2: far}
 	if one {
