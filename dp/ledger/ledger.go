@@ -461,7 +461,8 @@ func (l *Ledger) Verify(heads ...string) error {
 // Path returns the name of the file.
 func (l *Ledger) Path() string { return filepath.Clean(l.path) }
 
-// Head returns the hash of the last line, as of the last reading.
+// Head returns the hash of the last line, as of the last reading. That line may be one that Commit
+// wrote: [Ledger.Commit] wants the Hash of an [Entry] instead.
 func (l *Ledger) Head() string { return l.read().head() }
 
 // Terms returns the terms.
