@@ -55,9 +55,8 @@ func crowd(n int) (lines []line) {
 // TestPersonsOfMechanisms: every mechanism states persons in its certificate, or refuses them, both
 // for a plan and for a plan that was made for records.
 func TestPersonsOfMechanisms(t *testing.T) {
-	proved := []string{"lop", "lop.Clip", "lop.Output", "sco.ObjPert", "sco.Output", "sco.ObjPertSVRG",
-		"additive", "additive of L1"}
-	for _, m := range sequences(dp.Replace) {
+	proved := []string{"lop", "lop.Clip", "lop.Output", "sco.ObjPert", "sco.Output", "sco.ObjPertSVRG"}
+	for _, m := range append(points(dp.Replace), sequences(dp.Replace)...) {
 		name, _, _ := strings.Cut(m.name, ",")
 		proved = append(proved, name)
 	}
