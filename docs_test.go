@@ -115,6 +115,26 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// TestTwentyNames: the page of the root package lists twenty names, which exist.
+func TestTwentyNames(t *testing.T) {
+	page, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	_, list, ok := strings.Cut(string(page), "# The twenty names you need")
+	require.True(t, ok)
+	list, _, _ = strings.Cut(list, "// # ")
+	api, err := os.ReadFile("api.txt")
+	require.NoError(t, err)
+	names := regexp.MustCompile(`(?m)^//\t(\w+)\.(\w+)`).FindAllStringSubmatch(list, -1)
+	require.Len(t, names, 20)
+	for _, m := range names {
+		exists := `(?m)^(?:[a-z/]+/)?` + m[1] + `: (?:func|type) ` + m[2] + `\b`
+		if m[1] == "Ledger" {
+			exists = `(?m)^dp/ledger: \(\*Ledger\) func ` + m[2] + `\b`
+		}
+		require.Regexp(t, exists, string(api))
+	}
+}
+
 // helps asks a program for help behind the arguments, which it has to understand first.
 func helps(t *testing.T, path string, args []string) {
 	t.Helper()

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/privopt/privopt/additive"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/noise"
@@ -516,6 +517,20 @@ func TestEveryInputLOP(t *testing.T) {
 		"Plan.Profile":        call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
 		"Plan.Params":         call(plan.Params),
 		"Plan.Certificate":    call(plan.Certificate),
+	})
+}
+
+func TestEveryInputAdditive(t *testing.T) {
+	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
+	m := &additive.Mechanism{Dim: 2, Radius: 1, L2: 1}
+	plan, err := m.Plan(b)
+	require.NoError(t, err)
+	everyInput(t, "additive", map[string]row{
+		"Mechanism.Plan":   call((*additive.Mechanism).Plan, m, b),
+		"Plan.Release":     call(plan.Release, []float64{1, 2}, func() rand.Source { return fixed() }),
+		"Plan.Profile":     call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
+		"Plan.Params":      call(plan.Params),
+		"Plan.Certificate": call(plan.Certificate),
 	})
 }
 

@@ -47,8 +47,10 @@ var layer = map[string]int{
 	"dp/ledger":          3, // its file lock is a library
 	"model":              4,
 	"objpert":            2,
+	"additive":           2,
 	"prox/proxtest":      5, // test suites may use what they test
 	"erm/ermtest":        5,
+	"dp/dptest":          5,
 	"loss/losstest":      5,
 }
 

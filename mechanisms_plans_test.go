@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/privopt/privopt/additive"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/model"
@@ -83,6 +84,8 @@ func TestEmptyPlans(t *testing.T) {
 				switch f := empty.(type) {
 				case fitter[*erm.Problem]:
 					_, err = f.Fit(t.Context(), p, nil)
+				case *additive.Plan:
+					_, err = f.Release([]float64{1}, nil)
 				case *model.Plan:
 					return // model.Fit makes its own
 				case *model.ScorePlan:

@@ -181,6 +181,7 @@ func mechanisms(cover float64) []mechanism {
 		list = append(list, mechanism{fmt.Sprintf("model.score of persons, %v", rel), rel, false, false, false,
 			func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) { return scored(p, b, rel, true) }})
 		list = append(list, sequences(rel)...)
+		list = append(list, points(rel)...)
 	}
 	for name, open := range map[string]func(*erm.Problem, dp.Budget, tracing) (any, release, error){
 		"sco.PermutationSGD": func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) {

@@ -386,7 +386,8 @@ func opener[L fitter[*erm.Problem]](
 // itself, of losses and penalties with names.
 func optimizers() (list []mechanism) {
 	for _, m := range mechanisms(0) {
-		if !strings.HasPrefix(m.name, "objpert") && !strings.HasPrefix(m.name, "model.") {
+		if !strings.HasPrefix(m.name, "objpert") && !strings.HasPrefix(m.name, "model.") &&
+			!strings.HasPrefix(m.name, "additive") {
 			list = append(list, m)
 		}
 	}

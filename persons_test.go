@@ -60,6 +60,7 @@ func TestPersonsOfMechanisms(t *testing.T) {
 		name, _, _ := strings.Cut(m.name, ",")
 		proved = append(proved, name)
 	}
+	proved = append(proved, "additive", "additive of L1")
 	people := byPerson(t, crowd(60), erm.Persons{Rows: 3})
 	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
 	for _, m := range mechanisms(1e-8) {

@@ -112,7 +112,8 @@ func (c Certificate) MarshalJSON() ([]byte, error) {
 	return json.Marshal(p)
 }
 
-// Release is everything that may leave the trust boundary, and nothing else.
+// Release is everything that may leave the trust boundary, and nothing else. As JSON it has the
+// names theta and certificate.
 type Release struct {
 	Theta       []float64   `json:"theta"`
 	Certificate Certificate `json:"certificate"`

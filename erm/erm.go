@@ -3,6 +3,9 @@
 // Package erm holds records inside declared bounds, their regularized risk, and its linear and
 // quadratic perturbations.
 //
+//	data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1}) // ‖a‖ ≤ 1, |b| ≤ 1
+//	p := &erm.Problem{Data: data, Loss: loss.Logistic{}, Set: prox.L2Ball{R: 10}}
+//
 // [NewData] and its relatives take records and declared bounds and return [Data]. A [Problem] adds
 // a loss, a regularizer and a set. [Problem.Perturb] returns the perturbed risk as an [Objective],
 // which the solvers of package splitting minimize; [Objective.Residual] bounds the distance of a

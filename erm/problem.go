@@ -140,13 +140,14 @@ func (p *Problem) certificate() (prox.Subdifferential, error) {
 	g, ok := prox.Sum(p.Reg, p.Set)
 	if !ok {
 		return nil, fmt.Errorf("%w: Reg %T and Set %T have no joint proximal map in closed form, so a minimizer on the "+
-			"boundary of Set could not be certified; want a pair that prox.Sum knows, such as prox.L1 and prox.Box",
+			"boundary of Set could not be certified; want a pair that prox.Sum knows, such as prox.L1 and prox.Box, or "+
+			"operators that both are prox.Coordinatewise: Coordinate(i int) (l1, l2, lo, hi float64)",
 			ErrProblem, p.Reg, p.Set)
 	}
 	s, ok := g.(prox.Subdifferential)
 	if !ok {
-		return nil, fmt.Errorf("%w: %T does not implement prox.Subdifferential, so no point can be certified; want an "+
-			"operator with Dist", ErrProblem, g)
+		return nil, fmt.Errorf("%w: %T is no prox.Subdifferential, so no point can be certified; want an operator with the "+
+			"method Dist(x, v []float64) float64, the distance of −v to the subdifferential at x", ErrProblem, g)
 	}
 	return s, nil
 }
@@ -158,12 +159,12 @@ func (p *Problem) certificate() (prox.Subdifferential, error) {
 const (
 	DeclaredLoss dp.Assumption = "the loss is convex and depends on nothing but the parameters and the record, and " +
 		"what its methods declare holds for every record inside the declared bounds, also where it has a method from a " +
-		"loss that it embeds"
+		"loss that it embeds; losstest.Check looks for mistakes in it"
 	ScalarAccuracy   dp.Assumption = "the loss computes its derivatives to 32 units in the last place"
 	DeclaredOperator dp.Assumption = "the regularizer and the set are convex and do not depend on the records, and " +
 		"what their methods declare holds where package prox does not prove it, also where they have a method from an " +
 		"operator that they embed: coefficients, radius, subgradients, and a proximal map that is accurate as declared, " +
-		"or to 1024·d units in the last place"
+		"or to 1024·d units in the last place; proxtest.Check looks for mistakes in them"
 	TrustedCluster dp.Assumption = "the machines and the storage of the cluster that added up the records compute " +
 		"what the program says and keep it secret: points of the solver, sums of records and logs"
 )

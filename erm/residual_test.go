@@ -330,6 +330,7 @@ func TestResidualSpecialPoints(t *testing.T) {
 	if !known {
 		p := &Problem{Data: data, Loss: square{}, Reg: prox.L2Norm{Weight: 1}, Set: plane}
 		require.ErrorIs(t, certifiable(p), ErrProblem)
+		require.ErrorContains(t, certifiable(p), "Coordinate(i int) (l1, l2, lo, hi float64)")
 		alone := &Problem{Data: data, Loss: square{}, Reg: prox.L2Norm{Weight: 1}}
 		require.Equal(t, alone.Perturb(Perturbation{}).Residual(make([]float64, 3)),
 			p.Perturb(Perturbation{}).Residual(make([]float64, 3)))
@@ -340,6 +341,7 @@ func TestResidualSpecialPoints(t *testing.T) {
 	}
 	opaque := &Problem{Data: data, Loss: square{}, Reg: onlyProx{}}
 	require.ErrorIs(t, certifiable(opaque), ErrProblem)
+	require.ErrorContains(t, certifiable(opaque), "Dist(x, v []float64) float64") // the method it lacks
 	require.Equal(t, math.Inf(1), opaque.Perturb(Perturbation{}).Residual(x))
 	require.ErrorIs(t, certifiable(nil), ErrProblem)
 

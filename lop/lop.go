@@ -7,7 +7,15 @@
 //
 // with Gaussian b, or b of density ∝ exp(−a‖b‖) for a pure guarantee. [Mechanism] plans and fits;
 // its field Clip makes it LOP-Clip, for losses with unbounded gradients. [Output] is output
-// perturbation, the baseline. See the example of [Mechanism.Fit].
+// perturbation, the baseline.
+//
+//	data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1}) // declared, not measured
+//	p := &erm.Problem{Data: data, Loss: loss.Logistic{}, Reg: prox.L1{Weight: 1}}
+//	m := &lop.Mechanism{Radius: 10}                                // a guess of ‖θ‖
+//	plan, err := m.Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-6})     // reads no record
+//	rel, err := plan.Fit(ctx, p, nil)                              // rel.Theta, rel.Certificate
+//
+// A ledger that counts what was spent takes the plan before Fit: see package dp/ledger.
 //
 // # When to use it
 //
@@ -15,7 +23,7 @@
 // automatic. Unbounded φ′, as in least squares: a bounded Set, or better Clip, because the noise is
 // proportional to the bound on the gradient. Losses that are not of that form: a pure budget, for
 // which the structure of the gradient does not matter, or Output, which needs no structure. Losses
-// with kinks: [loss.Moreau] of them. Choose δ well below 1/n.
+// with kinks: loss.Moreau of them. Choose δ well below 1/n.
 //
 // # What a release is
 //
@@ -53,7 +61,7 @@
 // A logistic record with a gradient of norm p has curvature at most p(1−p): the two are never large
 // together. The envelope theorems use this, so that such losses pay nothing for their curvature
 // from Δ = 1/ε on (2/ε under Replace). Which losses have an envelope is documented at
-// [loss.Envelope]; for the others, every record counts with its Smoothness.
+// loss.Envelope; for the others, every record counts with its Smoothness.
 //
 // All theorems hold for every convex C and r that do not depend on the records. "Smooth" means a
 // Lipschitz gradient: Huber's loss is smooth. L, β and ρ must hold on ℝᵈ, or on C for losses
@@ -118,8 +126,8 @@ type Mechanism struct {
 	// Ridge is best. It costs no privacy. 0 means the radius of the Set if that is finite.
 	Radius float64
 	// Clip, if positive, clips the gradient of every record at this norm, by continuing the loss
-	// linearly ([loss.Clipped]). L is then at most Clip, on ℝᵈ too. Only for losses that are
-	// [loss.Linear].
+	// linearly (loss.Clipped). L is then at most Clip, on ℝᵈ too. Only for losses that are
+	// loss.Linear.
 	Clip float64
 	// Cover is R > 0. 0 means the largest of 1e-11·B, the distance that float64 arithmetic certainly
 	// reaches ([erm.Public.Floor]; a smaller Cover is refused), and the R whose output noise is at
@@ -183,7 +191,7 @@ func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 // structure. The automatic Ridge weighs the noise against the number of records, which
 // Problem.Records declares under AddRemove.
 //
-// The fields are those of [Mechanism]. To clip gradients, give the problem a [loss.Clipped].
+// The fields are those of [Mechanism]. To clip gradients, give the problem a loss.Clipped.
 type Output struct {
 	Relation dp.Relation
 	Ridge    float64

@@ -61,8 +61,9 @@ type Clipped struct {
 func NewClipped(l Loss, threshold float64) (Clipped, error) {
 	lin, ok := l.(Linear)
 	if !ok {
-		return Clipped{}, fmt.Errorf("%w: Clipped.Loss = %T, want a loss of ⟨a,θ⟩ (loss.Linear): clipped gradients of "+
-			"others have no objective", ErrParameter, l)
+		return Clipped{}, fmt.Errorf("%w: Clipped.Loss = %T, want a loss of ⟨a,θ⟩, a loss.Linear with "+
+			"Scalar(u, b, norm float64) (phi, dphi, d2phi float64): clipped gradients of others have no objective",
+			ErrParameter, l)
 	}
 	c := Clipped{lin, threshold}
 	return c, c.Check()

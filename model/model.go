@@ -14,11 +14,13 @@
 //	if err != nil {
 //		return err
 //	}
-//	fmt.Println(m.Summary())
+//	fmt.Println(m.Summary(), m.Certificate())
+//	return m.Save(modelFile) // Load reads it, PredictCSV predicts
 //
-// A [Plan] chooses everything that [Options] leave open. It is fixed before a record is read, and
-// chooses from public quantities, or from noisy outputs that the budget pays for. A [Model] may be
-// published: it holds the release and public quantities only.
+// A ledger in [Options] is charged before noise is drawn. A [Plan] chooses everything that
+// [Options] leave open. It is fixed before a record is read, and chooses from public quantities, or
+// from noisy outputs that the budget pays for. A [Model] may be published: it holds the release and
+// public quantities only.
 //
 // # Theorems
 //

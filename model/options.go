@@ -52,7 +52,8 @@ type Options struct {
 	// Discover holds the choices of a private search for a schema, by [Discover] and
 	// [FitUndeclared]; nil means the defaults.
 	Discover *Discovery
-	// Ledger, if not nil, is charged before noise is drawn.
+	// Ledger, if not nil, is charged before noise is drawn, and commits to what [Model.Save] writes.
+	// Fit calls Spend and Commit; the caller calls neither.
 	Ledger *ledger.Ledger
 	// Source feeds the noise; nil means the secure source. A model from another source carries the
 	// assumption [dp.CallerSource], and no ledger admits it.

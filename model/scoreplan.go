@@ -37,7 +37,7 @@ type ScoreOptions struct {
 	// Shares of μ² for the blocks of [ScoreParams], in the order of its blocks, which add up to 1; nil
 	// means the defaults.
 	Shares []float64
-	// Ledger, if not nil, is charged before noise is drawn.
+	// Ledger, if not nil, is charged before noise is drawn; the caller does not call Spend.
 	Ledger *ledger.Ledger
 	// Source feeds the noise; nil means the secure source. Scores from another source carry the
 	// assumption [dp.CallerSource], and no ledger admits them.

@@ -86,7 +86,8 @@ func (r rule) admits(l loss.Loss) error {
 			"loss.SmoothedHinge, or linear perturbation (package lop)", dp.ErrCondition, l)
 	case !r.trust && !(linear && ok):
 		return fmt.Errorf("qop: %w: %s needs a loss with a label that makes a given prediction optimal (loss.Linear and "+
-			"loss.Interpolator), %T has none; use for example loss.Squared, or Trust{}", dp.ErrCondition, r.name, l)
+			"loss.Interpolator: Interpolate(u, b float64) (label float64, ok bool)), %T has none; use for "+
+			"example loss.Squared, or Trust{}", dp.ErrCondition, r.name, l)
 	}
 	return nil
 }

@@ -74,7 +74,8 @@ var (
 func (m *svrg) Init(p splitting.Problem, x0 []float64, rnd *rand.Rand) error {
 	var ok bool
 	if m.f, ok = p.F.(splitting.FiniteSum); !ok {
-		return fmt.Errorf("%w: SVRG: F is no FiniteSum", splitting.ErrProblem)
+		return fmt.Errorf("%w: SVRG: F is no FiniteSum, want Len() int and GradTerms(dst, x []float64, idx []int)",
+			splitting.ErrProblem)
 	}
 	if m.psi, ok = prox.Sum(p.G, p.H); !ok {
 		return fmt.Errorf("%w: SVRG: G and H have no joint proximal map in closed form", splitting.ErrProblem)

@@ -82,7 +82,8 @@ func (p *progress) state() *progress { return p }
 func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	psi, ok := p.coordinatewise()
 	if !ok {
-		return unfit("CoordinateDescent: G + H is not coordinatewise; ForwardBackward and DavisYin need no coordinates")
+		return unfit("CoordinateDescent: G + H is not coordinatewise, want operators that are prox.Coordinatewise: " +
+			"Coordinate(i int) (l1, l2, lo, hi float64); ForwardBackward and DavisYin need no coordinates")
 	}
 	m.terms = terms(p.F)
 	if f, ok := p.F.(*LeastSquares); ok {
@@ -91,8 +92,9 @@ func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	q, lin, ok := quadratic(p.F, len(x0))
 	if !ok {
-		return unfit("CoordinateDescent: F is not quadratic, want a LeastSquares or a Quadratizer that is; ProxNewton " +
-			"and ForwardBackward need no quadratic")
+		return unfit("CoordinateDescent: F is not quadratic, want a LeastSquares, or a Quadratizer with ok = true: " +
+			"Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool); ProxNewton and ForwardBackward need no " +
+			"quadratic")
 	}
 	m.on = &m.gram
 	if err := m.gram.init(psi, len(x0)); err != nil {

@@ -140,8 +140,8 @@ type quadraticProx struct {
 func newQuadraticProx(f Smooth, gamma float64, n int) (*quadraticProx, error) {
 	q, lin, ok := quadratic(f, n)
 	if !ok {
-		return nil, unfit("DouglasRachford: F is not quadratic, want nil or a Quadratizer that is quadratic; DavisYin " +
-			"takes any smooth F")
+		return nil, unfit("DouglasRachford: F is not quadratic, want nil, or a Quadratizer with ok = true: Quadratic() " +
+			"(q *mat.SymDense, lin []float64, c float64, ok bool); DavisYin takes any smooth F")
 	}
 	c := &quadraticProx{f, lin, make([]float64, n*(n+1)/2)}
 	if !shifted(c.chol, q, gamma, 1) {

@@ -42,7 +42,8 @@ type TermSmoother interface {
 func (p Problem) sampled() (f FiniteSum, lip float64, err error) {
 	f, ok := p.F.(FiniteSum)
 	if !ok {
-		return nil, 0, unfit("StochasticTOS: F is no FiniteSum, want a sum of terms to sample")
+		return nil, 0, unfit("StochasticTOS: F is no FiniteSum, want a sum of terms to sample, with Len() int and " +
+			"GradTerms(dst, x []float64, idx []int)")
 	}
 	n := f.Len()
 	if n < 1 {

@@ -66,8 +66,8 @@ func (m *FrankWolfe) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	n := len(x0)
 	set, ok := cmp.Or(p.G, p.H).(prox.LinearMinimizer)
 	if !ok || p.G != nil && p.H != nil {
-		return unfit("FrankWolfe: G + H is not one prox.LinearMinimizer, want a set such as prox.L1Ball as G or H and " +
-			"nil as the other")
+		return unfit("FrankWolfe: G + H is not one prox.LinearMinimizer, want a set with MinLinear(dst, v []float64), " +
+			"such as prox.L1Ball, as G or H and nil as the other")
 	}
 	if r := set.Radius(n); !(r >= 0) || math.IsInf(r, 1) {
 		return unfit("FrankWolfe: the set has Radius %v, want a bounded one", r)

@@ -51,14 +51,16 @@ type ProxNewton struct {
 func (m *ProxNewton) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	var ok bool
 	if m.f, ok = hessian(p.F); !ok {
-		return unfit("ProxNewton: F has no Hessian; ForwardBackward and DavisYin need no Hessian")
+		return unfit("ProxNewton: F has no Hessian, want a Hessianer: Hessian(dst *mat.SymDense, x []float64); " +
+			"ForwardBackward and DavisYin need none")
 	}
 	n := len(x0)
 	if ball, ok := p.ball(); ok {
 		ball.init(n)
 		m.c = ball
 	} else if psi, ok := p.coordinatewise(); !ok {
-		return unfit("ProxNewton: G + H is neither coordinatewise nor a ball; ForwardBackward and DavisYin need neither")
+		return unfit("ProxNewton: G + H is neither coordinatewise nor a ball, want prox.Coordinatewise operators: " +
+			"Coordinate(i int) (l1, l2, lo, hi float64); ForwardBackward and DavisYin need neither")
 	} else if err := m.coords.init(psi, n); err != nil {
 		return err
 	} else {

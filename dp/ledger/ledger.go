@@ -3,10 +3,12 @@
 // Package ledger keeps a file of the budgets spent on a data set, and refuses a release that would
 // exceed a declared total:
 //
-//	l, err := ledger.Open("adult.ledger")
-//	entry, err := l.Spend(ctx, plan, nil) // after an error nothing may be drawn or released
+//	terms, err := ledger.NewTerms(dp.Budget{Epsilon: 2, Delta: 1e-5}, dp.Replace)
+//	l, err := ledger.Create("adult.ledger", terms) // once; later ledger.Open("adult.ledger")
+//	entry, err := l.Spend(ctx, plan, nil)          // after an error nothing may be drawn or released
 //	release, err := plan.Fit(ctx, p, nil)
-//	err = l.Commit(ctx, entry.Hash, file) // the text of the release, as it will be published
+//	file, err := json.Marshal(release)             // the text that will be published
+//	err = l.Commit(ctx, entry.Hash, file)
 //
 // Spend writes the entry and syncs it to the disk before noise is drawn, so that a crash after that
 // has spent its entry. Commit adds the SHA-256 of the file that publishes the release.
@@ -459,7 +461,8 @@ func (l *Ledger) Verify(heads ...string) error {
 // Path returns the name of the file.
 func (l *Ledger) Path() string { return filepath.Clean(l.path) }
 
-// Head returns the hash of the last line, as of the last reading.
+// Head returns the hash of the last line, as of the last reading. That line may be one that Commit
+// wrote: [Ledger.Commit] wants the Hash of an [Entry] instead.
 func (l *Ledger) Head() string { return l.read().head() }
 
 // Terms returns the terms.

@@ -47,6 +47,7 @@ type Noise struct {
 	Exponent int
 	Sigma    float64 // standard deviation of a Gaussian ν; 0 for none
 	Rate     float64 // if positive, ν has the density ∝ exp(−Rate·‖ν‖) in place of the Gaussian one
+	Laplace  float64 // if positive, ν has the density ∝ exp(−‖ν‖₁/Laplace) in place of both
 }
 
 // Grid returns g.
@@ -54,9 +55,12 @@ func (n Noise) Grid() float64 { return math.Ldexp(1, n.Exponent) }
 
 // Fill fills nu with a draw from the law, which is exact (docs/theory/release.md#release.integers).
 func (n Noise) Fill(nu []int64, src rand.Source) {
-	if n.Rate > 0 {
+	switch {
+	case n.Laplace > 0:
+		noise.LaplaceGrid(nu, n.Laplace, n.Exponent, src)
+	case n.Rate > 0:
 		noise.RadialGrid(nu, n.Rate, n.Exponent, src)
-	} else {
+	default:
 		noise.Grid(nu, n.Sigma, n.Exponent, src)
 	}
 }

@@ -39,7 +39,7 @@ func TestOpen(t *testing.T) {
 	require.ErrorIs(t, src.Err(), noise.ErrSource)
 }
 
-// TestFill: the law is that of package noise, Gaussian or, with a rate, radial.
+// TestFill: the law is that of package noise, Gaussian or, with a rate, radial, or Laplace's.
 func TestFill(t *testing.T) {
 	got, want := make([]int64, 5), make([]int64, 5)
 	Noise{Exponent: -20, Sigma: 3}.Fill(got, noise.Reproducible(2))
@@ -47,6 +47,9 @@ func TestFill(t *testing.T) {
 	require.Equal(t, want, got)
 	Noise{Exponent: -20, Sigma: 3, Rate: 2}.Fill(got, noise.Reproducible(2))
 	noise.RadialGrid(want, 2, -20, noise.Reproducible(2))
+	require.Equal(t, want, got)
+	Noise{Exponent: -20, Sigma: 3, Laplace: 2}.Fill(got, noise.Reproducible(2))
+	noise.LaplaceGrid(want, 2, -20, noise.Reproducible(2))
 	require.Equal(t, want, got)
 }
 

@@ -57,16 +57,22 @@ func NewOutput(dim int, cover, apart, reach float64) (Output, error) {
 			"within %v leave the range of float64: rescale the problem",
 			dp.ErrCondition, cover, apart, reach)
 	}
-	root := math.Sqrt(float64(dim))
+	o := gridOf(dim, math.Sqrt(float64(dim)), s, reach)
+	o.Cover = cover
+	return o, nil
+}
+
+// gridOf returns the grid for a distance of s in a norm in which (1, …, 1) has the norm root.
+func gridOf(dim int, root, s, reach float64) Output {
 	_, e := math.Frexp(s / root)
 	e -= 1 + gridBits
 	if reach > 0 {
 		_, top := math.Frexp(reach)
 		e = max(e, top-pointBits)
 	}
-	o := Output{Noise: draw.Noise{Exponent: e}, Dim: dim, Cover: cover}
+	o := Output{Noise: draw.Noise{Exponent: e}, Dim: dim}
 	o.Sensitivity = (s + o.Grid()*root) * safeScale
-	return o, nil
+	return o
 }
 
 // For returns o with the least noise for b: Gaussian, or for δ = 0 of density
