@@ -121,7 +121,8 @@ func (a *app) root() *cobra.Command {
 		Use:   "privopt",
 		Short: "Private models from tables of sensitive records",
 		Long:  rootHelp,
-		Example: `  privopt schema --example adult > adult.json
+		Example: `  privopt demo
+  privopt schema --example adult > adult.json
   privopt plan --schema adult.json --epsilon 1
   privopt fit --schema adult.json --data adult.data --epsilon 1 --out model.json
   privopt predict --model model.json --data adult.test > predictions.csv
@@ -130,7 +131,8 @@ func (a *app) root() *cobra.Command {
 	a.prepare(root)
 	root.AddGroup(&cobra.Group{ID: "main", Title: "Commands:"})
 	for _, c := range []*cobra.Command{
-		a.schema(), a.plan(), a.pack(), a.fit(), a.predict(), a.score(), a.summary(), a.explain(), a.ledger(), a.version(),
+		a.demo(), a.schema(), a.plan(), a.pack(), a.fit(), a.predict(), a.score(), a.summary(), a.explain(), a.ledger(),
+		a.version(),
 	} {
 		c.GroupID = "main"
 		c.Flags().SortFlags = false
