@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -143,4 +144,23 @@ func runs(t *testing.T, path string, args []string) {
 	}
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
+}
+
+// TestReadme: README is one screen and a half, fits a terminal, and its program is the Example of
+// the root package.
+func TestReadme(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSuffix(string(readme), "\n"), "\n")
+	require.LessOrEqual(t, len(lines), 120)
+	for _, line := range lines {
+		require.LessOrEqual(t, utf8.RuneCountInString(line), 100, line)
+	}
+	programs := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(string(readme), -1)
+	require.Len(t, programs, 1)
+	example, err := os.ReadFile("example_test.go")
+	require.NoError(t, err)
+	body := regexp.MustCompile(`(?ms)^func Example\(\) \{\n(.*?)^\t// Output:`).FindStringSubmatch(string(example))
+	require.NotNil(t, body)
+	require.Equal(t, strings.ReplaceAll("\n"+body[1], "\n\t", "\n"), "\n"+programs[0][1])
 }

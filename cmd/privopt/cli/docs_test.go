@@ -5,11 +5,13 @@ package cli
 import (
 	"encoding/csv"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -131,4 +133,111 @@ func TestDocsWidth(t *testing.T) {
 			}
 		}
 	}
+}
+
+// readmeDemo returns README.md, and the numbers of the lines in it that the demonstration printed.
+func readmeDemo(t *testing.T) (lines []string, from, to int) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "README.md"))
+	require.NoError(t, err)
+	lines = strings.Split(string(text), "\n")
+	from = slices.Index(lines, "```text") + 1
+	require.Positive(t, from)
+	return lines, from, from + slices.Index(lines[from:], "```")
+}
+
+// same reports whether two lines have the same words without the numbers.
+func same(a, b string) bool { return slices.Equal(words(a), words(b)) }
+
+// TestReadmeDemo: the demonstration prints what README shows, in this order, but for numbers; the
+// picture shows those of README. With -update README gets the numbers of this run.
+func TestReadmeDemo(t *testing.T) {
+	lines, from, to := readmeDemo(t)
+	dir := t.TempDir()
+	code, out, errs := call(t, "", "demo", "--out", filepath.Join(dir, "privopt-demo"))
+	require.Equal(t, exitOK, code, errs)
+	out = strings.ReplaceAll(out, dir+string(filepath.Separator), "")
+	printed, at := strings.Split(out, "\n"), 0
+	for i := from; i < to; i++ {
+		if lines[i] == "…" {
+			continue
+		}
+		adjacent := i > from && lines[i-1] != "…"
+		for at < len(printed) && !same(lines[i], printed[at]) {
+			require.False(t, adjacent, "want %q, the demonstration prints %q", lines[i], printed[at])
+			at++
+		}
+		require.Less(t, at, len(printed), "the demonstration does not print %q", lines[i])
+		if *update {
+			lines[i] = printed[at]
+		}
+		at++
+	}
+	picture := filepath.Join("..", "..", "..", "docs", "demo.svg")
+	if *update {
+		text := []byte(strings.Join(lines, "\n"))
+		require.NoError(t, os.WriteFile(filepath.Join("..", "..", "..", "README.md"), text, 0o644))
+		require.NoError(t, os.WriteFile(picture, []byte(oddsPicture(t, lines[from:to])), 0o644))
+	}
+	drawn, err := os.ReadFile(picture)
+	require.NoError(t, err)
+	require.Equal(t, oddsPicture(t, lines[from:to]), string(drawn))
+}
+
+// oddsPicture draws the intervals of the coefficients that a summary lists.
+func oddsPicture(t *testing.T, summary []string) string {
+	var b strings.Builder
+	const left, right, top, step = 190., 600., 70., 44.
+	at := func(v float64) float64 { return left + (right-left)*math.Log(v)/math.Log(8) }
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 330" width="760" height="330" `+
+		`font-family="sans-serif" font-size="15">`+"\n"+`<rect width="760" height="330" fill="white"/>`+"\n"+
+		`<text x="20" y="30" font-size="17">By how much each factor multiplies the odds of another stay `+
+		`within 30 days</text>`+"\n")
+	for _, v := range []float64{1, 2, 4, 8} {
+		fmt.Fprintf(&b, `<path d="M%.1f 55V255" stroke="#bbb"/><text x="%.1f" y="275" text-anchor="middle">%v</text>`+"\n",
+			at(v), at(v), v)
+	}
+	drawn := 0
+	for _, f := range []struct {
+		name, label string
+		unit        float64
+	}{{"age", "10 years older", 10}, {"weight", "10 kg heavier", 10}, {"smoker=yes", "smoker", 1},
+		{"days", "stayed 5 days longer", 5}} {
+		for _, line := range summary {
+			cells := strings.Fields(line)
+			if len(cells) < 6 || cells[0] != f.name {
+				continue
+			}
+			var odds [3]float64 // estimate and ends of the interval
+			for i, j := range []int{2, 4, 5} {
+				v, err := strconv.ParseFloat(cells[j], 64)
+				require.NoError(t, err)
+				odds[i] = math.Exp(f.unit * v)
+			}
+			y := top + 15 + step*float64(drawn)
+			fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="end">%s</text>`+
+				`<path d="M%.1f %.1fH%.1f" stroke="#0072b2" stroke-width="3"/>`+
+				`<circle cx="%.1f" cy="%.1f" r="6" fill="#0072b2"/><text x="620" y="%.1f">%.2f to %.2f</text>`+"\n",
+				left-15, y+5, f.label, at(odds[1]), y, at(odds[2]), at(odds[0]), y, y+5, odds[1], odds[2])
+			drawn++
+		}
+	}
+	require.Equal(t, 4, drawn)
+	b.WriteString(`<text x="20" y="312">Made-up patients, ε = 1. Lines: 95 % intervals of sampling and privacy noise ` +
+		"together.</text>\n</svg>\n")
+	return b.String()
+}
+
+// TestReadmeTable runs the commands that README shows for a table of one's own, behind those that
+// need the go command.
+func TestReadmeTable(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "README.md"))
+	require.NoError(t, err)
+	blocks := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(string(text), -1)
+	require.Len(t, blocks, 2)
+	script := regexp.MustCompile(`(?m)^go install .*\n`).ReplaceAllString(blocks[1][1], "")
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "privopt-demo"), 0o700))
+	require.NoError(t, writeDemo(filepath.Join(dir, "privopt-demo")))
+	require.Contains(t, shell(t, dir, script), "all lines of any one person")
+	require.FileExists(t, filepath.Join(dir, "privopt-demo", "predictions.csv"))
 }
