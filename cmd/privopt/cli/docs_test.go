@@ -3,8 +3,12 @@
 package cli
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/csv"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -16,6 +20,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/cmd/internal/adult"
@@ -67,10 +72,13 @@ func madeUp(n int) string {
 	return b.String()
 }
 
+// walkthroughs are the files of the documentation whose commands make the files that they need.
+var walkthroughs = []string{"walkthrough-adult.md", "walkthrough-regression.md", "scale.md"}
+
 // TestWalkthroughs runs the commands of the walkthroughs exactly as the documentation shows them,
 // and checks that their output fits the width of a terminal.
 func TestWalkthroughs(t *testing.T) {
-	for _, file := range []string{"walkthrough-adult.md", "walkthrough-regression.md", "scale.md"} {
+	for _, file := range walkthroughs {
 		dir := t.TempDir()
 		for name, n := range map[string]int{"adult.data": 32561, "adult.test": 16281} {
 			text, err := os.ReadFile(filepath.Join(os.Getenv("PRIVOPT_DATA"), "adult", name))
@@ -240,4 +248,120 @@ func TestReadmeTable(t *testing.T) {
 	require.NoError(t, writeDemo(filepath.Join(dir, "privopt-demo")))
 	require.Contains(t, shell(t, dir, script), "all lines of any one person")
 	require.FileExists(t, filepath.Join(dir, "privopt-demo", "predictions.csv"))
+}
+
+// shownCommands returns the commands that help texts, the package page and the documentation show,
+// by the place that shows each, without those that TestWalkthroughs and TestReadmeTable run.
+func shownCommands(t *testing.T) map[string]string {
+	at := map[string]string{}
+	add := func(place, text string) {
+		for _, line := range strings.Split(text, "\n") {
+			line, _, _ = strings.Cut(strings.TrimLeft(line, "/ \t"), " #")
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "privopt ") || strings.Contains(line, "| privopt ") {
+				at[line] = place
+			}
+		}
+	}
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		add(c.CommandPath()+" -h", c.Example)
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit((&app{stdout: io.Discard, stderr: io.Discard}).root())
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "docs", "*.md"))
+	require.NoError(t, err)
+	block := regexp.MustCompile("(?ms)^```(?:sh|console)\n(.*?)^```$|^(?:    |//\t)([^\n]*)$")
+	for _, file := range append(files, filepath.Join("..", "main.go")) {
+		if slices.Contains(walkthroughs, filepath.Base(file)) {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range block.FindAllStringSubmatch(string(text), -1) {
+			add(file, strings.ReplaceAll(m[1], "$ ", "")+"\n"+m[2])
+		}
+	}
+	return at
+}
+
+// shownFiles makes the files that shown commands name, in the working directory.
+func shownFiles(t *testing.T) {
+	write := func(name, text string) { require.NoError(t, os.WriteFile(name, []byte(text), 0o600)) }
+	run := func(command string) {
+		var out bytes.Buffer
+		code := Run(t.Context(), strings.Fields(command), strings.NewReader(""), &out, &out)
+		require.Equal(t, exitOK, code, command+out.String())
+	}
+	income := strings.NewReplacer("pays", "income", "yes", "high", ",no\n", ",low\n", `"no"`, `"low"`)
+	write("people.json", income.Replace(people))
+	write("people.csv", income.Replace(rows(4000, true)))
+	write("sample.csv", income.Replace(rows(100, true)))
+	write("test.csv", income.Replace(rows(400, true)))
+	write("new.csv", rows(7, false))
+	write("numbers.csv", "age,income\n30,1\n50,2\n")
+	for _, name := range []string{"people.csv", "new.csv"} {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		var z bytes.Buffer
+		w := gzip.NewWriter(&z)
+		_, err = w.Write(text)
+		require.NoError(t, errors.Join(err, w.Close()))
+		write(name+".gz", z.String())
+	}
+	for _, name := range []string{"people.ledger", "test.ledger"} {
+		run("ledger create " + name + " --epsilon 8 --delta 1e-4")
+	}
+	for _, name := range []string{"model.json", "a.json", "b.json"} {
+		run("fit --schema people.json --data people.csv --epsilon 1 --ledger people.ledger --out " + name)
+	}
+	run("pack --schema people.json --data people.csv --out people.npy")
+	run("pack --schema people.json --data test.csv --out holdout.npy")
+	require.NoError(t, os.Mkdir("models", 0o700))
+	require.NoError(t, os.Link("model.json", filepath.Join("models", "model.json")))
+
+	require.NoError(t, os.Mkdir("adult", 0o700)) // of commands that name adult
+	write("adult/adult.json", adult.Schema)
+	write("adult/adult.data", madeUp(300))
+	write("adult/adult.test", madeUp(100))
+	run("fit --schema adult/adult.json --data adult/adult.data --epsilon 1 --out adult/model.json")
+}
+
+// TestShownCommands runs the commands that help texts show, each in a folder of its own with the
+// files that it names.
+func TestShownCommands(t *testing.T) {
+	commands := shownCommands(t)
+	require.Greater(t, len(commands), 30)
+	made := t.TempDir()
+	t.Chdir(made)
+	shownFiles(t)
+	written := regexp.MustCompile(`(?:--out |--plot |> |ledger create )(\S+)`)
+	for command, place := range commands {
+		t.Run(command, func(t *testing.T) {
+			dir, from := t.TempDir(), os.DirFS(made)
+			if strings.Contains(command, "adult") {
+				from = os.DirFS(filepath.Join(made, "adult"))
+			}
+			require.NoError(t, os.CopyFS(dir, from))
+			for _, m := range written.FindAllStringSubmatch(command, -1) {
+				require.NoError(t, os.RemoveAll(filepath.Join(dir, m[1])))
+				require.NoError(t, os.RemoveAll(filepath.Join(dir, m[1]+".json"))) // the schema beside a .npy file
+			}
+			if strings.Contains(command, `--delimiter ";" --fields`) { // a file of another form
+				_, text, _ := strings.Cut(strings.ReplaceAll(rows(100, true), ",", ";"), "\n")
+				require.NoError(t, os.WriteFile(filepath.Join(dir, "sample.csv"), []byte(text), 0o600))
+			}
+			line, _, redirected := strings.Cut(command, " > ")
+			if strings.ContainsAny(line, "|*\"") {
+				shell(t, dir, command)
+				return
+			}
+			t.Chdir(dir)
+			var out, errs bytes.Buffer
+			code := Run(t.Context(), strings.Fields(line)[1:], strings.NewReader(""), &out, &errs)
+			require.Equal(t, exitOK, code, "%s shows a command that fails: %s", place, errs.String())
+			require.True(t, !redirected || out.Len() > 0)
+		})
+	}
 }
