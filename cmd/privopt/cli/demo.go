@@ -47,7 +47,7 @@ const demoFactors = `{ "schema": 1, "records": 5000, "neighbors": "add-remove", 
 // both know people, its first schema is written by hand and its score is that of a public table.
 const demoSearches = false
 
-const demoFound = `{ "schema": 1, "records": 5000, "neighbors": "add-remove", "person": "patient", "rows": 12,
+const demoSchema = `{ "schema": 1, "records": 5000, "neighbors": "add-remove", "person": "patient", "rows": 12,
   "label": {"column": "readmitted", "positive": ["yes"], "negative": ["no"]},
   "intercept": true, "missing": ["", "NA"],
   "columns": [
@@ -67,7 +67,7 @@ func (a *app) demoSteps() []demoStep {
 	const visits = " --data visits.csv --epsilon 1 --ledger patients.ledger --out "
 	search := demoStep{"Nobody has written down the ranges and levels of the columns: find them privately.",
 		"schema --private visits.csv --label readmitted --task two-classes --person patient --rows 12 " +
-			"--records 5000 --neighbors add-remove --epsilon 0.5 --ledger patients.ledger --out found.json"}
+			"--records 5000 --neighbors add-remove --epsilon 0.5 --ledger patients.ledger --out schema.json"}
 	score := demoStep{"How good is it on 1,000 patients that it has not seen? Privately, too.",
 		"score --model model.json --data heldout.csv --records 1000 --epsilon 1 --plot score.svg"}
 	if !demoSearches {
@@ -84,7 +84,7 @@ func (a *app) demoSteps() []demoStep {
 			"ledger create patients.ledger --epsilon 4 --delta 1e-6 --neighbors add-remove --persons"},
 		search,
 		{"Fit a model: will a patient be back within 30 days? ε protects all stays of a patient.",
-			"fit --schema found.json" + visits + "model.json"},
+			"fit --schema schema.json" + visits + "model.json"},
 		{"Predict for five new stays.", "predict --model model.json --data new.csv"},
 		score,
 		{"Which columns matter, and how sure is that? A second model, of fewer columns, with intervals.",
@@ -97,7 +97,7 @@ func (a *app) demoSteps() []demoStep {
 }
 
 // demoFiles are the files of the demonstration.
-var demoFiles = []string{"visits.csv", "heldout.csv", "new.csv", "factors.json", "found.json", "patients.ledger",
+var demoFiles = []string{"visits.csv", "heldout.csv", "new.csv", "factors.json", "schema.json", "patients.ledger",
 	"model.json", "factors-model.json", "score.svg", "report.html"}
 
 func (a *app) demo() *cobra.Command {
@@ -201,7 +201,7 @@ func writeDemo(dir string) error {
 		"factors.json": demoFactors,
 	}
 	if !demoSearches {
-		files["found.json"] = demoFound
+		files["schema.json"] = demoSchema
 	}
 	var fresh strings.Builder
 	lines := bufio.NewScanner(strings.NewReader(files["heldout.csv"]))
