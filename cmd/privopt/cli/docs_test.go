@@ -295,11 +295,19 @@ func shownFiles(t *testing.T) {
 		require.Equal(t, exitOK, code, command+out.String())
 	}
 	income := strings.NewReplacer("pays", "income", "yes", "high", ",no\n", ",low\n", `"no"`, `"low"`)
-	write("people.json", income.Replace(people))
-	write("people.csv", income.Replace(rows(4000, true)))
-	write("sample.csv", income.Replace(rows(100, true)))
-	write("test.csv", income.Replace(rows(400, true)))
-	write("new.csv", rows(7, false))
+	table := func(n int, labels bool) string { // with a column of ids
+		var b strings.Builder
+		for i, line := range strings.Split(strings.TrimSpace(income.Replace(rows(n, labels))), "\n") {
+			fmt.Fprintf(&b, "%s,%s\n", []string{fmt.Sprint("P", i), "patient"}[btoi(i == 0)], line)
+		}
+		return b.String()
+	}
+	write("people.json", strings.Replace(income.Replace(people), `"columns": [`,
+		`"columns": [ {"name": "patient", "ignore": true},`, 1))
+	write("people.csv", table(4000, true))
+	write("sample.csv", table(100, true))
+	write("test.csv", table(400, true))
+	write("new.csv", table(7, false))
 	write("numbers.csv", "age,income\n30,1\n50,2\n")
 	for _, name := range []string{"people.csv", "new.csv"} {
 		text, err := os.ReadFile(name)
