@@ -43,9 +43,10 @@ const demoFactors = `{ "schema": 1, "records": 5000, "neighbors": "add-remove", 
     {"name": "days", "min": 1, "max": 12} ] }
 `
 
-// demoSearches switches the demonstration to a private search and a private score of people. Until
-// both know people, its first schema is written by hand and its score is that of a public table.
-const demoSearches = false
+// demoSearches and demoScores switch the demonstration to a private search and to a private score
+// of people. Without the first its schema is written by hand; without the second its score is that
+// of a public table.
+const demoSearches, demoScores = false, false
 
 const demoSchema = `{ "schema": 1, "records": 5000, "neighbors": "add-remove", "person": "patient", "rows": 12,
   "label": {"column": "readmitted", "positive": ["yes"], "negative": ["no"]},
@@ -71,7 +72,10 @@ func (a *app) demoSteps() []demoStep {
 	score := demoStep{"How good is it on 1,000 patients that it has not seen? Privately, too.",
 		"score --model model.json --data heldout.csv --records 1000 --epsilon 1 --plot score.svg"}
 	if !demoSearches {
-		search, score.command = demoStep{}, "score --model model.json --data heldout.csv --public"
+		search = demoStep{}
+	}
+	if !demoScores {
+		score.command = "score --model model.json --data heldout.csv --public"
 		score.about = "How good is it on 1,000 patients that it has not seen? The made-up table is public."
 	}
 	report := demoStep{"All of it for somebody who has never heard of ε.",
@@ -126,8 +130,8 @@ each command as one types it, and what the command prints. It needs no data and 
 }
 
 func (a *app) runDemo(ctx context.Context, dir string, force bool) (err error) {
-	if dir == "" {
-		return usagef("--out is empty, want the name of a folder")
+	if dir == "" || dir == "-" {
+		return usagef("--out %q: want the name of a folder", dir)
 	}
 	for _, name := range demoFiles {
 		path := filepath.Join(dir, name)

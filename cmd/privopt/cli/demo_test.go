@@ -162,7 +162,8 @@ func TestDemo(t *testing.T) {
 
 	for _, c := range []struct{ args, want string }{
 		{"demo --out first/mine", "first/mine"},
-		{"demo --out= ", "--out is empty"},
+		{"demo --out= ", `--out "": want the name of a folder`},
+		{"demo --out -", `--out "-": want the name of a folder`},
 		{"demo --json", "demo prints text only"},
 		{"demo here", "takes flags only"},
 	} {
