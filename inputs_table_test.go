@@ -93,6 +93,7 @@ func TestEveryInputTable(t *testing.T) {
 		"Rows.Row":             call(func() []float64 { _, val := rows().Row(); return val }),
 		"Rows.Label":           call(func() float64 { return rows().Label() }),
 		"Rows.Outside":         call(func() int { return rows().Outside() }),
+		"Rows.ID":              call(func() string { return rows().ID() }),
 		"Numeric.ReadCSV":      call(table.Numeric.ReadCSV, table.Numeric{Bounds: unit, Header: true}, numbers),
 		"Numeric.Scan": call(func(n table.Numeric, r io.Reader) error {
 			return n.Scan(r, func([]string) error { return nil }, func([]float64) error { return nil })

@@ -4,6 +4,7 @@ package privopt_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 
@@ -16,10 +17,21 @@ import (
 
 // scored scores a public model on the records of a problem, as two classes by the sign of the
 // label, and on 2000 more that are always there, as noise alone would hide the few of these tests.
-func scored(p *erm.Problem, b dp.Budget, rel dp.Relation) (any, release, error) {
+// If twice is true, every record is the two lines of a person. If the problem is by person already,
+// there are no more persons, and nothing but right predictions is counted.
+func scored(p *erm.Problem, b dp.Budget, rel dp.Relation, twice bool) (any, release, error) {
+	persons, given := p.Data.Persons()
 	n, d := p.Data.Dims()
 	n += 2000
+	if given {
+		n = p.Records
+	}
 	public, err := erm.NewData(slices.Repeat([][]float64{make([]float64, d)}, 10), make([]float64, 10), p.Data.Bounds())
+	if given {
+		public, err = doubled(public, persons.Rows)
+	} else if twice {
+		public, err = doubled(public, 3)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -28,7 +40,7 @@ func scored(p *erm.Problem, b dp.Budget, rel dp.Relation) (any, release, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	o := model.ScoreOptions{Relation: rel}
+	o := model.ScoreOptions{Relation: rel, AccuracyOnly: given}
 	if rel == dp.Replace {
 		o.Records = n
 	}
@@ -37,11 +49,13 @@ func scored(p *erm.Problem, b dp.Budget, rel dp.Relation) (any, release, error) 
 		return nil, nil, err
 	}
 	return plan, func(ctx context.Context, src rand.Source) (*dp.Release, error) {
-		if _, ok := p.Data.Persons(); ok { // refused
-			_, err := m.TestSet(ctx, &table.Data{Records: p.Data}, nil)
-			return nil, err
+		all, err := p.Data, error(nil)
+		if !given {
+			all, err = padded(p.Data, n)
 		}
-		all, err := padded(p.Data, n)
+		if err == nil && twice {
+			all, err = doubled(all, 3)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -65,4 +79,20 @@ func scored(p *erm.Problem, b dp.Budget, rel dp.Relation) (any, release, error) 
 		}
 		return rel, nil
 	}, nil
+}
+
+// doubled makes every record the two lines of a person, of which the second has the other label.
+func doubled(data *erm.Data, rows int) (*erm.Data, error) {
+	n, d := data.Dims()
+	b, err := erm.NewBuilder(d, true, data.Bounds())
+	if err != nil {
+		return nil, err
+	}
+	for i := range n {
+		for _, sign := range []float64{1, -1} {
+			b.Add(data.Row(i), sign*data.Label(i))
+			b.ID(fmt.Sprint(i))
+		}
+	}
+	return b.ByPerson(context.Background(), erm.Persons{Rows: rows})
 }

@@ -177,7 +177,9 @@ func mechanisms(cover float64) []mechanism {
 	}
 	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
 		list = append(list, mechanism{fmt.Sprintf("model.score, %v", rel), rel, false, false, false,
-			func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) { return scored(p, b, rel) }})
+			func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) { return scored(p, b, rel, false) }})
+		list = append(list, mechanism{fmt.Sprintf("model.score of persons, %v", rel), rel, false, false, false,
+			func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) { return scored(p, b, rel, true) }})
 		list = append(list, sequences(rel)...)
 	}
 	for name, open := range map[string]func(*erm.Problem, dp.Budget, tracing) (any, release, error){

@@ -58,10 +58,11 @@ type PrivateScores struct {
 	Certificate dp.Certificate `json:"certificate"`
 	Ledger      string         `json:"ledger,omitempty"` // hash of the entry that paid
 	Blocks      []Block        `json:"blocks"`           // with the released sums
-	// Records is the number of records; under [dp.AddRemove] an estimate.
+	// Records is the number of records, or of persons; under [dp.AddRemove] an estimate.
 	Records Metric   `json:"records"`
 	Metrics []Metric `json:"metrics"`
-	// Confusion holds the counts of the test set, by the true and then by the predicted class.
+	// Confusion holds the counts of the test set, by the true and then by the predicted class. A
+	// person counts 1 in all.
 	Confusion   [][]Metric    `json:"confusion,omitempty"`
 	Calibration []Calibration `json:"calibration,omitempty"`
 	ROC         []Operating   `json:"roc,omitempty"`
@@ -95,7 +96,8 @@ func (p *ScorePlan) Score(ctx context.Context, t *TestSet) (*PrivateScores, erro
 	case t.subject.m != p.subject.m || t.subject.against != p.subject.against:
 		return nil, fmt.Errorf("%w: the test set was read for other models than those of the plan", ErrOptions)
 	case p.cert.Relation == dp.Replace && t.n != p.options.Records:
-		return nil, fmt.Errorf("%w: the test set has %d records, the plan is for %d", ErrOptions, t.n, p.options.Records)
+		return nil, fmt.Errorf("%w: the test set has %d %s, the plan is for %d", ErrOptions, t.n, p.subject.units(),
+			p.options.Records)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -172,7 +174,7 @@ func (d *drawn) sums(name string) []int64 {
 		if d.p.cert.Relation == dp.Replace {
 			return []int64{right}
 		}
-		return []int64{right, int64(t.n) - right}
+		return []int64{right, int64(t.n)*s.unit() - right}
 	case blockConfusion:
 		if s.kind == table.Classes {
 			return t.counts

@@ -11,9 +11,9 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/prefix"
-	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/internal/sqrtsum"
 	"github.com/privopt/privopt/table"
 )
@@ -26,8 +26,8 @@ const theoremScore = "model.score/1"
 type ScoreOptions struct {
 	// Relation of neighboring test sets; 0 means that of the model's schema, else [dp.Replace].
 	Relation dp.Relation
-	// Records is the number of records of the test set under [dp.Replace]. Under [dp.AddRemove] it is
-	// a declared public number, 0 for none.
+	// Records is the number of records of the test set under [dp.Replace], or of persons for a model
+	// of persons. Under [dp.AddRemove] it is a declared public number, 0 for none.
 	Records int
 	// Against, if not nil, is a second model: the score is the difference of the two on the same
 	// records.
@@ -110,11 +110,12 @@ func NewScorePlan(m *Model, b dp.Budget, o *ScoreOptions) (*ScorePlan, error) {
 		return nil, prefix.Errorf("model: Relation: %w", err)
 	}
 	switch {
-	case o.Records < 0 || o.Records > sqrtsum.MostRecords:
-		return nil, fmt.Errorf("%w: Records = %d, want a number in [0, 2⁴⁰]", ErrOptions, o.Records)
+	case o.Records < 0 || o.Records > p.subject.most():
+		return nil, fmt.Errorf("%w: Records = %d, want a number of %s in [0, %d]", ErrOptions, o.Records,
+			p.subject.units(), p.subject.most())
 	case o.Relation == dp.Replace && o.Records == 0:
-		return nil, fmt.Errorf("%w: the test set has no records, want at least one: their number is public under replace "+
-			"neighbors", ErrOptions)
+		return nil, fmt.Errorf("%w: the test set has no %s, want at least one: their number is public under replace "+
+			"neighbors", ErrOptions, p.subject.units())
 	case o.AccuracyOnly && p.subject.kind == table.Range:
 		return nil, fmt.Errorf("%w: AccuracyOnly is for labels with classes, the label of the model is a number", ErrOptions)
 	case o.AccuracyOnly && o.Against != nil:
@@ -132,12 +133,15 @@ func NewScorePlan(m *Model, b dp.Budget, o *ScoreOptions) (*ScorePlan, error) {
 	for i := range p.blocks {
 		k := &p.blocks[i]
 		k.Sigma = k.Sensitivity * unit / math.Sqrt(k.Share) * safeScale
-		if k.Sigma > 0x1p30 {
+		if k.Sigma > p.subject.mostSigma() {
 			return nil, fmt.Errorf("%w: noise of deviation %.3g on a count is more than this program adds, want a larger ε "+
 				"or δ", dp.ErrCondition, k.Sigma)
 		}
 	}
-	p.cert = dp.Certificate{Budget: b, Relation: o.Relation, Theorem: theoremScore}
+	p.cert = dp.Certificate{Budget: b, Relation: o.Relation, Theorem: theoremScore, Rows: p.subject.rows}
+	if p.subject.rows > 0 {
+		p.cert.Assumptions = []dp.Assumption{erm.OneID}
+	}
 	return p, p.useful(b)
 }
 
@@ -202,9 +206,9 @@ func (p *ScorePlan) useful(b dp.Budget) error {
 	eps, _ := num.BisectTo(func(e float64) bool { return width(e, n) <= mostNoisy }, dp.MaxEpsilon, b.Epsilon, 1e-3)
 	want, _ := num.BisectTo(func(r float64) bool { return width(b.Epsilon, r) <= mostNoisy }, sqrtsum.MostRecords, n,
 		1e-3)
-	return fmt.Errorf("%w: with %d records and ε = %.4g noise alone makes %s uncertain by ± %.0f %s; want at least %.0f "+
-		"records, or ε ≥ %.2g", dp.ErrCondition, p.options.Records, b.Epsilon, what, 100*half, unit, math.Ceil(want),
-		math.Ceil(eps*100)/100)
+	return fmt.Errorf("%w: with %d %s and ε = %.4g noise alone makes %s uncertain by ± %.0f %s; want at least %.0f "+
+		"%[3]s, or ε ≥ %.2[9]g", dp.ErrCondition, p.options.Records, p.subject.units(), b.Epsilon, what, 100*half, unit,
+		math.Ceil(want), math.Ceil(eps*100)/100)
 }
 
 // ScoreParams are the numbers of a [ScorePlan]. All are public.
@@ -212,8 +216,11 @@ type ScoreParams struct {
 	Relation dp.Relation `json:"relation"`
 	Budget   dp.Budget   `json:"budget"`
 	Records  int         `json:"records,omitzero"` // n under Replace, else the declared number
-	Mu       float64     `json:"mu"`               // sensitivity over noise, of all blocks together
-	Blocks   []Block     `json:"blocks"`
+	// Rows is the most lines of a person that count, and Records counts persons; 0 if a unit of
+	// privacy is one record.
+	Rows   int     `json:"rows,omitzero"`
+	Mu     float64 `json:"mu"` // sensitivity over noise, of all blocks together
+	Blocks []Block `json:"blocks"`
 }
 
 // Params returns a copy of the numbers of the plan.
@@ -221,7 +228,7 @@ func (p *ScorePlan) Params() ScoreParams {
 	if !p.made() {
 		return ScoreParams{}
 	}
-	return ScoreParams{p.cert.Relation, p.cert.Budget, p.options.Records, p.shift, slices.Clone(p.blocks)}
+	return ScoreParams{p.cert.Relation, p.cert.Budget, p.options.Records, p.subject.rows, p.shift, slices.Clone(p.blocks)}
 }
 
 func (p *ScorePlan) made() bool { return p != nil && p.cert.Theorem != "" }
@@ -252,8 +259,12 @@ func (p *ScorePlan) String() string {
 	if p.options.Against != nil {
 		what = "the difference of the scores of two models"
 	}
-	text := fmt.Sprintf("%v-differential privacy of the test set for %v neighbors, by theorem %s: %s.", p.cert.Budget,
-		p.cert.Relation, theoremScore, what)
+	unit := ""
+	if p.subject.rows > 0 {
+		unit = fmt.Sprintf(" that differ in all lines of one person, of which at most %d count", p.subject.rows)
+	}
+	text := fmt.Sprintf("%v-differential privacy of the test set for %v neighbors%s, by theorem %s: %s.", p.cert.Budget,
+		p.cert.Relation, unit, theoremScore, what)
 	text += " Shares of μ² and deviations of the noise:"
 	for i, k := range p.blocks {
 		text += fmt.Sprintf("%s %s %.3g %%, %.4g", []string{"", ";"}[min(i, 1)], k.Name, 100*k.Share, k.Sigma)
@@ -267,6 +278,7 @@ type subject struct {
 	kind        table.Kind
 	classes     int  // K, 0 for a number
 	probability bool // every model has probabilities
+	rows        int  // the most lines of a person that count; 0 if every record is a unit of its own
 }
 
 // mostScored bounds K: the confusion matrix has K² cells.
@@ -286,12 +298,10 @@ func newSubject(m, against *Model) (subject, error) {
 	if s.classes > mostScored {
 		return s, fmt.Errorf("%w: %d classes, want at most %d for a private score", ErrOptions, s.classes, mostScored)
 	}
+	s.rows = m.cert.Rows // without a schema, as the records it was fitted to
 	if m.encoder != nil {
-		if p, ok := m.encoder.Persons(); ok {
-			if err := release.CheckUnits("model.ScorePlan", p.Rows); err != nil {
-				return s, prefix.Errorf("model: %w", err)
-			}
-		}
+		p, _ := m.encoder.Persons()
+		s.rows = p.Rows
 	}
 	if against == nil {
 		return s, nil
@@ -305,7 +315,16 @@ func newSubject(m, against *Model) (subject, error) {
 		return s, fmt.Errorf("%w: Against predicts another label: want models with the same column of the label, and the "+
 			"same classes in the same order or the same range", ErrOptions)
 	}
+	if other.rows != s.rows || s.rows > 0 && !samePerson(m, against) {
+		return s, fmt.Errorf("%w: Against has another unit of privacy: want models with the same \"person\" and \"rows\" in "+
+			"their schemas", ErrOptions)
+	}
 	return s, nil
+}
+
+// samePerson reports whether two models of the same kind take ids from the same column.
+func samePerson(a, b *Model) bool {
+	return a.encoder == nil || b.encoder == nil || a.encoder.Schema().Person == b.encoder.Schema().Person
 }
 
 func (m *Model) hasProbabilities() bool {
@@ -340,13 +359,11 @@ func (s subject) blocks(r dp.Relation, only bool) []Block {
 	} else {
 		two = 1
 	}
-	count := func(name string, share, sensitivity float64) Block {
-		return Block{Name: name, Share: share, Sensitivity: sensitivity}
-	}
-	fraction := func(name string, share, sensitivity float64) Block {
-		return Block{Name: name, Share: share, Sensitivity: sensitivity, exponent: -scaleBits}
+	if s.rows > 0 && r == dp.Replace {
+		label += math.Sqrt2 * math.Ldexp(1, -scaleBits-personBits)
 	}
 	logLoss := 1 + step
+	count, fraction := s.grids()
 	switch {
 	case only:
 		return []Block{count(blockRight, 1, 1)}

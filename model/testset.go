@@ -13,7 +13,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/internal/sqrtsum"
 	"github.com/privopt/privopt/table"
@@ -53,9 +52,9 @@ type TestSet struct {
 	subject subject
 	clip    float64
 	sigmoid [2]float64 // s₀ of each model without probabilities
-	n       int
-	counts  []int64 // of cells: see subject.blocks
-	sums    []int64 // of fractions, in units of 2⁻²⁰
+	n       int        // records, or persons
+	counts  []int64    // of cells, in units of 2^exponent: see subject.blocks
+	sums    []int64    // of fractions, in units of 2^exponent
 }
 
 // largestScore bounds the score of every row that the schema admits: each column has one entry.
@@ -89,8 +88,8 @@ func (t *TestSet) String() string { return "model.TestSet" }
 // GoString is String.
 func (t *TestSet) GoString() string { return t.String() }
 
-// Records returns the number of records, which is public under [dp.Replace]. Not private under
-// [dp.AddRemove].
+// Records returns the number of records, or of persons for a model whose schema has them. It is
+// public under [dp.Replace]. Not private under [dp.AddRemove].
 func (t *TestSet) Records() int { return t.n }
 
 func newTestSet(ctx context.Context, m, against *Model) (*TestSet, error) {
@@ -123,7 +122,8 @@ func newTestSet(ctx context.Context, m, against *Model) (*TestSet, error) {
 }
 
 // TestSet reads encoded records, by the schema of m, to score m, or to compare it with a second
-// model of the same schema. Not private.
+// model of the same schema. For a model of persons the data must be by person with the same Rows,
+// as by [erm.OpenByPerson]. Not private.
 func (m *Model) TestSet(ctx context.Context, data *table.Data, against *Model) (*TestSet, error) {
 	t, err := newTestSet(ctx, m, against)
 	if err != nil {
@@ -132,10 +132,8 @@ func (m *Model) TestSet(ctx context.Context, data *table.Data, against *Model) (
 	if data == nil || data.Records == nil {
 		return nil, fmt.Errorf("%w: the data are nil, want a table", ErrOptions)
 	}
-	if p, ok := data.Records.Persons(); ok {
-		if err := release.CheckUnits("model.ScorePlan", p.Rows); err != nil {
-			return nil, prefix.Errorf("model: %w", err)
-		}
+	if err := t.subject.checkUnit(data.Records); err != nil {
+		return nil, err
 	}
 	_, d := data.Records.Dims()
 	for _, m := range []*Model{m, against} {
@@ -146,21 +144,25 @@ func (m *Model) TestSet(ctx context.Context, data *table.Data, against *Model) (
 	if n, _ := data.Records.Dims(); n > sqrtsum.MostRecords {
 		return nil, fmt.Errorf("%w: %d records, want at most 2⁴⁰", ErrOptions, n)
 	}
-	err = data.Records.Each(func(a []float64, b float64) {
+	judge := func(a []float64, b float64) judgment {
 		second := Prediction{}
 		if against != nil {
 			second = against.Predict(a[:m.features()])
 		}
-		t.add(m.Predict(a[:m.features()]), second, b)
-	})
-	return t, err
+		return t.judge(m.Predict(a[:m.features()]), second, b)
+	}
+	if t.subject.rows > 0 {
+		return t, t.addPersons(ctx, data.Records, judge)
+	}
+	return t, data.Records.Each(func(a []float64, b float64) { t.addJudgment(judge(a, b)) })
 }
 
 // TestSetCSV is [Model.TestSet] for a table that is read one row at a time. Both models read every
 // line by their own schemas. A field without a meaning counts as zero, and a label without one as a
 // wrong prediction, so that no error depends on a record but on the form of the file: each line
-// behind the header is a record, also an empty one. The error wraps [table.ErrTable] or
-// [ErrOptions]. Not private.
+// behind the header is a record, also an empty one. For a model of persons the lines of a person
+// are taken together, in memory; lines without an id are left out. The error wraps
+// [table.ErrTable] or [ErrOptions]. Not private.
 func (m *Model) TestSetCSV(ctx context.Context, r io.Reader, o table.Options, against *Model) (*TestSet, error) {
 	t, err := newTestSet(ctx, m, against)
 	if err != nil {
@@ -181,6 +183,12 @@ func (m *Model) TestSetCSV(ctx context.Context, r io.Reader, o table.Options, ag
 			return nil, fmt.Errorf("for the second model: %w", err)
 		}
 	}
+	var lines *judgments
+	if t.subject.rows > 0 {
+		if lines, err = newJudgments(); err != nil {
+			return nil, err
+		}
+	}
 	for rows.Next() {
 		var p Prediction
 		if others != nil {
@@ -191,7 +199,12 @@ func (m *Model) TestSetCSV(ctx context.Context, r io.Reader, o table.Options, ag
 		} else {
 			second.drop()
 		}
-		t.add(m.PredictEntries(rows.Row()), p, rows.Label())
+		o := t.judge(m.PredictEntries(rows.Row()), p, rows.Label())
+		if lines != nil {
+			lines.add(o, rows.ID())
+			continue
+		}
+		t.addJudgment(o)
 		if t.n > sqrtsum.MostRecords {
 			return nil, fmt.Errorf("%w: more than 2⁴⁰ records", ErrOptions)
 		}
@@ -201,6 +214,9 @@ func (m *Model) TestSetCSV(ctx context.Context, r io.Reader, o table.Options, ag
 	}
 	if others != nil && (others.Next() || others.Err() != nil) {
 		return nil, errors.Join(others.Err(), errRowsDiffer)
+	}
+	if lines != nil {
+		return t, lines.addTo(ctx, t)
 	}
 	return t, ctx.Err()
 }
@@ -241,18 +257,27 @@ func (b *branch) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// add counts a record. Every sum that it adds is a function of the record and the models alone, and
-// bounded as subject.blocks says, whatever the record.
-func (t *TestSet) add(p, q Prediction, label float64) {
-	t.n++
+// judgment is all that a score takes from a record. It is a function of the record and the models
+// alone.
+type judgment struct {
+	cell  int     // of TestSet.counts
+	steps int64   // the log loss or the difference of two, in units of 2⁻²⁰
+	e, f  float64 // errors of the models as shares of the range of a number, in [0, 1]
+	label float64 // a number, in [−1, 1]
+}
+
+// add counts a record.
+func (t *TestSet) add(p, q Prediction, label float64) { t.addJudgment(t.judge(p, q, label)) }
+
+// judge returns the judgment of a record, bounded as subject.blocks says whatever the record.
+func (t *TestSet) judge(p, q Prediction, label float64) judgment {
 	s := &t.subject
 	if s.kind == table.Range {
-		t.addNumber(p, q, label)
-		return
+		return t.judgeNumber(p, q, label)
 	}
 	if s.against != nil {
-		rightP, lossP := t.judge(0, p, label)
-		rightQ, lossQ := t.judge(1, q, label)
+		rightP, lossP := t.judgeClass(0, p, label)
+		rightQ, lossQ := t.judgeClass(1, q, label)
 		at := 3
 		switch {
 		case rightP && rightQ:
@@ -262,25 +287,29 @@ func (t *TestSet) add(p, q Prediction, label float64) {
 		case rightQ:
 			at = 2
 		}
-		t.counts[at]++
-		t.sums[0] += toSteps(min(max(lossP-lossQ, -1), 1))
-		return
+		return judgment{cell: at, steps: toSteps(min(max(lossP-lossQ, -1), 1))}
 	}
-	y, loss := 0, 0.0
+	cell, loss := 0, 0.0
 	if s.kind == table.Classes {
-		y, loss = classOf(p, label, s.classes)
-		t.counts[y*s.classes+p.Class]++
+		y, l := classOf(p, label, s.classes)
+		cell, loss = y*s.classes+p.Class, l
 	} else {
 		v := t.probability(0, p)
-		y = binary(v, label)
-		t.counts[y*numCells+cellOf(v)]++
-		loss = logLoss(v, y)
+		y := binary(v, label)
+		cell, loss = y*numCells+cellOf(v), logLoss(v, y)
 	}
-	t.sums[0] += toSteps(min(loss, t.clip) / mostLoss)
+	return judgment{cell: cell, steps: toSteps(min(loss, t.clip) / mostLoss)}
 }
 
-// judge returns whether a prediction is right and its log loss.
-func (t *TestSet) judge(which int, p Prediction, label float64) (right bool, loss float64) {
+// addJudgment adds that of a record of its own.
+func (t *TestSet) addJudgment(o judgment) {
+	t.n++
+	t.counts[o.cell]++
+	t.subject.fractions(o, func(i int, steps int64) { t.sums[i] += steps })
+}
+
+// judgeClass returns whether a prediction is right and its log loss.
+func (t *TestSet) judgeClass(which int, p Prediction, label float64) (right bool, loss float64) {
 	if t.subject.kind == table.Classes {
 		y, loss := classOf(p, label, t.subject.classes)
 		return y == p.Class, min(loss, t.clip)
@@ -352,31 +381,38 @@ func (t *TestSet) probability(which int, p Prediction) float64 {
 // toSteps rounds v in [−1, 1] to units of 2⁻²⁰.
 func toSteps(v float64) int64 { return int64(math.RoundToEven(math.Ldexp(v, scaleBits))) }
 
-// addNumber counts a record with a number as label.
-func (t *TestSet) addNumber(p, q Prediction, label float64) {
-	e, s := t.subject.m.relativeError(p, label), t.sums
-	caps := sizes
+// judgeNumber returns the judgment of a record with a number as label.
+func (t *TestSet) judgeNumber(p, q Prediction, label float64) judgment {
+	o := judgment{e: t.subject.m.relativeError(p, label)}
 	if t.subject.against != nil {
-		f := t.subject.against.relativeError(q, label)
-		t.counts[sizeOf(max(e, f))]++
-		for k, c := range caps {
-			x, y := min(e/c, 1), min(f/c, 1)
-			s[k] += toSteps(x*x - y*y)
+		o.f = t.subject.against.relativeError(q, label)
+	}
+	o.cell = sizeOf(max(o.e, o.f))
+	if label == label {
+		o.label = min(max(label/t.subject.m.params.Bounds.Label, -1), 1)
+	}
+	return o
+}
+
+// fractions calls add with what an judgment adds to the sums of a test set, in units of 2⁻²⁰.
+func (s *subject) fractions(o judgment, add func(i int, steps int64)) {
+	switch {
+	case s.kind != table.Range:
+		add(0, o.steps)
+	case s.against != nil:
+		for k, c := range sizes {
+			x, y := min(o.e/c, 1), min(o.f/c, 1)
+			add(k, toSteps(x*x-y*y))
 		}
-		return
+	default:
+		for k, c := range sizes {
+			x := min(o.e/c, 1)
+			add(2*k, toSteps(x*x))
+			add(2*k+1, toSteps(x))
+		}
+		add(2*len(sizes), toSteps(o.label))
+		add(2*len(sizes)+1, toSteps(o.label*o.label))
 	}
-	t.counts[sizeOf(e)]++
-	for k, c := range caps {
-		x := min(e/c, 1)
-		s[2*k] += toSteps(x * x)
-		s[2*k+1] += toSteps(x)
-	}
-	if label != label {
-		label = 0
-	}
-	v := min(max(label/t.subject.m.params.Bounds.Label, -1), 1)
-	s[2*len(caps)] += toSteps(v)
-	s[2*len(caps)+1] += toSteps(v * v)
 }
 
 // sizeOf returns the cell of an error in [0, 1]; the last one holds 1.

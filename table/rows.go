@@ -66,8 +66,8 @@ func (o Options) ReadCSV(r io.Reader, s *Schema) (*Data, error) {
 	for rows.Next() {
 		col, val := rows.Row()
 		b.AddSparse(col, val, rows.Label())
-		if id := rows.id(); len(id) > 0 {
-			b.ID(string(id))
+		if id := rows.ID(); id != "" {
+			b.ID(id)
 		}
 	}
 	if err := rows.Err(); err != nil {
@@ -280,12 +280,12 @@ func (r *Rows) Err() error {
 // until the next call of Next. Not private: it is a record.
 func (r *Rows) Row() (col []int32, val []float64) { return r.col, r.val }
 
-// id returns the id of the person, empty for none.
-func (r *Rows) id() []byte {
+// ID returns the id of the person whose record it is, "" for none. Not private.
+func (r *Rows) ID() string {
 	if r.person < 0 || len(r.fields) == 0 || r.missing[string(r.fields[r.person])] {
-		return nil
+		return ""
 	}
-	return r.fields[r.person]
+	return string(r.fields[r.person])
 }
 
 // Label returns the label, 0 if the table has none. Not private: it is part of a record.

@@ -95,6 +95,20 @@ func TestPersons(t *testing.T) {
 	ok("pack", "--schema", at("people.json"), "--data", at("people.csv"), "--out", at("p.npy"))
 	require.Contains(t, ok("score", "--model", at("m.json"), "--data", at("p.npy")), "accuracy")
 
+	// A private score of people spends the ledger of people.
+	out = ok("score", "--epsilon", "2", "--model", at("m.json"), "--data", at("who.csv"), "--ledger", at("l"))
+	require.Contains(t, out, "people 400 value")
+	require.Contains(t, out, "a person with all lines, of which at most 2 count")
+	require.Contains(t, ok("ledger", "show", at("l")), "model.score/1")
+	require.Contains(t, ok("plan", "--score", "--model", at("m.json"), "--epsilon", "2", "--records", "400"),
+		"to a score of 400 people")
+	require.Contains(t, ok("score", "--epsilon", "2", "--model", at("m.json"), "--data", at("who.csv"), "--compare",
+		at("m.json")), "accuracy difference")
+	bad(exitRefused, "differ in one person, want one record", "score", "--epsilon", "2", "--model", at("m.json"), "--data",
+		at("who.csv"), "--ledger", at("records"))
+	bad(exitUsage, "no column", "score", "--epsilon", "2", "--model", at("m.json"), "--data", at("people.csv"))
+	bad(exitUsage, "packed files have no ids", "score", "--epsilon", "2", "--model", at("m.json"), "--data", at("p.npy"))
+
 	bad(exitRefused, "is about neighbors that differ in one record, and a fit by this schema in one person",
 		fit("who.json", "x", "--ledger", at("records"))...)
 	bad(exitRefused, "is about neighbors that differ in one person, and a fit by this schema in one record",

@@ -63,7 +63,8 @@ R², follow from the same noisy counts. Each has a standard error of sampling an
 together. Every line is a record, also an empty one; a field without a meaning counts as
 zero, and a label without one as a wrong prediction. --compare scores a second model on the
 same records and releases the difference. A second score of the same table spends again:
---ledger adds up.
+--ledger adds up. If the model's schema names a person, all lines of a person together weigh
+as one record, and the standard errors are those of a sample of persons.
 
 Without --epsilon the result is NOT PRIVATE: it is computed from the rows without noise.
 Publish it only if the table is public, which --public declares. If the label is a class,
@@ -191,7 +192,8 @@ func (t *privateScore) budgetFlags(c *cobra.Command) {
 		neighborsFlag(c, &t.options.Relation, 0, "`KIND` of a private score: replace or add-remove (default: the schema's, "+
 			"else replace)")
 	}
-	f.IntVar(&t.records, "records", 0, "public number `N` of records of the test set, under add-remove neighbors")
+	f.IntVar(&t.records, "records", 0, "public number `N` of records or people in the test set, under add-remove "+
+		"neighbors")
 	f.StringVar(&t.compare, "compare", "", "second model `FILE` that fit wrote, for the same label")
 	f.StringVar(&t.only, "only", "", "release nothing but `SCORE`, which must be accuracy")
 	f.StringVar(&t.shares, "shares", "", "shares `W,W,…` of the squared budget for the parts of the score, in their order")
@@ -241,15 +243,22 @@ func (t *privateScore) complete(ctx context.Context, a *app) (err error) {
 }
 
 // delta sets the default δ, 1/n² for the public number of records, and returns its origin.
-func (t *privateScore) delta() (origin string, err error) {
+func (t *privateScore) delta(person bool) (origin string, err error) {
 	if t.budget.Delta >= 0 {
 		return stated, nil
 	}
 	if t.options.Records == 0 {
-		return "", usagef("the default δ = 1/n² needs a public number of records: state --records, or --delta, such as 1e-9")
+		return "", usagef("the default δ = 1/n² needs a public number of %s: state --records, or --delta, such as 1e-9",
+			units(person))
 	}
 	t.budget.Delta = model.DefaultDelta(t.options.Records)
-	return "1/n² for " + amount(t.options.Records, "record"), nil
+	return "1/n² for " + amount(t.options.Records, unit(person)), nil
+}
+
+// ofPersons reports whether the unit of privacy of a score of m is a person.
+func ofPersons(m *model.Model) bool {
+	_, ok := m.Encoder().Persons()
+	return ok
 }
 
 // relation returns the neighbors of a private score of m.
@@ -307,7 +316,7 @@ func (a *app) scorePrivately(ctx context.Context, u *usage, t *privateScore) err
 		return usagef("--records is for add-remove neighbors: under replace they are counted, and the number is public")
 	}
 	if relation == dp.AddRemove { // everything that needs no records, before they are read
-		if _, err := t.delta(); err != nil {
+		if _, err := t.delta(ofPersons(m)); err != nil {
 			return err
 		}
 		if _, err := model.NewScorePlan(m, t.budget, o); err != nil {
@@ -355,10 +364,10 @@ func (a *app) scorePrivately(ctx context.Context, u *usage, t *privateScore) err
 	}
 	if relation == dp.Replace {
 		if o.Records = set.Records(); o.Records == 0 {
-			return usagef("%s: the table has no records to compare with", u.data)
+			return usagef("%s: the table has no %s to compare with", u.data, units(ofPersons(m)))
 		}
 	}
-	origin, err := t.delta()
+	origin, err := t.delta(ofPersons(m))
 	if err != nil {
 		return err
 	}
@@ -388,6 +397,9 @@ func (a *app) scorePrivately(ctx context.Context, u *usage, t *privateScore) err
 // testSet reads the sums of the table.
 func (u *usage) testSet(ctx context.Context, a *app, m, against *model.Model) (*model.TestSet, error) {
 	if isPacked(u.data) {
+		if ofPersons(m) {
+			return nil, usagef("--data: packed files have no ids: want the table as CSV, for a score of persons")
+		}
 		data, err := openPacked(ctx, u.data, m.Encoder(), true)
 		if err != nil {
 			return nil, err
@@ -445,9 +457,10 @@ func (a *app) planScore(ctx context.Context, path string, t *privateScore) error
 		return err
 	}
 	if t.relation(m) == dp.Replace && t.records == 0 {
-		return usagef("--score under replace neighbors needs --records: the number of records of the test set is public")
+		return usagef("--score under replace neighbors needs --records: the number of %s in the test set is public",
+			units(ofPersons(m)))
 	}
-	origin, err := t.delta()
+	origin, err := t.delta(ofPersons(m))
 	if err != nil {
 		return err
 	}
@@ -490,7 +503,7 @@ func (a *app) planScore(ctx context.Context, path string, t *privateScore) error
 	}
 	if rows != nil {
 		b.WriteString("\nStandard deviation that privacy noise is expected to add to a score of " +
-			amount(t.records, "record") + ", by the\nshare of positives.\n\n")
+			amount(t.records, unit(ofPersons(m))) + ", by the\nshare of positives.\n\n")
 		b.WriteString(grid(head, rows))
 	}
 	return a.show(out, b.String())

@@ -33,7 +33,7 @@ func (r *privatelyScored) text(m *model.Model, relation dp.Relation) string {
 	if relation == dp.AddRemove {
 		records += " ± " + humanize.Comma(int64(math.Round(1.96*r.Records.StdErr)))
 	}
-	fmt.Fprintf(&b, "records   %s\n", records)
+	fmt.Fprintf(&b, "%-9s %s\n", units(ofPersons(m)), records)
 	notes := []string{""}
 	var rows [][]string
 	for _, v := range r.Metrics {
@@ -51,6 +51,10 @@ func (r *privatelyScored) text(m *model.Model, relation dp.Relation) string {
 	if t := r.Threshold; t != nil {
 		fmt.Fprintf(&b, "threshold %s: the best for %s of the 23 public ones, chosen from the released cells\n",
 			number(t.Value), map[string]string{"accuracy": "accuracy", "balanced": "balanced accuracy"}[t.For])
+	}
+	if c.Rows > 0 {
+		fmt.Fprintf(&b, "A unit of privacy is a person with all lines, of which at most %d count. Every person counts 1.\n",
+			c.Rows)
 	}
 	b.WriteString(scoreNote)
 	return b.String()
