@@ -43,10 +43,9 @@ const demoFactors = `{ "schema": 1, "records": 5000, "neighbors": "add-remove", 
     {"name": "days", "min": 1, "max": 12} ] }
 `
 
-// demoSearches and demoScores switch the demonstration to a private search and to a private score
-// of people. Without the first its schema is written by hand; without the second its score is that
-// of a public table.
-const demoSearches, demoScores = false, false
+// demoSearches switches the demonstration to a private search for people. Without it its schema is
+// written by hand.
+const demoSearches = false
 
 const demoSchema = `{ "schema": 1, "records": 5000, "neighbors": "add-remove", "person": "patient", "rows": 12,
   "label": {"column": "readmitted", "positive": ["yes"], "negative": ["no"]},
@@ -73,10 +72,6 @@ func (a *app) demoSteps() []demoStep {
 		"score --model model.json --data heldout.csv --records 1000 --epsilon 1 --plot score.svg"}
 	if !demoSearches {
 		search = demoStep{}
-	}
-	if !demoScores {
-		score.command = "score --model model.json --data heldout.csv --public"
-		score.about = "How good is it on 1,000 patients that it has not seen? The made-up table is public."
 	}
 	report := demoStep{"All of it for somebody who has never heard of ε.",
 		"report --model factors-model.json --out report.html"}
