@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,11 +21,12 @@ import (
 var (
 	inline  = regexp.MustCompile("(?s)`([^`]+)`")
 	block   = regexp.MustCompile("(?ms)^```(?:sh|console|bash)\n(.*?)^```$")
+	page    = regexp.MustCompile(`(?m)^//\t((?:[A-Z_]+=\S+ )*(?:go|bash|privopt) [^…\n]*)$`)
 	program = regexp.MustCompile(`^((?:[A-Z_]+=\S+ )*)(go (?:run|test|build|install|get)|bash|privopt) `)
 )
 
-// documented returns the commands that the documentation shows in code spans, in indented
-// lines and in blocks of a shell, by file.
+// documented returns the commands that the documentation shows in code spans, in indented lines and
+// in blocks of a shell, and those that package pages show in indented lines, by file.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
 	commands := map[string][]string{}
@@ -61,11 +63,19 @@ func documented(t *testing.T) map[string][]string {
 			add(m[1])
 		}
 	}
+	sources(t, func(file, text string) {
+		for _, m := range page.FindAllStringSubmatch(text, -1) {
+			if line, _, _ := strings.Cut(m[1], "  "); program.MatchString(line) { // before what it does
+				commands[file] = append(commands[file], line)
+			}
+		}
+	})
 	return commands
 }
 
 // TestCommands: the programs know the flags and values of every command in the documentation,
-// and its tests, packages and scripts exist. With PRIVOPT_DEEP the programs run as they stand.
+// and its tests, packages and scripts exist. With PRIVOPT_DEEP the programs run as they stand. The
+// tests of cmd/privopt/cli run the commands of privopt.
 func TestCommands(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds every command")
@@ -96,7 +106,11 @@ func TestCommands(t *testing.T) {
 				switch m[2] {
 				case "go run":
 					require.Regexp(t, `^\./cmd/`, words[0], "want a command of this module")
-					runs(t, filepath.Join(bin, filepath.Base(words[0])), words[1:])
+					path := filepath.Join(bin, filepath.Base(words[0]))
+					helps(t, path, words[1:])
+					if strings.HasSuffix(file, ".md") {
+						runs(t, path, words[1:])
+					}
 				case "privopt":
 					if !strings.ContainsAny(command, "|<>$(") { // the walkthroughs, which the tests of cmd/privopt/cli run
 						helps(t, filepath.Join(bin, "privopt"), words)
@@ -142,10 +156,9 @@ func helps(t *testing.T, path string, args []string) {
 	require.NoError(t, err, string(out))
 }
 
-// runs runs a program as documented, or asks it for help.
+// runs runs a program as documented, with PRIVOPT_DEEP.
 func runs(t *testing.T, path string, args []string) {
 	t.Helper()
-	helps(t, path, args)
 	if !testkit.Deep() || strings.Contains(strings.Join(args, " "), "FILE") {
 		return
 	}
@@ -163,4 +176,23 @@ func runs(t *testing.T, path string, args []string) {
 	}
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
+}
+
+// TestReadme: README is one screen and a half, fits a terminal, and its program is the Example of
+// the root package.
+func TestReadme(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSuffix(string(readme), "\n"), "\n")
+	require.LessOrEqual(t, len(lines), 120)
+	for _, line := range lines {
+		require.LessOrEqual(t, utf8.RuneCountInString(line), 100, line)
+	}
+	programs := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(string(readme), -1)
+	require.Len(t, programs, 1)
+	example, err := os.ReadFile("example_test.go")
+	require.NoError(t, err)
+	body := regexp.MustCompile(`(?ms)^func Example\(\) \{\n(.*?)^\t// Output:`).FindStringSubmatch(string(example))
+	require.NotNil(t, body)
+	require.Equal(t, strings.ReplaceAll("\n"+body[1], "\n\t", "\n"), "\n"+programs[0][1])
 }

@@ -23,24 +23,29 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// A private classifier from a table: the schema is public, the table is not. The plan
-// chose pure noise, which is smaller here, so that δ is not spent.
+// columns describes the table. It is public: it must not be learned from the rows.
+const columns = `{"schema": 1, "records": 300, "intercept": true,
+	"label": {"column": "bought", "positive": ["yes"], "negative": ["no"]},
+	"columns": [{"name": "age", "min": 18, "max": 90}, {"name": "plan", "levels": ["basic", "pro"]}]}`
+
+// rows is the private table.
+var rows = "age,plan,bought\n" + strings.Repeat("30,basic,no\n50,pro,yes\n70,pro,no\n", 100)
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// A private classifier from a table. The plan chose pure noise, which is smaller here, so that δ
+// is not spent.
 func Example() {
-	schema, err := table.ReadSchema(strings.NewReader(`{"schema": 1, "records": 300,
-		"label": {"column": "bought", "positive": ["yes"], "negative": ["no"]}, "intercept": true,
-		"columns": [{"name": "age", "min": 18, "max": 90}, {"name": "plan", "levels": ["basic", "pro"]}]}`))
-	if err != nil {
-		log.Fatal(err)
-	}
-	people := "age,plan,bought\n" + strings.Repeat("30,basic,no\n50,pro,yes\n70,pro,no\n", 100)
-	data, err := table.ReadCSV(strings.NewReader(people), schema)
-	if err != nil {
-		log.Fatal(err)
-	}
+	schema, err := table.ReadSchema(strings.NewReader(columns)) // public
+	check(err)
+	data, err := table.ReadCSV(strings.NewReader(rows), schema) // private
+	check(err)
 	m, err := model.Fit(context.Background(), data, dp.Budget{Epsilon: 1, Delta: 1e-6}, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	fmt.Println(len(m.Coefficients()), "coefficients")
 	fmt.Println(m.Certificate())
 	// Output:

@@ -6,7 +6,7 @@
 //	privopt fit --schema adult.json --data adult.data --epsilon 1 --out model.json
 //	privopt predict --model model.json --data adult.test > predictions.csv
 //
-// Commands: schema, plan, pack, fit, predict, score, summary, explain, ledger, version and
+// Commands: demo, schema, plan, pack, fit, predict, score, summary, explain, ledger, version and
 // completion; each explains itself with examples after -h. Flags may be written with one dash or
 // two. Results go to standard output, all else to standard error.
 //

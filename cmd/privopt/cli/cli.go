@@ -144,13 +144,15 @@ func (a *app) root() *cobra.Command {
 		Use:   "privopt",
 		Short: "Private models from tables of sensitive records",
 		Long:  rootHelp,
-		Example: `  privopt schema --example adult > adult.json
+		Example: `  privopt demo
+  privopt schema --example adult > adult.json
   privopt fit --schema adult.json --data adult.data --epsilon 1 --out model.json
   privopt explain model.json`,
 	}
 	a.prepare(root)
 	for _, c := range []*cobra.Command{
-		a.schema(), a.plan(), a.pack(), a.fit(), a.predict(), a.score(), a.summary(), a.explain(), a.ledger(), a.version(),
+		a.demo(), a.schema(), a.plan(), a.pack(), a.fit(), a.predict(), a.score(), a.summary(), a.explain(), a.ledger(),
+		a.version(),
 	} {
 		c.Flags().SortFlags = false
 		root.AddCommand(c)

@@ -1,0 +1,259 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/privopt/privopt/cmd/internal/screen"
+)
+
+// demoTable is a made-up table of stays in a hospital; the tests hold the program that makes it.
+//
+//go:embed demo.csv.gz
+var demoTable []byte
+
+// demoPeople is the number of patients in visits.csv. The others are in heldout.csv.
+const demoPeople = 5000
+
+// demoFactors is the schema of the second model: four columns with ranges that anybody knows.
+const demoFactors = `{ "schema": 1, "records": 5000, "neighbors": "add-remove", "person": "patient", "rows": 12,
+  "label": {"column": "readmitted", "positive": ["yes"], "negative": ["no"]},
+  "intercept": true, "missing": ["", "NA"],
+  "columns": [
+    {"name": "admitted", "ignore": true},
+    {"name": "age", "min": 20, "max": 90},
+    {"name": "weight", "min": 40, "max": 140},
+    {"name": "smoker", "levels": ["no", "yes"]},
+    {"name": "region", "ignore": true},
+    {"name": "days", "min": 1, "max": 12} ] }
+`
+
+// demoSearches switches the demonstration to a private search for people. Without it its schema is
+// written by hand.
+const demoSearches = false
+
+const demoSchema = `{ "schema": 1, "records": 5000, "neighbors": "add-remove", "person": "patient", "rows": 12,
+  "label": {"column": "readmitted", "positive": ["yes"], "negative": ["no"]},
+  "intercept": true, "missing": ["", "NA"],
+  "columns": [
+    {"name": "admitted", "ignore": true},
+    {"name": "age", "min": 30, "max": 97, "bins": [50, 56, 67, 76, 80, 88]},
+    {"name": "weight", "min": 50, "max": 120, "bins": [62, 69, 74, 79, 86, 95]},
+    {"name": "smoker", "levels": ["no", "yes"], "other": true},
+    {"name": "region", "levels": ["north", "east", "south", "west"], "other": true},
+    {"name": "days", "min": 1, "max": 20, "bins": [3, 4, 5, 6, 8]} ] }
+`
+
+// demoStep is a command of the demonstration, and the sentence before it.
+type demoStep struct{ about, command string }
+
+// demoSteps returns the commands of the demonstration, as one types them in its folder.
+func (a *app) demoSteps() []demoStep {
+	const visits = " --data visits.csv --epsilon 1 --ledger patients.ledger --out "
+	search := demoStep{"Nobody has written down the ranges and levels of the columns: find them privately.",
+		"schema --private visits.csv --label readmitted --task two-classes --person patient --rows 12 " +
+			"--records 5000 --neighbors add-remove --epsilon 0.5 --ledger patients.ledger --out schema.json"}
+	score := demoStep{"How good is it on 1,000 patients that it has not seen? Privately, too.",
+		"score --model model.json --data heldout.csv --records 1000 --epsilon 1 --plot score.svg"}
+	if !demoSearches {
+		search = demoStep{}
+	}
+	report := demoStep{"All of it for somebody who has never heard of ε.",
+		"report --model factors-model.json --out report.html"}
+	if c, _, err := a.root().Find([]string{"report"}); err != nil || c.Name() != "report" {
+		report = demoStep{}
+	}
+	steps := []demoStep{
+		{"A ledger adds up what is spent on these patients, and refuses more than ε = 4.",
+			"ledger create patients.ledger --epsilon 4 --delta 1e-6 --neighbors add-remove --persons"},
+		search,
+		{"Fit a model: will a patient be back within 30 days? ε protects all stays of a patient.",
+			"fit --schema schema.json" + visits + "model.json"},
+		{"Predict for five new stays.", "predict --model model.json --data new.csv"},
+		score,
+		{"Which columns matter, and how sure is that? A second model, of fewer columns, with intervals.",
+			"fit --schema factors.json --intervals" + visits + "factors-model.json"},
+		{"", "summary factors-model.json"},
+		{"What has been spent?", "ledger show patients.ledger"},
+		report,
+	}
+	return slices.DeleteFunc(steps, func(s demoStep) bool { return s.command == "" })
+}
+
+// demoFiles are the files of the demonstration.
+var demoFiles = []string{"visits.csv", "heldout.csv", "new.csv", "factors.json", "schema.json", "patients.ledger",
+	"model.json", "factors-model.json", "score.svg", "report.html"}
+
+func (a *app) demo() *cobra.Command {
+	dir, force := "privopt-demo", false
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "Show everything on a made-up table that comes with the program",
+		Long: `Show everything on a made-up table that comes with the program.
+
+demo writes a table of stays in a hospital to a folder, several lines a patient, and runs
+the commands that lead from there to a private model, its score and a report. It prints
+each command as one types it, and what the command prints. It needs no data and no network.`,
+		Example: `  privopt demo
+  privopt demo --out elsewhere --force`,
+		Args: noArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error {
+			if a.json {
+				return usagef("--json: demo prints text only")
+			}
+			return a.runDemo(ctx, dir, force)
+		}),
+	}
+	outFlags(c, &dir, &force, "new `FOLDER` to write to")
+	c.Flags().Lookup("force").Usage = "replace the files of an earlier demonstration"
+	return c
+}
+
+func (a *app) runDemo(ctx context.Context, dir string, force bool) (err error) {
+	if dir == "" || dir == "-" {
+		return usagef("--out %q: want the name of a folder", dir)
+	}
+	for _, name := range demoFiles {
+		path := filepath.Join(dir, name)
+		if _, err := os.Lstat(path); err != nil {
+			continue
+		}
+		if !force {
+			return usagef("--out: %s exists: choose another folder, or --force to replace the files of a demonstration", path)
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return usagef("--out: %w", err)
+	}
+	if err := writeDemo(dir); err != nil {
+		return err
+	}
+	old, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	if err := os.Chdir(dir); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Chdir(old)) }()
+	if err := a.demoHead(dir); err != nil {
+		return err
+	}
+	for _, s := range a.demoSteps() {
+		args := append([]string{"privopt"}, strings.Fields(s.command)...)
+		if s.about != "" {
+			s.about = "\n# " + s.about
+		}
+		if _, err := fmt.Fprintf(a.stdout, "%s\n$ %s\n", s.about, commandLine(args)); err != nil {
+			return err
+		}
+		if code := Run(ctx, args[1:], strings.NewReader(""), a.stdout, a.stderr); code != exitOK {
+			return cmp.Or(ctx.Err(), fmt.Errorf("the last command ended with exit code %d", code))
+		}
+	}
+	var made []string
+	for _, name := range demoFiles {
+		if _, err := os.Stat(name); err == nil && strings.Contains(".html.svg", filepath.Ext(name)) {
+			made = append(made, filepath.Join(dir, name))
+		}
+	}
+	if made == nil {
+		made = []string{dir}
+	}
+	_, err = fmt.Fprintf(a.stdout, "\nLook at %s.\n", strings.Join(made, " and "))
+	return err
+}
+
+// writeDemo writes the tables and schemas of the demonstration.
+func writeDemo(dir string) error {
+	z, err := gzip.NewReader(bytes.NewReader(demoTable))
+	if err != nil {
+		return err
+	}
+	table, err := io.ReadAll(z)
+	if err != nil {
+		return err
+	}
+	head, rest, _ := strings.Cut(string(table), "\n")
+	cut := strings.Index(rest, fmt.Sprintf("P%04d,", demoPeople+1))
+	files := map[string]string{
+		"visits.csv":   head + "\n" + rest[:cut],
+		"heldout.csv":  head + "\n" + rest[cut:],
+		"factors.json": demoFactors,
+	}
+	if !demoSearches {
+		files["schema.json"] = demoSchema
+	}
+	var fresh strings.Builder
+	lines := bufio.NewScanner(strings.NewReader(files["heldout.csv"]))
+	for i := 0; i < 6 && lines.Scan(); i++ {
+		line := lines.Text()
+		fresh.WriteString(line[:strings.LastIndex(line, ",")] + "\n")
+	}
+	files["new.csv"] = fresh.String()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// demoHead says where the demonstration is, and shows the first lines of its table.
+func (a *app) demoHead(dir string) error {
+	text, err := os.ReadFile("visits.csv")
+	if err != nil {
+		return err
+	}
+	lines := strings.SplitAfterN(string(text), "\n", 8)
+	_, err = fmt.Fprintf(a.stdout, "# Made-up stays of %s patients in a hospital. These are the first.\n$ cd %s\n"+
+		"$ head -n 7 visits.csv\n%s", humanize.Comma(demoPeople), dir, strings.Join(lines[:7], ""))
+	return err
+}
+
+// commandLine joins the words of a command; a line of it that would be too wide ends before a flag.
+func commandLine(args []string) string {
+	var b strings.Builder
+	at := 2 // of the prompt
+	for i := 0; i < len(args); {
+		j := i + 1
+		for strings.HasPrefix(args[i], "-") && j < len(args) && !strings.HasPrefix(args[j], "-") {
+			j++
+		}
+		word := strings.Join(args[i:j], " ")
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case at+n+1 > screen.Out()-2: // of the backslash
+			b.WriteString(" \\\n    ")
+			at = 4
+		default:
+			b.WriteByte(' ')
+			at++
+		}
+		b.WriteString(word)
+		at += n
+		i = j
+	}
+	return b.String()
+}
