@@ -130,7 +130,8 @@ func (a *app) root() *cobra.Command {
 	a.prepare(root)
 	root.AddGroup(&cobra.Group{ID: "main", Title: "Commands:"})
 	for _, c := range []*cobra.Command{
-		a.schema(), a.plan(), a.pack(), a.fit(), a.predict(), a.score(), a.summary(), a.explain(), a.ledger(), a.version(),
+		a.schema(), a.plan(), a.pack(), a.fit(), a.predict(), a.score(), a.summary(), a.explain(), a.htmlReport(),
+		a.ledger(), a.version(),
 	} {
 		c.GroupID = "main"
 		c.Flags().SortFlags = false
