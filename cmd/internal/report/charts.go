@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -34,18 +35,17 @@ var fifths = []float64{0, 0.2, 0.4, 0.6, 0.8, 1}
 
 func share(v float64) string { return strconv.FormatFloat(100*v, 'f', 0, 64) + " %" }
 
-// Detection draws the most that a test can detect against its false alarms.
-func Detection(power func(falseAlarms float64) float64, marked []float64) template.HTML {
+// Detection draws the most that a test can detect against its false alarms: lines between corners,
+// whose false alarms increase from 0 to 1.
+func Detection(power func(falseAlarms float64) float64, corners, marked []float64) template.HTML {
 	p := &picture{}
 	x, y := p.frame(330, unit, unit, fifths, fifths, "false alarms", "detected, at most", share)
-	var curve []float64
 	p.line("guess", x.at(0), y.at(0), x.at(1), y.at(1))
-	curve = append(curve, x.at(0), y.at(0))
-	for i := range 401 {
-		alpha := math.Pow(float64(i)/400, 3) // more points near 0, where the curve is steep
+	var curve []float64
+	for _, alpha := range corners {
 		curve = append(curve, x.at(alpha), y.at(power(alpha)))
 	}
-	p.area("band", append(append([]float64{}, curve...), x.at(1), y.at(0))...)
+	p.area("band k0", append(append([]float64{x.at(0), y.at(0)}, curve...), x.at(1), y.at(0))...)
 	p.line("curve k0", curve...)
 	for _, a := range marked {
 		p.dot(x.at(a), y.at(power(a)), "k0")
@@ -57,15 +57,7 @@ func Detection(power func(falseAlarms float64) float64, marked []float64) templa
 // Forest draws estimates with their intervals on one axis.
 func Forest(values []Value, axis, title string) template.HTML {
 	const row, top = 30.0, 24.0
-	lo, hi := math.Inf(1), math.Inf(-1)
-	most := 0.0
-	for _, v := range values {
-		most = max(most, math.Abs(v.Mid))
-	}
-	for _, v := range values { // wide intervals do not squeeze the others: they end in arrows
-		lo, hi = min(lo, v.Mid, max(v.Lo, -2*most)), max(hi, v.Mid, min(v.Hi, 2*most))
-	}
-	lo, hi = span(lo, hi, true)
+	lo, hi := extent([]Series{{Values: values}})
 	height := top + row*float64(len(values)) + 40
 	p := &picture{}
 	x := scale{lo, hi, 14, width - 14}
@@ -178,19 +170,27 @@ func key(p *picture, series []Series) float64 {
 
 func class(k int) string { return fmt.Sprintf("k%d", k%6) }
 
+// extent returns the range of an axis that holds 0 and all estimates. Intervals that are much wider
+// than most others do not squeeze them: they end in arrows, or at the edge.
 func extent(series []Series) (lo, hi float64) {
+	var widths []float64
 	most := 0.0
 	for _, s := range series {
 		for _, v := range s.Values {
 			most = max(most, math.Abs(v.Mid))
+			widths = append(widths, v.Hi-v.Lo)
 		}
+	}
+	if len(widths) > 0 {
+		slices.Sort(widths)
+		most = max(2*most, 2*widths[len(widths)/2])
 	}
 	for _, s := range series {
 		for _, v := range s.Values {
-			lo, hi = min(lo, v.Mid, max(v.Lo, -2*most)), max(hi, v.Mid, min(v.Hi, 2*most))
+			lo, hi = min(lo, v.Mid, max(v.Lo, -most)), max(hi, v.Mid, min(v.Hi, most))
 		}
 	}
-	return span(lo, hi, true)
+	return span(lo, hi)
 }
 
 // ROC draws true against false positives with a band of 95 %.

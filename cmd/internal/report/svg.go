@@ -17,19 +17,19 @@ const width = 360.0
 type picture struct{ b strings.Builder }
 
 func (p *picture) text(x, y float64, class, words string) {
-	fmt.Fprintf(&p.b, `<text x="%.1f" y="%.1f" class="%s">%s</text>`, x, y, class, template.HTMLEscapeString(words))
+	fmt.Fprintf(&p.b, `<text x="%.1f" y="%.1f" class="%s">%s</text>`+"\n", x, y, class, template.HTMLEscapeString(words))
 }
 
 func (p *picture) line(class string, points ...float64) {
-	fmt.Fprintf(&p.b, `<polyline class="%s" points="%s"/>`, class, pairs(points))
+	fmt.Fprintf(&p.b, `<polyline class="%s" points="%s"/>`+"\n", class, pairs(points))
 }
 
 func (p *picture) area(class string, points ...float64) {
-	fmt.Fprintf(&p.b, `<polygon class="%s" points="%s"/>`, class, pairs(points))
+	fmt.Fprintf(&p.b, `<polygon class="%s" points="%s"/>`+"\n", class, pairs(points))
 }
 
 func (p *picture) dot(x, y float64, class string) {
-	fmt.Fprintf(&p.b, `<circle cx="%.1f" cy="%.1f" r="3.5" class="%s"/>`, x, y, class)
+	fmt.Fprintf(&p.b, `<circle cx="%.1f" cy="%.1f" r="3.5" class="%s"/>`+"\n", x, y, class)
 }
 
 func pairs(points []float64) string {
@@ -44,7 +44,7 @@ func pairs(points []float64) string {
 func (p *picture) finish(height float64, title string) template.HTML {
 	title = template.HTMLEscapeString(title)
 	return template.HTML(fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="%s" `+
-		`viewBox="0 0 %g %.0f"><title>%[1]s</title>%[4]s</svg>`, title, width, height, p.b.String()))
+		`viewBox="0 0 %g %.0f"><title>%[1]s</title>`+"\n%[4]s</svg>", title, width, height, p.b.String()))
 }
 
 // scale maps [lo, hi] to [from, to].
@@ -65,8 +65,11 @@ func ticks(lo, hi float64, n int) (out []float64) {
 			break
 		}
 	}
-	for k := math.Ceil(lo/step - 1e-9); k <= hi/step+1e-9; k++ { // an end that is a tick survives rounding
-		out = append(out, k*step)
+	first := math.Ceil(lo/step - 1e-9) // an end that is a tick survives rounding
+	for i := range n + 2 {
+		if k := first + float64(i); k <= hi/step+1e-9 {
+			out = append(out, k*step+0) // no negative 0
+		}
 	}
 	return out
 }
@@ -80,16 +83,10 @@ func label(v float64) string {
 	return strings.Replace(s, "-", "−", 1)
 }
 
-// span widens [lo, hi] so that it is no point and holds 0 if zero is set.
-func span(lo, hi float64, zero bool) (float64, float64) {
-	if zero {
-		lo, hi = min(lo, 0), max(hi, 0)
-	}
-	if !(hi > lo) { // also without any value
-		if math.IsInf(lo, 0) {
-			lo, hi = 0, 0
-		}
-		return lo - 1, hi + 1
+// span widens a range around 0 that is a point.
+func span(lo, hi float64) (float64, float64) {
+	if !(hi > lo) {
+		return -1, 1
 	}
 	return lo, hi
 }

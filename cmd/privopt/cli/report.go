@@ -86,8 +86,16 @@ func (a *app) readScore(ctx context.Context, path string) (*privatelyScored, err
 		return nil, err
 	}
 	defer in.close()
+	text, err := io.ReadAll(io.LimitReader(in, 64<<20))
+	if err != nil {
+		return nil, err
+	}
+	var kind struct{ Certificate *json.RawMessage }
 	s := &privatelyScored{}
-	if err := json.NewDecoder(io.LimitReader(in, 64<<20)).Decode(s); err != nil {
+	if err = json.Unmarshal(text, &kind); err == nil && kind.Certificate != nil {
+		err = json.Unmarshal(text, s)
+	}
+	if err != nil {
 		return nil, usagef("--score: %s is no JSON of a score: %w: make one by score --epsilon E --json", in.name, err)
 	}
 	if s.PrivateScores == nil || len(s.Metrics) == 0 || s.Certificate.Check() != nil {
@@ -108,13 +116,17 @@ func newReport(m *model.Model) *report.Report {
 	if c.Rows > 0 {
 		who = "person"
 	}
+	title := "A private model of "
+	if !e.Private {
+		title = "A model (not private) of "
+	}
 	r := &report.Report{
-		Title: "A private model of " + label,
+		Title: title + label,
 		Lead: fmt.Sprintf("This model predicts %s. It was made from sensitive data in a way that protects each single %s: "+
-			"random noise was added, just enough that nobody can tell from the model what one %[2]s contributed.", label, who),
+			"random noise was added, so that the model reveals little about any one of them.", label, who),
 		Plain: plainGuarantee(c, who),
 		Detection: report.Detection(func(v float64) float64 { return power(c.Budget, v) },
-			[]float64{0.01, 0.05, 0.2}),
+			corners(c.Budget), []float64{0.01, 0.05, 0.2}),
 		Unit: scoreUnit(m), Assumptions: words(c.Assumptions),
 		Ledger:   []string{noLedger(m)},
 		Commands: commands(m), Program: version().String(),
@@ -164,10 +176,14 @@ func newReport(m *model.Model) *report.Report {
 	return r
 }
 
+// corners returns the false alarms at which the lines of [power] meet.
+func corners(b dp.Budget) []float64 {
+	return []float64{0, (1 - b.Delta) / (1 + math.Exp(b.Epsilon)), 1 - b.Delta, 1}
+}
+
 func plainGuarantee(c dp.Certificate, who string) string {
-	return fmt.Sprintf("Suppose somebody wants to find out from this model what one particular %s contributed. A test that is "+
-		"wrong about 5 %% of the time when it raises an alarm for nothing is right at most %s of the time when there is "+
-		"something to find. The budget of this guarantee is called ε (epsilon) and is %s here: 0 would reveal nothing at all "+
+	return fmt.Sprintf("Suppose somebody uses this model to detect one particular %s in the data. If their test gives a false "+
+		"alarm in 5 %% of the cases, it detects the %[1]s in at most %[2]s of the cases; blind guessing would detect 5 %%. The budget of this guarantee is called ε (epsilon) and is %[3]s here: 0 would reveal nothing at all "+
 		"and teach nothing; 1 is common; much more than 10 protects little.", who, percent(power(c.Budget, 0.05)),
 		number(c.Epsilon, 3))
 }
@@ -189,7 +205,7 @@ func asked(m *model.Model, label, who string) []report.Fact {
 		case len(l.Levels) > 0:
 			question = fmt.Sprintf("which of %d classes %s is: %s", len(l.Levels), label, list(l.Levels))
 		case len(l.Positive) > 0:
-			question = fmt.Sprintf("whether %s is %s rather than %s", label, list(l.Positive), list(l.Negative))
+			question = fmt.Sprintf("whether %s is %s rather than %s", label, either(l.Positive), either(l.Negative))
 		case l.Min != nil && l.Max != nil:
 			question = fmt.Sprintf("the number %s, between %s and %s", label, number(*l.Min), number(*l.Max))
 		}
@@ -214,10 +230,18 @@ func asked(m *model.Model, label, who string) []report.Fact {
 	if len(columns) > 0 {
 		facts = append(facts, report.Fact{Name: "Answered from", Text: list(columns)})
 	}
+	failure := "δ is a tiny probability that this limit does not hold."
+	if c.Delta == 0 {
+		failure = "δ is the probability that this limit does not hold: it always holds here."
+	}
 	return append(facts, report.Fact{Name: "Data of", Text: records}, report.Fact{Name: "Protected", Text: whose},
 		report.Fact{Name: "Privacy budget", Text: fmt.Sprintf("ε = %s and δ = %s. ε limits how much the model may change when "+
-			"one %s does; δ is a tiny probability that this limit does not hold.", number(c.Epsilon, 3), number(c.Delta, 3),
-			who)})
+			"one %s does. %s", number(c.Epsilon, 3), number(c.Delta, 3), who, failure)})
+}
+
+// either joins spellings of one label.
+func either(spellings []string) string {
+	return "“" + strings.ReplaceAll(list(spellings), ", ", "” or “") + "”"
 }
 
 // list joins names, and counts those beyond the first few.
@@ -326,8 +350,21 @@ func commands(m *model.Model) string {
 	p, c := m.Params(), m.Certificate()
 	fit := fmt.Sprintf("privopt fit --schema schema.json --data data.csv --epsilon %v --delta %v --neighbors %v --loss %s",
 		c.Epsilon, c.Delta, c.Relation, p.Loss.Name)
+	add := func(flag string, v float64) {
+		if v != 0 {
+			fit += fmt.Sprintf(" --%s %v", flag, v)
+		}
+	}
+	add("order", p.Loss.Order)
+	add("ridge", p.Penalty.Ridge)
+	add("lasso", p.Penalty.Lasso)
+	add("group", p.Penalty.Group)
+	if p.Set.Name != "" {
+		fit += fmt.Sprintf(" --set %s:%v", p.Set.Name, p.Set.Size)
+	}
 	if p.Intervals != nil {
 		fit += " --intervals"
+		add("level", p.Intervals.Level)
 	}
 	return strings.Join([]string{
 		"# schema.json is the key \"schema\" of model.json", fit + " --out model.json",
@@ -336,11 +373,18 @@ func commands(m *model.Model) string {
 }
 
 func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
-	c := s.Certificate
+	c, unit := s.Certificate, "record"
+	if c.Rows > 0 {
+		unit = "person"
+	}
+	records := amount(int64(math.Round(s.Records.Value)), unit)
+	if c.Relation == dp.AddRemove {
+		records = "about " + records
+	}
 	out := &report.Score{Notes: []string{fmt.Sprintf("The model was tried on %s. The score is private "+
 		"too: it has noise of its own and its own budget, %s, for the test data. Each range holds the true value with a chance "+
 		"of about 95 %%, of chance in the data and noise together, if the model was fitted to other records.",
-		amount(int64(math.Round(s.Records.Value)), "record"), budget(c.Budget))}}
+		records, budget(c.Budget))}}
 	if !s.Private {
 		out.Notes = append(out.Notes, "NOT PRIVATE: whoever guesses the seed of the score can take its noise away.")
 	}
@@ -350,7 +394,11 @@ func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
 			t.Rows = append(t.Rows, []string{v.Name + " (withheld: " + v.Withheld + ")", "–", "–", "–", "–", "–"})
 			continue
 		}
-		t.Rows = append(t.Rows, []string{v.Name, number(v.Value, 3), number(v.Interval[0], 3), number(v.Interval[1], 3),
+		if v.StdErr == 0 { // a bound, without errors of its own
+			t.Rows = append(t.Rows, []string{measure(v.Name), number(v.Value, 3), "–", "–", "–", "–"})
+			continue
+		}
+		t.Rows = append(t.Rows, []string{measure(v.Name), number(v.Value, 3), number(v.Interval[0], 3), number(v.Interval[1], 3),
 			number(v.StdErr, 3), number(v.Privacy, 3)})
 	}
 	out.Tables = append(out.Tables, t)
@@ -386,6 +434,20 @@ func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
 			SVG: report.Calibration(cells)})
 	}
 	return out
+}
+
+// measure explains the name of a metric.
+func measure(name string) string {
+	about := map[string]string{
+		"accuracy": "share of right predictions", "balanced": "accuracy if all classes were as frequent",
+		"AUC": "chance that a positive is ranked above a negative", "log loss": "of the stated probabilities, lower is better",
+		"RMSE": "root of the mean squared error", "MAE": "mean size of an error", "R²": "share of the variance explained",
+		"larger errors": "share of errors beyond the cap",
+	}[name]
+	if about == "" {
+		return name
+	}
+	return name + ": " + about
 }
 
 // columnOf returns the declaration of a column by its name.

@@ -134,9 +134,9 @@ func meaning(m *model.Model) string {
 			"more doubles the odds against another class."
 	case len(l.Positive) > 0 && m.Params().Loss.Name == model.Logistic:
 		return fmt.Sprintf("A positive coefficient makes %s more likely, a negative one less likely. Coefficients are log-odds: "+
-			"0.7 more doubles the odds.", list(l.Positive))
+			"0.7 more doubles the odds.", either(l.Positive))
 	case len(l.Positive) > 0:
-		return fmt.Sprintf("A positive coefficient speaks for %s, a negative one against it.", list(l.Positive))
+		return fmt.Sprintf("A positive coefficient speaks for %s, a negative one against it.", either(l.Positive))
 	}
 	return "A positive coefficient raises the prediction, a negative one lowers it."
 }
