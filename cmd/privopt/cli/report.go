@@ -301,7 +301,7 @@ func budgetReport(r *report.Report, m *model.Model) {
 		o.Records = 0
 	}
 	people := "Enough " + units(c.Rows > 0)
-	r.Budgets = report.Table{Caption: "Forecasts at other budgets", Head: []string{"ε", "Noise on a coefficient",
+	r.Budgets = report.Table{Caption: "Forecasts at other budgets", Head: []string{"ε", "Noise",
 		"Compared with this model", people, "Excess loss at most"}}
 	own := math.NaN()
 	plans := map[float64]model.Forecast{}
@@ -314,7 +314,7 @@ func budgetReport(r *report.Report, m *model.Model) {
 		}
 	}
 	if f, ok := plans[1]; ok {
-		own = f.Deviation
+		own = f.Sigma
 	}
 	for _, k := range factors {
 		f, ok := plans[k]
@@ -323,7 +323,7 @@ func budgetReport(r *report.Report, m *model.Model) {
 		}
 		ratio, excess, name := "–", "no bound", number(k*c.Epsilon, 3)
 		if own > 0 {
-			ratio = number(f.Deviation/own, 2) + " times"
+			ratio = number(f.Sigma/own, 2) + " times"
 		}
 		if !math.IsInf(f.Excess, 0) {
 			excess = number(f.Excess, 3)
@@ -331,11 +331,11 @@ func budgetReport(r *report.Report, m *model.Model) {
 		if k == 1 {
 			ratio, name = "this model", name+" (this model)"
 		}
-		r.Budgets.Rows = append(r.Budgets.Rows, []string{name, number(f.Deviation, 3), ratio,
+		r.Budgets.Rows = append(r.Budgets.Rows, []string{name, number(f.Sigma, 3), ratio,
 			humanize.Comma(int64(min(f.Records, 1e15))), excess})
 	}
 	r.BudgetNote = "A smaller ε protects more and adds more noise; a larger one protects less and adds less. The noise is its " +
-		"standard deviation on a coefficient of rescaled columns. From about the number of " + units(c.Rows > 0) + " named enough, " +
+		"standard deviation on each sum from which the coefficients are computed. From about the number of " + units(c.Rows > 0) + " named enough, " +
 		"chance in the data matters more than the noise of privacy. The excess loss is a proved bound on how far the mean " +
 		"loss lies above the best; all other numbers are forecasts that follow from the declared columns, not from the data."
 	if s.Discovery != nil {
@@ -365,6 +365,7 @@ func commands(m *model.Model) string {
 	if p.Intervals != nil {
 		fit += " --intervals"
 		add("level", p.Intervals.Level)
+		add("bound", p.Intervals.Radius)
 	}
 	return strings.Join([]string{
 		"# schema.json is the key \"schema\" of model.json", fit + " --out model.json",

@@ -60,8 +60,8 @@ func coefficientReport(r *report.Report, m *model.Model) {
 	r.CoefficientNotes = []string{meaning(m) + " The picture shows what a number adds over its whole declared range, so that " +
 		"columns can be compared; the table has the coefficient of one more unit."}
 	if s.Level > 0 {
-		r.CoefficientNotes = append(r.CoefficientNotes, fmt.Sprintf("Bars are intervals that hold the true coefficient with a "+
-			"chance of %s. A bar that crosses the line at 0 is compatible with no effect.", percent0(s.Level)), s.Note)
+		r.CoefficientNotes = append(r.CoefficientNotes, fmt.Sprintf("Bars are intervals that would hold the true coefficient "+
+			"in about %s of all tables and draws of noise. A bar shorter than its dot is a small error. A bar that crosses the line at 0 is compatible with no effect.", percent0(s.Level)), s.Note)
 	} else {
 		r.CoefficientNotes = append(r.CoefficientNotes, "No intervals were released with this model, so it does not say how far "+
 			"chance and noise may have moved each value. To release them, fit with --intervals.")
