@@ -60,7 +60,8 @@ func TestTicks(t *testing.T) {
 
 // TestForest: wide intervals end in arrows, and names are escaped.
 func TestForest(t *testing.T) {
-	values := []Value{{Name: "<a>", Lo: -1, Mid: 0.5, Hi: 2}, {Name: "b", Lo: 0, Mid: 1, Hi: 2}, {Name: "wide", Lo: -1e9, Hi: 1e9}}
+	values := []Value{{Name: "<a>", Lo: -1, Mid: 0.5, Hi: 2}, {Name: "b", Lo: 0, Mid: 1, Hi: 2}, {Name: "wide",
+		Lo: -1e9, Hi: 1e9}}
 	svg := string(Forest(values, "log-odds", `of "x"`))
 	require.Contains(t, svg, "&lt;a&gt;")
 	require.Contains(t, svg, "&#34;x&#34;")

@@ -132,7 +132,8 @@ func newReport(m *model.Model) *report.Report {
 		Commands: commands(m), Program: version().String(),
 	}
 	if !e.Private {
-		r.Warning = "NOT PRIVATE: the noise came from a source that the caller chose, such as --seed. Whoever can guess that " +
+		r.Warning = "NOT PRIVATE: the noise came from a source that the caller chose, such as --seed. Whoever can guess " +
+			"that " +
 			"source learns the records. The guarantee below holds only if nobody can guess it."
 	}
 	r.Asked = asked(m, label, who)
@@ -182,8 +183,10 @@ func corners(b dp.Budget) []float64 {
 }
 
 func plainGuarantee(c dp.Certificate, who string) string {
-	return fmt.Sprintf("Suppose somebody uses this model to detect one particular %s in the data. If their test gives a false "+
-		"alarm in 5 %% of the cases, it detects the %[1]s in at most %[2]s of the cases; blind guessing would detect 5 %%. The budget of this guarantee is called ε (epsilon) and is %[3]s here: 0 would reveal nothing at all "+
+	return fmt.Sprintf("Suppose somebody uses this model to detect one particular %s in the data. If their test gives "+
+		"a false "+
+		"alarm in 5 %% of the cases, it detects the %[1]s in at most %[2]s of the cases; blind guessing would detect 5 "+
+		"%%. The budget of this guarantee is called ε (epsilon) and is %[3]s here: 0 would reveal nothing at all "+
 		"and teach nothing; 1 is common; much more than 10 protects little.", who, percent(power(c.Budget, 0.05)),
 		number(c.Epsilon, 3))
 }
@@ -235,7 +238,8 @@ func asked(m *model.Model, label, who string) []report.Fact {
 		failure = "δ is the probability that this limit does not hold: it always holds here."
 	}
 	return append(facts, report.Fact{Name: "Data of", Text: records}, report.Fact{Name: "Protected", Text: whose},
-		report.Fact{Name: "Privacy budget", Text: fmt.Sprintf("ε = %s and δ = %s. ε limits how much the model may change when "+
+		report.Fact{Name: "Privacy budget", Text: fmt.Sprintf("ε = %s and δ = %s. ε limits how much the model may change "+
+			"when "+
 			"one %s does. %s", number(c.Epsilon, 3), number(c.Delta, 3), who, failure)})
 }
 
@@ -268,7 +272,8 @@ func noLedger(m *model.Model) string {
 
 func ledgerReport(r *report.Report, l *ledger.Ledger) {
 	t := l.Terms()
-	r.Ledger = []string{fmt.Sprintf("A ledger adds up what all releases from the same data may reveal together. This one allows "+
+	r.Ledger = []string{fmt.Sprintf("A ledger adds up what all releases from the same data may reveal together. This "+
+		"one allows "+
 		"ε = %s and δ = %s in all. It has %s, is intact, and paid for this model.", number(t.Total.Epsilon, 3),
 		number(t.Total.Delta, 3), entries(len(l.Entries())))}
 	used := report.Table{Caption: "What is used and left", Head: []string{"Way of counting", "Used", "Left", "Total"}}
@@ -301,43 +306,34 @@ func budgetReport(r *report.Report, m *model.Model) {
 		o.Records = 0
 	}
 	people := "Enough " + units(c.Rows > 0)
-	r.Budgets = report.Table{Caption: "Forecasts at other budgets", Head: []string{"ε", "Noise",
-		"Compared with this model", people, "Excess loss at most"}}
-	own := math.NaN()
-	plans := map[float64]model.Forecast{}
-	factors := []float64{0.1, 1.0 / 3, 1, 3, 10}
-	for _, f := range factors {
+	r.Budgets = report.Table{Caption: "Forecasts at other budgets", Head: []string{"ε", "Noise against chance", people,
+		"Excess loss at most"}}
+	for _, factor := range []float64{0.1, 1.0 / 3, 1, 3, 10} {
 		b := c.Budget
-		b.Epsilon *= f
-		if pl, err := model.NewPlan(s, b, o); err == nil {
-			plans[f] = pl.Forecast()
-		}
-	}
-	if f, ok := plans[1]; ok {
-		own = f.Sigma
-	}
-	for _, k := range factors {
-		f, ok := plans[k]
-		if !ok {
+		b.Epsilon *= factor
+		pl, err := model.NewPlan(s, b, o)
+		if err != nil {
 			continue
 		}
-		ratio, excess, name := "–", "no bound", number(k*c.Epsilon, 3)
-		if own > 0 {
-			ratio = number(f.Sigma/own, 2) + " times"
+		f := pl.Forecast()
+		ratio, excess, name := "–", "no bound", number(b.Epsilon, 3)
+		if p.Records > 0 { // the errors fall as 1/n and 1/√n and are equal at n = f.Records
+			ratio = number(math.Sqrt(f.Records/float64(p.Records)), 2) + " times"
 		}
 		if !math.IsInf(f.Excess, 0) {
 			excess = number(f.Excess, 3)
 		}
-		if k == 1 {
-			ratio, name = "this model", name+" (this model)"
+		if factor == 1 {
+			name += " (this model)"
 		}
-		r.Budgets.Rows = append(r.Budgets.Rows, []string{name, number(f.Sigma, 3), ratio,
-			humanize.Comma(int64(min(f.Records, 1e15))), excess})
+		r.Budgets.Rows = append(r.Budgets.Rows, []string{name, ratio, humanize.Comma(int64(min(f.Records, 1e15))), excess})
 	}
-	r.BudgetNote = "A smaller ε protects more and adds more noise; a larger one protects less and adds less. The noise is its " +
-		"standard deviation on each sum from which the coefficients are computed. From about the number of " + units(c.Rows > 0) + " named enough, " +
-		"chance in the data matters more than the noise of privacy. The excess loss is a proved bound on how far the mean " +
-		"loss lies above the best; all other numbers are forecasts that follow from the declared columns, not from the data."
+	many := units(c.Rows > 0)
+	r.BudgetNote = "A smaller ε protects more and adds more noise; a larger one protects less and adds less. " +
+		"The table compares the error from the noise with the error from chance, that is from having only these " + many +
+		" and not everybody. From about the number of " + many + " named enough, chance matters more than noise. The " +
+		"excess loss is a proved bound on how far the mean loss lies above the best; all other numbers are forecasts " +
+		"that follow from the declared columns, not from the data."
 	if s.Discovery != nil {
 		r.BudgetNote += " They leave out the part of the budget that the search for the columns took."
 	}
@@ -383,13 +379,15 @@ func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
 		records = "about " + records
 	}
 	out := &report.Score{Notes: []string{fmt.Sprintf("The model was tried on %s. The score is private "+
-		"too: it has noise of its own and its own budget, %s, for the test data. Each range holds the true value with a chance "+
+		"too: it has noise of its own and its own budget, %s, for the test data. Each range holds the true value with a "+
+		"chance "+
 		"of about 95 %%, of chance in the data and noise together, if the model was fitted to other records.",
 		records, budget(c.Budget))}}
 	if !s.Private {
 		out.Notes = append(out.Notes, "NOT PRIVATE: whoever guesses the seed of the score can take its noise away.")
 	}
-	t := report.Table{Caption: "Quality", Head: []string{"Measure", "Value", "From", "To", "Standard error", "of it privacy"}}
+	t := report.Table{Caption: "Quality", Head: []string{"Measure", "Value", "From", "To", "Standard error", "of it " +
+		"privacy"}}
 	for _, v := range s.Metrics {
 		if v.Withheld != "" {
 			t.Rows = append(t.Rows, []string{v.Name + " (withheld: " + v.Withheld + ")", "–", "–", "–", "–", "–"})
@@ -399,7 +397,8 @@ func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
 			t.Rows = append(t.Rows, []string{measure(v.Name), number(v.Value, 3), "–", "–", "–", "–"})
 			continue
 		}
-		t.Rows = append(t.Rows, []string{measure(v.Name), number(v.Value, 3), number(v.Interval[0], 3), number(v.Interval[1], 3),
+		t.Rows = append(t.Rows, []string{measure(v.Name), number(v.Value, 3), number(v.Interval[0], 3),
+			number(v.Interval[1], 3),
 			number(v.StdErr, 3), number(v.Privacy, 3)})
 	}
 	out.Tables = append(out.Tables, t)
@@ -421,7 +420,8 @@ func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
 		for _, o := range s.ROC {
 			points = append(points, report.Point{X: o.FPR, Y: o.TPR, XErr: o.FPRError, YErr: o.TPRError})
 		}
-		out.Figures = append(out.Figures, report.Figure{Caption: "Right and false alarms (ROC curve)", SVG: report.ROC(points)})
+		out.Figures = append(out.Figures, report.Figure{Caption: "Right and false alarms (ROC curve)",
+			SVG: report.ROC(points)})
 	}
 	var cells []report.Cell
 	for _, v := range s.Calibration {
@@ -441,7 +441,8 @@ func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
 func measure(name string) string {
 	about := map[string]string{
 		"accuracy": "share of right predictions", "balanced": "accuracy if all classes were as frequent",
-		"AUC": "chance that a positive is ranked above a negative", "log loss": "of the stated probabilities, lower is better",
+		"AUC": "chance that a positive is ranked above a negative", "log loss": "of the stated probabilities, lower is " +
+			"better",
 		"RMSE": "root of the mean squared error", "MAE": "mean size of an error", "R²": "share of the variance explained",
 		"larger errors": "share of errors beyond the cap",
 	}[name]

@@ -18,7 +18,8 @@ import (
 )
 
 // outside are the ways in which a page loads something or runs something.
-var outside = regexp.MustCompile(`(?i)<(script|link|img|iframe|object|embed|base)\b|\b(src|href|srcset)=|url\(|@import|` +
+var outside = regexp.MustCompile(`(?i)<(script|link|img|iframe|object|embed|base)\b|` +
+	`\b(src|href|srcset)=|url\(|@import|` +
 	`\bon[a-z]+="|javascript:`)
 
 // checkPage checks that a page is well-formed, stands alone and can be read by a screen reader.
@@ -107,9 +108,11 @@ func TestReport(t *testing.T) {
 		{"wide.json", "people.csv", nil, []string{"the largest 24 of 64", "the first 30 levels"}},
 		{"age.json", "people.csv", nil, []string{"the number age, between 20 and 80"}},
 		{"age.json", "people.csv", []string{"--intervals"}, []string{"Lower 95 %", "A positive coefficient raises"}},
-		{"jobs.json", "people.csv", nil, []string{"which of 3 classes", "Coefficients of nurse", "&lt;b&gt;&amp;", "[30,50)"}},
+		{"jobs.json", "people.csv", nil, []string{"which of 3 classes", "Coefficients of nurse", "&lt;b&gt;&amp;",
+			"[30,50)"}},
 		{"who.json", "who.csv", nil, []string{"each person, with all lines of that person; at most 2 of them count"}},
-		{"who.json", "who.csv", []string{"--intervals", "--neighbors", "add-remove"}, []string{"the exact number is protected"}},
+		{"who.json", "who.csv", []string{"--intervals", "--neighbors", "add-remove"}, []string{"the exact number is " +
+			"protected"}},
 	} {
 		ok(append([]string{"fit", "--schema", at(c.schema), "--data", at(c.data), "--epsilon", "1", "--force", "--out",
 			at("m.json")}, c.more...)...)
@@ -164,7 +167,8 @@ func TestReportOfScoreAndLedger(t *testing.T) {
 	text, err := os.ReadFile(at("r.html"))
 	require.NoError(t, err)
 	checkPage(t, string(text))
-	for _, want := range []string{"share of right predictions", "ROC curve", "Calibration", "It has 1 entry, is intact", "400 records"} {
+	for _, want := range []string{"share of right predictions", "ROC curve", "Calibration", "It has 1 entry, is " +
+		"intact", "400 records"} {
 		require.Contains(t, string(text), want)
 	}
 	require.Contains(t, ok("report", "--model", at("seeded.json"), "--out", "-"), "A model (not private) of pays")

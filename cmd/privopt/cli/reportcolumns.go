@@ -57,13 +57,17 @@ func coefficientReport(r *report.Report, m *model.Model) {
 	if len(s.Rows) > reportRows {
 		r.Coefficients.Caption = fmt.Sprintf("The first %d of %d coefficients (%s)", reportRows, len(s.Rows), r.Unit)
 	}
-	r.CoefficientNotes = []string{meaning(m) + " The picture shows what a number adds over its whole declared range, so that " +
+	r.CoefficientNotes = []string{meaning(m) + " The picture shows what a number adds over its whole declared range, " +
+		"so that " +
 		"columns can be compared; the table has the coefficient of one more unit."}
 	if s.Level > 0 {
-		r.CoefficientNotes = append(r.CoefficientNotes, fmt.Sprintf("Bars are intervals that would hold the true coefficient "+
-			"in about %s of all tables and draws of noise. A bar shorter than its dot is a small error. A bar that crosses the line at 0 is compatible with no effect.", percent0(s.Level)), s.Note)
+		r.CoefficientNotes = append(r.CoefficientNotes, fmt.Sprintf("Bars are intervals that would hold the true "+
+			"coefficient "+
+			"in about %s of all tables and draws of noise. A bar shorter than its dot is a small error. A bar that crosses "+
+			"the line at 0 is compatible with no effect.", percent0(s.Level)), s.Note)
 	} else {
-		r.CoefficientNotes = append(r.CoefficientNotes, "No intervals were released with this model, so it does not say how far "+
+		r.CoefficientNotes = append(r.CoefficientNotes, "No intervals were released with this model, so it does not say "+
+			"how far "+
 			"chance and noise may have moved each value. To release them, fit with --intervals.")
 	}
 	schema := schemaOf(m)
@@ -99,7 +103,8 @@ func coefficientReport(r *report.Report, m *model.Model) {
 		r.Forests = append(r.Forests, report.Figure{Caption: caption, SVG: report.Forest(values, axis, caption)})
 	}
 	if len(classes) > reportClasses {
-		r.CoefficientNotes = append(r.CoefficientNotes, fmt.Sprintf("Pictures are of the first %d of %d classes.", reportClasses,
+		r.CoefficientNotes = append(r.CoefficientNotes, fmt.Sprintf("Pictures are of the first %d of %d classes.",
+			reportClasses,
 			len(classes)))
 	}
 }
@@ -130,10 +135,12 @@ func meaning(m *model.Model) string {
 	l := schemaOf(m).Label
 	switch {
 	case m.Params().Loss.Name == model.Multinomial:
-		return "A positive coefficient makes its class more likely, a negative one less likely. Coefficients are log-odds: 0.7 " +
+		return "A positive coefficient makes its class more likely, a negative one less likely. Coefficients are " +
+			"log-odds: 0.7 " +
 			"more doubles the odds against another class."
 	case len(l.Positive) > 0 && m.Params().Loss.Name == model.Logistic:
-		return fmt.Sprintf("A positive coefficient makes %s more likely, a negative one less likely. Coefficients are log-odds: "+
+		return fmt.Sprintf("A positive coefficient makes %s more likely, a negative one less likely. Coefficients are "+
+			"log-odds: "+
 			"0.7 more doubles the odds.", either(l.Positive))
 	case len(l.Positive) > 0:
 		return fmt.Sprintf("A positive coefficient speaks for %s, a negative one against it.", either(l.Positive))
@@ -198,7 +205,8 @@ func effectReport(r *report.Report, m *model.Model) {
 		}
 		r.Effects = append(r.Effects, figure)
 	}
-	r.EffectNote = "What each column adds to the prediction, all others being equal (" + axis + "): for a number relative to the " +
+	r.EffectNote = "What each column adds to the prediction, all others being equal (" + axis + "): for a number " +
+		"relative to the " +
 		"middle of its range, for levels and bins as they stand, or relative to the reference level if the schema names one."
 	if len(cut) > 0 {
 		r.EffectNote += " Left out for space: " + list(cut) + "."
