@@ -175,6 +175,7 @@ func TestReportOfScoreAndLedger(t *testing.T) {
 
 	bad(exitUsage, "exists", "--model", at("m.json"), "--out", at("r.html"))
 	bad(exitUsage, "is not a private score", "--model", at("m.json"), "--score", at("raw.json"), "--out", "-")
+	bad(exitUsage, "is not a private score", "--model", at("m.json"), "--score", at("m.json"), "--out", "-")
 	bad(exitUsage, "is no JSON", "--model", at("m.json"), "--score", at("people.csv"), "--out", "-")
 	bad(exitRefused, "without a ledger", "--model", at("free.json"), "--ledger", at("l"), "--out", "-")
 	bad(exitUsage, "a report is HTML", "--model", at("m.json"), "--json", "--out", "-")
