@@ -151,8 +151,8 @@ func (a *app) root() *cobra.Command {
 	}
 	a.prepare(root)
 	for _, c := range []*cobra.Command{
-		a.demo(), a.schema(), a.plan(), a.pack(), a.fit(), a.predict(), a.score(), a.summary(), a.explain(), a.ledger(),
-		a.version(),
+		a.demo(), a.schema(), a.plan(), a.pack(), a.fit(), a.predict(), a.score(), a.summary(), a.explain(), a.htmlReport(),
+		a.ledger(), a.version(),
 	} {
 		c.Flags().SortFlags = false
 		root.AddCommand(c)

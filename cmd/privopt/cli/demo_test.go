@@ -116,8 +116,8 @@ func typed(text string) (commands [][]string) {
 // someNumbers matches what is drawn or a time: the words of two runs agree without them.
 var someNumbers = regexp.MustCompile(`\b[0-9a-f]{12}\b|[-−+]?[0-9][0-9,.:]*(e[-+]?[0-9]+)?|∞|weak|–`)
 
-// words returns the words of a text without its numbers.
-func words(text string) []string {
+// wordsAlone returns the words of a text without its numbers.
+func wordsAlone(text string) []string {
 	return strings.Fields(someNumbers.ReplaceAllString(text, " "))
 }
 
@@ -141,8 +141,8 @@ func TestDemo(t *testing.T) {
 	for _, args := range commands {
 		var typedOut, typedErrs bytes.Buffer
 		require.Equal(t, exitOK, Run(t.Context(), args, strings.NewReader(""), &typedOut, &typedErrs), typedErrs.String())
-		require.Subset(t, words(out), words(typedOut.String()), args)
-		require.Equal(t, len(words(errs)) == 0, len(words(typedErrs.String())) == 0, args)
+		require.Subset(t, wordsAlone(out), wordsAlone(typedOut.String()), args)
+		require.Equal(t, len(wordsAlone(errs)) == 0, len(wordsAlone(typedErrs.String())) == 0, args)
 	}
 	t.Chdir(dir)
 

@@ -157,7 +157,7 @@ func readmeDemo(t *testing.T) (lines []string, from, to int) {
 }
 
 // same reports whether two lines have the same words without the numbers.
-func same(a, b string) bool { return slices.Equal(words(a), words(b)) }
+func same(a, b string) bool { return slices.Equal(wordsAlone(a), wordsAlone(b)) }
 
 // TestReadmeDemo: the demonstration prints what README shows, in this order, but for numbers; the
 // picture shows those of README. With -update README gets the numbers of this run.

@@ -50,15 +50,19 @@ The text may be published with the model.`,
 			if err != nil {
 				return err
 			}
-			c := m.Certificate()
-			e := explained{
-				Private: !slices.Contains(c.Assumptions, dp.CallerSource), Certificate: c, Protects: protects(c),
-				Detects: []detection{{0.01, power(c.Budget, 0.01)}, {0.05, power(c.Budget, 0.05)}, {0.2, power(c.Budget, 0.2)}},
-				Plan:    m.Describe(), Choice: m.Choice(), Ledger: m.LedgerHead(),
-				Proof: noProof,
-			}
+			e := newExplained(m)
 			return a.show(e, e.text(m))
 		}),
+	}
+}
+
+func newExplained(m *model.Model) *explained {
+	c := m.Certificate()
+	return &explained{
+		Private: !slices.Contains(c.Assumptions, dp.CallerSource), Certificate: c, Protects: protects(c),
+		Detects: []detection{{0.01, power(c.Budget, 0.01)}, {0.05, power(c.Budget, 0.05)}, {0.2, power(c.Budget, 0.2)}},
+		Plan:    m.Describe(), Choice: m.Choice(), Ledger: m.LedgerHead(),
+		Proof: noProof,
 	}
 }
 
@@ -87,26 +91,41 @@ func twice(b dp.Budget) float64 {
 	return min(b.Delta+b.Delta*min(math.Exp(b.Epsilon), math.MaxFloat64), 1) // not 0·∞
 }
 
+// prose is where the explanation goes: a terminal or a page.
+type prose struct {
+	section, line, item, formula func(text string)
+}
+
 func (e *explained) text(m *model.Model) string {
 	var b strings.Builder
+	margin := ""
+	e.tell(m, prose{
+		section: func(title string) { margin = "  "; b.WriteString("\n" + title + "\n\n") },
+		line:    func(text string) { b.WriteString(paragraph(margin, text)) },
+		item:    func(text string) { b.WriteString(paragraph("  - ", text)) },
+		formula: func(text string) { b.WriteString(text) },
+	})
+	return b.String()
+}
+
+// tell explains the guarantee, after a line or two without a section.
+func (e *explained) tell(m *model.Model, to prose) {
 	c := e.Certificate
-	section := func(title string) { b.WriteString("\n" + title + "\n\n") }
-	line := func(format string, args ...any) {
-		b.WriteString(paragraph("  ", printable(fmt.Sprintf(format, args...))))
-	}
-	item := func(text string) { b.WriteString(paragraph("  - ", printable(text))) }
+	section := to.section
+	line := func(format string, args ...any) { to.line(printable(fmt.Sprintf(format, args...))) }
+	item := func(text string) { to.item(printable(text)) }
 	if !e.Private {
-		b.WriteString(paragraph("", "NOT PRIVATE: the noise came from a source that the caller chose, such as --seed. "+
-			"Whoever can guess that source learns the records. The guarantee below holds only if nobody can guess it."))
-		b.WriteByte('\n')
+		to.line("NOT PRIVATE: the noise came from a source that the caller chose, such as --seed. " +
+			"Whoever can guess that source learns the records. The guarantee below holds only if nobody can guess it.")
+		to.formula("\n")
 	}
 	p := m.Params()
 	label := ""
 	if enc := m.Encoder(); enc != nil {
 		label = " that predicts " + printable(enc.Schema().Label.Column)
 	}
-	b.WriteString(paragraph("", fmt.Sprintf("A %s model%s, with %s, fitted with differential privacy: ε = %s, δ = %s.",
-		p.Loss.Name, label, amount(p.Dim, "parameter"), number(c.Epsilon), number(c.Delta, 3))))
+	line("A %s model%s, with %s, fitted with differential privacy: ε = %s, δ = %s.",
+		p.Loss.Name, label, amount(p.Dim, "parameter"), number(c.Epsilon), number(c.Delta, 3))
 	section("What is guaranteed")
 	line("Protected: %s.", e.Protects)
 	who, differs := "record", "one record"
@@ -114,15 +133,16 @@ func (e *explained) text(m *model.Model) string {
 		who, differs = "person", "all lines of one person"
 	}
 	line("Compare the table with any other table that differs from it in %s. For every set S of models,", differs)
-	b.WriteString("    P(model in S | one table) ≤ e^ε · P(model in S | other table) + δ,\n")
-	fmt.Fprintf(&b, "    e^ε = %s, δ = %s,\n", number(math.Exp(c.Epsilon)), number(c.Delta, 3))
+	to.formula(fmt.Sprintf("    P(model in S | one table) ≤ e^ε · P(model in S | other table) + δ,\n    e^ε = %s, δ = %s,\n",
+		number(math.Exp(c.Epsilon)), number(c.Delta, 3)))
 	line("in both directions. This holds whatever else a reader of the model knows, now or later, and whatever the " +
 		"reader computes from the model.")
-	fmt.Fprintf(&b, "\n  So a test that tries to detect one particular %s in the model is weak:\n\n", who)
+	tests := fmt.Sprintf("\n  So a test that tries to detect one particular %s in the model is weak:\n\n", who)
 	for _, d := range e.Detects {
-		fmt.Fprintf(&b, "    with %4s false alarms, it detects the %s in at most %6s of the cases\n",
+		tests += fmt.Sprintf("    with %4s false alarms, it detects the %s in at most %6s of the cases\n",
 			percent0(d.FalseAlarms), who, percent(d.Power))
 	}
+	to.formula(tests)
 	section("To whom")
 	if c.Rows > 0 {
 		line("To each person, with all lines of that person, however many. A person is an id in the column that the schema "+
@@ -169,5 +189,4 @@ func (e *explained) text(m *model.Model) string {
 	} else {
 		line("%s No ledger counts this model: add its ε and δ to those of other releases yourself.", e.Proof)
 	}
-	return b.String()
 }

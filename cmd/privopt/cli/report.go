@@ -1,0 +1,461 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/privopt/privopt/cmd/internal/report"
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/ledger"
+	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/table"
+)
+
+func (a *app) htmlReport() *cobra.Command {
+	var modelPath, scorePath, ledgerPath string
+	out, force := "report.html", false
+	c := &cobra.Command{
+		Use:   "report --model FILE",
+		Short: "Write a report on a model with pictures, for readers who are new to privacy",
+		Long: `Write a report on a model with pictures, for readers who are new to privacy.
+
+The report is one HTML file that loads nothing from elsewhere: what is guaranteed and to
+whom, the coefficients with their intervals, the effect of each column, what other budgets
+would buy, the certificate and the commands. With --score it shows a private score, with
+--ledger what all fits to the data have spent. It is made without any record, so that it
+may be published with the model.`,
+		Example: `  privopt report --model model.json
+  privopt score --epsilon 0.3 --model model.json --data test.csv --json > score.json
+  privopt report --model model.json --score score.json --ledger people.ledger --out report.html`,
+		Args: noArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error {
+			if a.json {
+				return usagef("--json: a report is HTML; explain, summary and plan print JSON")
+			}
+			m, text, err := a.readModelFile(ctx, "--model", modelPath)
+			if err != nil {
+				return err
+			}
+			r := newReport(m)
+			if scorePath != "" {
+				s, err := a.readScore(ctx, scorePath)
+				if err != nil {
+					return err
+				}
+				r.Score = scoreReport(s, m)
+			}
+			if ledgerPath != "" {
+				l, err := openLedger("--ledger", ledgerPath)
+				if err != nil {
+					return err
+				}
+				if head := m.LedgerHead(); head == "" {
+					return fmt.Errorf("%w: %s was fitted without a ledger, so no ledger counts it: leave out --ledger",
+						ledger.ErrBehind, modelPath)
+				} else if err := l.VerifyFile(head, m.Certificate(), text); err != nil {
+					return fmt.Errorf("%s: %w", modelPath, err)
+				}
+				ledgerReport(r, l)
+			}
+			return a.write(out, force, func(w io.Writer) error { return report.Write(w, r) })
+		}),
+	}
+	c.Flags().StringVar(&modelPath, "model", "", "model `FILE` that fit wrote")
+	c.Flags().StringVar(&scorePath, "score", "", "private score `FILE` that score --epsilon --json wrote")
+	c.Flags().StringVar(&ledgerPath, "ledger", "", "ledger `FILE` that paid for the model")
+	outFlags(c, &out, &force, "HTML `FILE` to write, - for standard output")
+	required(c, "model")
+	return c
+}
+
+// readScore reads a private score. It refuses a score without noise.
+func (a *app) readScore(ctx context.Context, path string) (*privatelyScored, error) {
+	in, err := a.open(ctx, "--score", path, "")
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	text, err := io.ReadAll(io.LimitReader(in, 64<<20))
+	if err != nil {
+		return nil, err
+	}
+	var kind struct{ Certificate *json.RawMessage }
+	s := &privatelyScored{}
+	if err = json.Unmarshal(text, &kind); err == nil && kind.Certificate != nil {
+		err = json.Unmarshal(text, s)
+	}
+	if err != nil {
+		return nil, usagef("--score: %s is no JSON of a score: %w: make one by score --epsilon E --json", in.name, err)
+	}
+	if s.PrivateScores == nil || len(s.Metrics) == 0 || s.Certificate.Check() != nil {
+		return nil, usagef("--score: %s is not a private score: a report shows releases only; make one by score "+
+			"--epsilon E --json", in.name)
+	}
+	return s, nil
+}
+
+func newReport(m *model.Model) *report.Report {
+	e, c, p := newExplained(m), m.Certificate(), m.Params()
+	label := "a label"
+	enc := m.Encoder()
+	if enc != nil {
+		label = printable(enc.Schema().Label.Column)
+	}
+	who := "record"
+	if c.Rows > 0 {
+		who = "person"
+	}
+	title := "A private model of "
+	if !e.Private {
+		title = "A model (not private) of "
+	}
+	r := &report.Report{
+		Title: title + label,
+		Lead: fmt.Sprintf("This model predicts %s. It was made from sensitive data in a way that protects each single %s: "+
+			"random noise was added, so that the model reveals little about any one of them.", label, who),
+		Plain: plainGuarantee(c, who),
+		Detection: report.Detection(func(v float64) float64 { return power(c.Budget, v) },
+			corners(c.Budget), []float64{0.01, 0.05, 0.2}),
+		Unit: scoreUnit(m), Assumptions: words(c.Assumptions),
+		Ledger:   []string{noLedger(m)},
+		Commands: commands(m), Program: version().String(),
+	}
+	if !e.Private {
+		r.Warning = "NOT PRIVATE: the noise came from a source that the caller chose, such as --seed. Whoever can guess " +
+			"that " +
+			"source learns the records. The guarantee below holds only if nobody can guess it."
+	}
+	r.Asked = asked(m, label, who)
+	section := func() *report.Section { return &r.Guarantee[len(r.Guarantee)-1] }
+	r.Guarantee = []report.Section{{}}
+	e.tell(m, prose{
+		section: func(title string) {
+			if title == "What is guaranteed" {
+				title = "In exact words"
+			}
+			r.Guarantee = append(r.Guarantee, report.Section{Title: title})
+		},
+		line: func(s string) { section().Parts = append(section().Parts, report.Part{Text: s}) },
+		item: func(s string) {
+			parts := &section().Parts
+			if n := len(*parts); n == 0 || (*parts)[n-1].Items == nil {
+				*parts = append(*parts, report.Part{Items: []string{}})
+			}
+			last := &(*parts)[len(*parts)-1]
+			last.Items = append(last.Items, s)
+		},
+		formula: func(s string) {
+			if s = strings.TrimSpace(s); s != "" {
+				var lines []string
+				for _, l := range strings.Split(s, "\n") {
+					lines = append(lines, strings.TrimSpace(l))
+				}
+				section().Parts = append(section().Parts, report.Part{Formula: strings.Join(lines, "\n")})
+			}
+		},
+	})
+	coefficientReport(r, m)
+	effectReport(r, m)
+	budgetReport(r, m)
+	r.Certificate = []report.Fact{
+		{Name: "Theorem", Text: c.Theorem}, {Name: "ε (epsilon)", Text: number(c.Epsilon, 3)},
+		{Name: "δ (delta)", Text: number(c.Delta, 3)}, {Name: "Neighbors", Text: c.Relation.String()},
+		{Name: "Unit of privacy", Text: "one " + who}, {Name: "Loss", Text: p.Loss.Name},
+		{Name: "Mechanism", Text: p.Decision},
+	}
+	return r
+}
+
+// corners returns the false alarms at which the lines of [power] meet.
+func corners(b dp.Budget) []float64 {
+	return []float64{0, (1 - b.Delta) / (1 + math.Exp(b.Epsilon)), 1 - b.Delta, 1}
+}
+
+func plainGuarantee(c dp.Certificate, who string) string {
+	return fmt.Sprintf("Suppose somebody uses this model to detect one particular %s in the data. If their test gives "+
+		"a false "+
+		"alarm in 5 %% of the cases, it detects the %[1]s in at most %[2]s of the cases; blind guessing would detect 5 "+
+		"%%. The budget of this guarantee is called ε (epsilon) and is %[3]s here: 0 would reveal nothing at all "+
+		"and teach nothing; 1 is common; much more than 10 protects little.", who, percent(power(c.Budget, 0.05)),
+		number(c.Epsilon, 3))
+}
+
+func words(list []dp.Assumption) (out []string) {
+	for _, a := range list {
+		out = append(out, string(a))
+	}
+	return out
+}
+
+func asked(m *model.Model, label, who string) []report.Fact {
+	p, c := m.Params(), m.Certificate()
+	question := "a number, " + label
+	var columns []string
+	if enc := m.Encoder(); enc != nil {
+		s := enc.Schema()
+		switch l := s.Label; {
+		case len(l.Levels) > 0:
+			question = fmt.Sprintf("which of %d classes %s is: %s", len(l.Levels), label, list(l.Levels))
+		case len(l.Positive) > 0:
+			question = fmt.Sprintf("whether %s is %s rather than %s", label, either(l.Positive), either(l.Negative))
+		case l.Min != nil && l.Max != nil:
+			question = fmt.Sprintf("the number %s, between %s and %s", label, number(*l.Min), number(*l.Max))
+		}
+		for _, col := range s.Columns {
+			if !col.Ignore {
+				columns = append(columns, col.Name)
+			}
+		}
+	}
+	records := "not declared"
+	if p.Records > 0 {
+		records = amount(p.Records, who)
+		if c.Relation == dp.AddRemove {
+			records = "about " + records + ", as declared; the exact number is protected"
+		}
+	}
+	whose := "each record: one line of the table"
+	if c.Rows > 0 {
+		whose = fmt.Sprintf("each person, with all lines of that person; at most %d of them count", c.Rows)
+	}
+	facts := []report.Fact{{Name: "Question", Text: question}}
+	if len(columns) > 0 {
+		facts = append(facts, report.Fact{Name: "Answered from", Text: list(columns)})
+	}
+	failure := "δ is a tiny probability that this limit does not hold."
+	if c.Delta == 0 {
+		failure = "δ is the probability that this limit does not hold: it always holds here."
+	}
+	return append(facts, report.Fact{Name: "Data of", Text: records}, report.Fact{Name: "Protected", Text: whose},
+		report.Fact{Name: "Privacy budget", Text: fmt.Sprintf("ε = %s and δ = %s. ε limits how much the model may change "+
+			"when "+
+			"one %s does. %s", number(c.Epsilon, 3), number(c.Delta, 3), who, failure)})
+}
+
+// either joins spellings of one label.
+func either(spellings []string) string {
+	return "“" + strings.ReplaceAll(list(spellings), ", ", "” or “") + "”"
+}
+
+// list joins names, and counts those beyond the first few.
+func list(names []string) string {
+	const most = 24
+	out := make([]string, 0, most)
+	for _, n := range names[:min(len(names), most)] {
+		out = append(out, printable(n))
+	}
+	text := strings.Join(out, ", ")
+	if len(names) > most {
+		text += fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return text
+}
+
+func noLedger(m *model.Model) string {
+	if head := m.LedgerHead(); head != "" {
+		return fmt.Sprintf("A ledger counts this model, in entry %s. This report was made without the ledger. To check it: "+
+			"privopt ledger verify LEDGER MODEL.", head[:12])
+	}
+	return "No ledger counts this model. Its ε and δ add up with those of every other release from the same data."
+}
+
+func ledgerReport(r *report.Report, l *ledger.Ledger) {
+	t := l.Terms()
+	r.Ledger = []string{fmt.Sprintf("A ledger adds up what all releases from the same data may reveal together. This "+
+		"one allows "+
+		"ε = %s and δ = %s in all. It has %s, is intact, and paid for this model.", number(t.Total.Epsilon, 3),
+		number(t.Total.Delta, 3), entries(len(l.Entries())))}
+	used := report.Table{Caption: "What is used and left", Head: []string{"Way of counting", "Used", "Left", "Total"}}
+	for _, u := range l.Used() {
+		used.Rows = append(used.Rows, []string{u.Filter + ": " + u.Sum, number(u.Used, 3), number(max(0, u.Total-u.Used), 3),
+			number(u.Total, 3)})
+	}
+	spent := report.Table{Caption: "Releases", Head: []string{"Theorem", "Entry", "Time (UTC)", "ε", "δ"}}
+	for _, e := range l.Entries() {
+		spent.Rows = append(spent.Rows, []string{printable(e.Theorem), humanize.Comma(int64(e.Number)),
+			e.Time.Format("2006-01-02 15:04"), number(e.Epsilon, 3), number(e.Delta, 3)})
+	}
+	if n := len(spent.Rows); n > 200 {
+		spent.Caption, spent.Rows = fmt.Sprintf("The last 200 of %s releases", humanize.Comma(int64(n))), spent.Rows[n-200:]
+	}
+	r.LedgerTables = []report.Table{used, spent}
+}
+
+func budgetReport(r *report.Report, m *model.Model) {
+	enc, c, p := m.Encoder(), m.Certificate(), m.Params()
+	if enc == nil {
+		r.BudgetNote = "The model was fitted without a schema, so no plan of other budgets can be made from it."
+		return
+	}
+	s := enc.Schema()
+	s.Records = cmp.Or(p.Records, s.Records)
+	o := &model.Options{Loss: p.Loss, Penalty: p.Penalty, Set: p.Set, Intervals: p.Intervals, Relation: p.Relation,
+		Records: p.Records}
+	if p.Relation == dp.Replace {
+		o.Records = 0
+	}
+	people := "Enough " + units(c.Rows > 0)
+	r.Budgets = report.Table{Caption: "Forecasts at other budgets", Head: []string{"ε", "Noise against chance", people,
+		"Excess loss at most"}}
+	for _, factor := range []float64{0.1, 1.0 / 3, 1, 3, 10} {
+		b := c.Budget
+		b.Epsilon *= factor
+		pl, err := model.NewPlan(s, b, o)
+		if err != nil {
+			continue
+		}
+		f := pl.Forecast()
+		ratio, excess, name := "–", "no bound", number(b.Epsilon, 3)
+		if p.Records > 0 { // the errors fall as 1/n and 1/√n and are equal at n = f.Records
+			ratio = number(math.Sqrt(f.Records/float64(p.Records)), 2) + " times"
+		}
+		if !math.IsInf(f.Excess, 0) {
+			excess = number(f.Excess, 3)
+		}
+		if factor == 1 {
+			name += " (this model)"
+		}
+		r.Budgets.Rows = append(r.Budgets.Rows, []string{name, ratio, humanize.Comma(int64(min(f.Records, 1e15))), excess})
+	}
+	many := units(c.Rows > 0)
+	r.BudgetNote = "A smaller ε protects more and adds more noise; a larger one protects less and adds less. " +
+		"The table compares the error from the noise with the error from chance, that is from having only these " + many +
+		" and not everybody. From about the number of " + many + " named enough, chance matters more than noise. The " +
+		"excess loss is a proved bound on how far the mean loss lies above the best; all other numbers are forecasts " +
+		"that follow from the declared columns, not from the data."
+	if s.Discovery != nil {
+		r.BudgetNote += " They leave out the part of the budget that the search for the columns took."
+	}
+	if len(r.Budgets.Rows) == 0 {
+		r.BudgetNote = "No plan can be made for other budgets, because the number of records is not declared."
+	}
+}
+
+func commands(m *model.Model) string {
+	p, c := m.Params(), m.Certificate()
+	fit := fmt.Sprintf("privopt fit --schema schema.json --data data.csv --epsilon %v --delta %v --neighbors %v --loss %s",
+		c.Epsilon, c.Delta, c.Relation, p.Loss.Name)
+	add := func(flag string, v float64) {
+		if v != 0 {
+			fit += fmt.Sprintf(" --%s %v", flag, v)
+		}
+	}
+	add("order", p.Loss.Order)
+	add("ridge", p.Penalty.Ridge)
+	add("lasso", p.Penalty.Lasso)
+	add("group", p.Penalty.Group)
+	if p.Set.Name != "" {
+		fit += fmt.Sprintf(" --set %s:%v", p.Set.Name, p.Set.Size)
+	}
+	if p.Intervals != nil {
+		fit += " --intervals"
+		add("level", p.Intervals.Level)
+		add("bound", p.Intervals.Radius)
+	}
+	return strings.Join([]string{
+		"# schema.json is the key \"schema\" of model.json", fit + " --out model.json",
+		"privopt explain model.json", "privopt summary model.json --all", "privopt report --model model.json",
+	}, "\n")
+}
+
+func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
+	c, unit := s.Certificate, "record"
+	if c.Rows > 0 {
+		unit = "person"
+	}
+	records := amount(int64(math.Round(s.Records.Value)), unit)
+	if c.Relation == dp.AddRemove {
+		records = "about " + records
+	}
+	out := &report.Score{Notes: []string{fmt.Sprintf("The model was tried on %s. The score is private "+
+		"too: it has noise of its own and its own budget, %s, for the test data. Each range holds the true value with a "+
+		"chance "+
+		"of about 95 %%, of chance in the data and noise together, if the model was fitted to other records.",
+		records, budget(c.Budget))}}
+	if !s.Private {
+		out.Notes = append(out.Notes, "NOT PRIVATE: whoever guesses the seed of the score can take its noise away.")
+	}
+	t := report.Table{Caption: "Quality", Head: []string{"Measure", "Value", "From", "To", "Standard error", "of it " +
+		"privacy"}}
+	for _, v := range s.Metrics {
+		if v.Withheld != "" {
+			t.Rows = append(t.Rows, []string{v.Name + " (withheld: " + v.Withheld + ")", "–", "–", "–", "–", "–"})
+			continue
+		}
+		if v.StdErr == 0 { // a bound, without errors of its own
+			t.Rows = append(t.Rows, []string{measure(v.Name), number(v.Value, 3), "–", "–", "–", "–"})
+			continue
+		}
+		t.Rows = append(t.Rows, []string{measure(v.Name), number(v.Value, 3), number(v.Interval[0], 3),
+			number(v.Interval[1], 3),
+			number(v.StdErr, 3), number(v.Privacy, 3)})
+	}
+	out.Tables = append(out.Tables, t)
+	if names := classNames(m); len(s.Confusion) > 0 && len(names) == len(s.Confusion) {
+		t := report.Table{Caption: "True classes (rows) and predicted classes (columns), as noisy counts",
+			Head: append([]string{"True class"}, names...)}
+		for i, row := range s.Confusion {
+			cells := []string{names[i]}
+			for _, v := range row {
+				cells = append(cells, humanize.Comma(int64(math.Round(v.Value)))+" ± "+
+					humanize.Comma(int64(math.Round(1.96*v.StdErr))))
+			}
+			t.Rows = append(t.Rows, cells)
+		}
+		out.Tables = append(out.Tables, t)
+	}
+	if len(s.ROC) > 0 {
+		var points []report.Point
+		for _, o := range s.ROC {
+			points = append(points, report.Point{X: o.FPR, Y: o.TPR, XErr: o.FPRError, YErr: o.TPRError})
+		}
+		out.Figures = append(out.Figures, report.Figure{Caption: "Right and false alarms (ROC curve)",
+			SVG: report.ROC(points)})
+	}
+	var cells []report.Cell
+	for _, v := range s.Calibration {
+		if v.Share.Withheld == "" {
+			cells = append(cells, report.Cell{From: v.From, To: v.To, Lo: v.Share.Interval[0], Mid: v.Share.Value,
+				Hi: v.Share.Interval[1]})
+		}
+	}
+	if len(cells) > 0 {
+		out.Figures = append(out.Figures, report.Figure{Caption: "Do stated probabilities come true? (calibration)",
+			SVG: report.Calibration(cells)})
+	}
+	return out
+}
+
+// measure explains the name of a metric.
+func measure(name string) string {
+	about := map[string]string{
+		"accuracy": "share of right predictions", "balanced": "accuracy if all classes were as frequent",
+		"AUC": "chance that a positive is ranked above a negative", "log loss": "of the stated probabilities, lower is " +
+			"better",
+		"RMSE": "root of the mean squared error", "MAE": "mean size of an error", "R²": "share of the variance explained",
+		"larger errors": "share of errors beyond the cap",
+	}[name]
+	if about == "" {
+		return name
+	}
+	return name + ": " + about
+}
+
+// columnOf returns the declaration of a column by its name.
+func columnOf(s *table.Schema, name string) *table.Column {
+	if i := slices.IndexFunc(s.Columns, func(c table.Column) bool { return c.Name == name }); i >= 0 {
+		return &s.Columns[i]
+	}
+	return nil
+}
