@@ -365,8 +365,8 @@ func (p Plot) layout(e *Experiment, notPrivate string) *plot.Plot {
 	return pl
 }
 
-// init registers the Go font. The font of the library moves some pairs of letters together, such as a
-// space and an A, until words touch.
+// init registers the Go font. The font of the library moves some pairs of letters together, such
+// as a space and an A, until words touch.
 func init() {
 	face, err := opentype.Parse(goregular.TTF)
 	if err != nil {
