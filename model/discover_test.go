@@ -40,6 +40,10 @@ type goldenDiscovery struct {
 		S, Q, Epsilon string
 		Exact, Bound  string
 	}
+	Weights []struct {
+		Sigma, Threshold, LeastWeight string
+		One, Many, Worst              string
+	}
 	Sequence []struct {
 		Relation              dp.Relation
 		Monotone              bool

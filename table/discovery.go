@@ -343,6 +343,7 @@ func (u *Undeclared) Count(cells []int64, column int, index func(x float64) int)
 func (u *Undeclared) Schema(label Label, found []Column) *Schema {
 	s := u.d.asSchema()
 	s.Version, s.File, s.Label, s.Intercept, s.Missing = 1, u.d.File, label, true, slices.Clone(u.d.Missing)
+	s.Columns = nil
 	for _, n := range u.names {
 		for _, list := range [][]Column{u.d.Declared, found} {
 			if i := slices.IndexFunc(list, func(c Column) bool { return c.Name == n }); i >= 0 && n != u.d.Label.Column {
