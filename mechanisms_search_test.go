@@ -51,8 +51,8 @@ func TestSearchForSchema(t *testing.T) {
 	}
 }
 
-// byID puts a column of ids before the columns of a table. Each of the first 80 lines is a person, and
-// the rest is one. An empty line stays one, and is nobody's.
+// byID puts a column of ids before the columns of a table. Each of the first 80 lines is a person,
+// and the rest is one. An empty line stays one, and is nobody's.
 func byID(text string) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i, l := range lines {

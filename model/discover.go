@@ -280,8 +280,8 @@ func (pl *DiscoveryPlan) refuse() error {
 			return err == nil && !other.blind()
 		}, 100*pl.budget.Epsilon, pl.budget.Epsilon, 1e-3)
 		return prefix.Errorf("model: %w: discovery: with %d %s, %d columns and ε = %.4g a level would have to be in %d "+
-			"%s to be seen. Declare columns, ignore some, or use ε ≥ %.3g", dp.ErrCondition, pl.records, pl.unit(), pl.columns,
-			pl.budget.Epsilon, least, pl.unit(), math.Ceil(100*enough)/100)
+			"%s to be seen. Declare columns, ignore some, or use ε ≥ %.3g", dp.ErrCondition, pl.records, pl.unit(),
+			pl.columns, pl.budget.Epsilon, least, pl.unit(), math.Ceil(100*enough)/100)
 	}
 	if sigma, _ := prefixNoise(sqrtsum.New(discover.NumCells), pl.relation,
 		pl.part(1, 2*float64(pl.columns))*math.Sqrt(roundShares[3]/2)/pl.parts()); !(sigma < 1<<55) {
@@ -330,8 +330,8 @@ func (pl *DiscoveryPlan) String() string {
 	if m := pl.choices.Rows; m > 0 {
 		about = fmt.Sprintf(" that differ in all lines of one person, of which at most %d count", m)
 	}
-	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors%s, by theorem %s. A search for the schema of %d columns, as "+
-		"private as a Gaussian release with μ = %.4g", pl.budget, pl.relation, about, theoremDiscover, pl.columns,
+	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors%s, by theorem %s. A search for the schema of %d columns, "+
+		"as private as a Gaussian release with μ = %.4g", pl.budget, pl.relation, about, theoremDiscover, pl.columns,
 		pl.t)
 	fmt.Fprintf(&b, ", counts kinds of fields, spellings and numbers. If all columns are text, a spelling is shown from "+
 		"about %d %s on; the count of numbers below an edge has a standard deviation near %.3g.", least, pl.unit(), deviation)

@@ -89,7 +89,8 @@ func visits(n int) string {
 			if rnd.IntN(60) < age-10 {
 				y = "bad"
 			}
-			fmt.Fprintf(&b, "p%d,%d,%s,%s\n", i, age, []string{"Rome", "Oslo", fmt.Sprint("u", rnd.IntN(n))}[rnd.IntN(3)], y)
+			city := []string{"Rome", "Oslo", fmt.Sprint("u", rnd.IntN(n))}[rnd.IntN(3)]
+			fmt.Fprintf(&b, "p%d,%d,%s,%s\n", i, age, city, y)
 		}
 	}
 	return b.String()
@@ -102,8 +103,8 @@ func visitors(t *testing.T, text string, rows int) *table.Undeclared {
 	return u
 }
 
-// TestSearchByPerson: a search by person has the μ of one by record and PersonParts times the noise,
-// finds a schema of persons, and a ledger of persons takes it.
+// TestSearchByPerson: a search by person has the μ of one by record and PersonParts times the
+// noise, finds a schema of persons, and a ledger of persons takes it.
 func TestSearchByPerson(t *testing.T) {
 	b, text := dp.Budget{Epsilon: 2, Delta: 1e-7}, visits(3000)
 	for _, relation := range []dp.Relation{dp.Replace, dp.AddRemove} {

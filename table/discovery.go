@@ -247,7 +247,8 @@ func (u *Undeclared) header(t *text) error {
 		}
 	}
 	feature := func(s string) bool {
-		return s != label && s != u.d.Person && !slices.ContainsFunc(u.d.Declared, func(c Column) bool { return c.Name == s && c.Ignore })
+		return s != label && s != u.d.Person &&
+			!slices.ContainsFunc(u.d.Declared, func(c Column) bool { return c.Name == s && c.Ignore })
 	}
 	if !slices.ContainsFunc(u.names, feature) {
 		return wrong("the file has no column but the label %s and ignored ones, want at least one more", quote(label))
@@ -310,11 +311,12 @@ const badColumn = "table: no such column"
 
 // Kinds returns how many fields of a column are missing, whole numbers, other numbers and text. A
 // field is missing if it has one of the spellings, is NaN, no UTF-8, or longer than 256 bytes. It
-// panics if there is no such column. Counts by person are in units of 1/PersonParts. Not private.
+// panics if there is no such column. By person the unit is 1/PersonParts. Not private.
 func (u *Undeclared) Kinds(column int) [4]int64 { return u.column(column).kinds }
 
 // Spellings yields the spellings of the text of a column, also of the numbers of the label, and how
-// often they occur, by person in units of 1/PersonParts. It panics if there is no such column. Not private.
+// often they occur, by person in units of 1/PersonParts. It panics if there is no such column. Not
+// private.
 func (u *Undeclared) Spellings(column int, yield func(spelling string, count int64)) {
 	spelled := u.column(column).spelled
 	for _, s := range slices.Sorted(maps.Keys(spelled)) { // in order, so that a seed gives the same noise

@@ -29,8 +29,8 @@ func counts(u *Undeclared) map[string]int64 {
 	return out
 }
 
-// TestDiscoveryOnePerson: a person adds weights of PersonParts in all to each histogram, that depend
-// on the lines of that person alone: not on their order nor on the lines of others. Persons have up
+// TestDiscoveryOnePerson: a person adds weights of PersonParts in all to each histogram, which
+// depend on the lines of that person alone: not on their order nor on the lines of others. Persons have up
 // to thrice the lines that count, equal and opposite ones among them.
 func TestDiscoveryOnePerson(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(2, 2))
@@ -90,7 +90,8 @@ func TestDiscoveryPersonRefuses(t *testing.T) {
 		"person: \"y\" is also label":     {Person: "y", Rows: 5},
 		"the file has no column \"who\"":  {Person: "who", Rows: 5},
 		"the ids of persons: want \"id\"": {Person: "id", Rows: 5, File: File{Fields: []string{"a", "y"}}},
-		"is also a feature":               {Person: "id", Rows: 5, Declared: []Column{{Name: "id", Levels: []string{"a"}, Other: true}}},
+		"also a feature": {Person: "id", Rows: 5,
+			Declared: []Column{{Name: "id", Levels: []string{"a"}, Other: true}}},
 	} {
 		d.Label.Column = "y"
 		_, err := d.Read(strings.NewReader("x,id,y\n1,p,1\n"))

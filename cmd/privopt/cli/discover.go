@@ -39,8 +39,9 @@ func (t *searching) flags(c *cobra.Command, label string) {
 	f.StringVar(&t.partial, "partial", "", "schema `FILE` of what is known, for a private search: some columns, "+
 		"each with\n"+
 		"\"other\": true, and the name of the label or all of it, with \"unknown\"")
-	f.StringVar(&t.person, "person", "", "`COLUMN` of ids of persons, to protect all lines of a person in a private search")
-	f.IntVar(&t.rows, "rows", 0, "with --person, the most lines `N` of a person that count, 1 to 1024")
+	f.StringVar(&t.person, "person", "", "`COLUMN` of ids of persons, for a private search that\n"+
+		"protects all lines of a person; needs --rows")
+	f.IntVar(&t.rows, "rows", 0, "most lines `N` of a person that count, 1 to 1024")
 	f.StringVar(&t.ignore, "ignore", "", "`NAMES` of columns that a private search leaves out: a,b,c")
 	f.StringVar(&t.choices.Task, "task", "", "what the label is for, in a private search: `TASK` two-classes or number\n"+
 		"(default: what its counts show)")
@@ -179,8 +180,9 @@ func (a *app) searched(t *fitting, s *table.Schema) {
 	if s.Person != "" {
 		about = fmt.Sprintf(", for all lines of one person, of which at most %d count", s.Rows)
 	}
-	a.note("%s cost ε = %s, δ = %s (%s), %v neighbors%s. %s that was released is in the \"discovery\" of the schema.", what,
-		number(d.Epsilon), number(d.Delta), t.origin, d.Neighbors, about, publish)
+	a.note("%s cost ε = %s, δ = %s (%s), %v neighbors%s. %s that was released is in the \"discovery\" of the "+
+		"schema.", what, number(d.Epsilon), number(d.Delta), t.origin, d.Neighbors, about,
+		publish)
 	for _, c := range d.Columns {
 		if c.Note != "" {
 			a.note("%s is ignored: %s.", printable(c.Name), c.Note)
