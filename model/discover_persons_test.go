@@ -16,6 +16,7 @@ import (
 	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/table"
 )
 
@@ -150,19 +151,22 @@ func TestFitByPersonPlan(t *testing.T) {
 	b, text := dp.Budget{Epsilon: 3, Delta: 1e-7}, visits(3000)
 	o := &Options{Discover: &Discovery{Task: TwoClasses}, Source: dp.Seeded(3)}
 	narrow := strings.NewReplacer("Rome", "", "Oslo", "").Replace(text)
-	for _, rows := range []int{1, 10} {
-		a, _, err := FitUndeclared(t.Context(), visitors(t, text, rows), b, o)
-		require.NoError(t, err)
-		c, _, err := FitUndeclared(t.Context(), visitors(t, narrow, rows), b, o)
-		require.NoError(t, err)
-		require.Greater(t, a.Params().Dim, c.Params().Dim)
-		require.Equal(t, a.Params().Sequence, c.Params().Sequence)
-		require.Equal(t, a.Certificate(), c.Certificate())
-		require.Equal(t, theoremDiscover, a.Certificate().Theorem)
-		require.Equal(t, rows, a.Certificate().Rows)
-		require.Contains(t, a.Certificate().Assumptions, erm.OneID)
+	const rows = 10
+	a, _, err := FitUndeclared(t.Context(), visitors(t, text, rows), b, o)
+	require.NoError(t, err)
+	c, _, err := FitUndeclared(t.Context(), visitors(t, narrow, rows), b, o)
+	require.NoError(t, err)
+	require.Greater(t, a.Params().Dim, c.Params().Dim)
+	require.Equal(t, a.Params().Sequence, c.Params().Sequence)
+	require.Equal(t, a.Certificate(), c.Certificate())
+	require.Equal(t, theoremDiscover, a.Certificate().Theorem)
+	require.Equal(t, rows, a.Certificate().Rows)
+	require.Contains(t, a.Certificate().Assumptions, erm.OneID)
+	relations := []dp.Relation{dp.Replace}
+	if testkit.Long() {
+		relations = append(relations, dp.AddRemove)
 	}
-	for _, relation := range []dp.Relation{dp.Replace, dp.AddRemove} {
+	for _, relation := range relations {
 		plan := func(rows int) *DiscoveryPlan {
 			pl, err := newFitPlan(4, 3000, b, &Options{Relation: relation, Discover: &Discovery{Task: TwoClasses, Rows: rows}})
 			require.NoError(t, err)
@@ -181,7 +185,7 @@ func TestFitByPersonPlan(t *testing.T) {
 		_, most := fit(record)
 		require.InEpsilon(t, most, s, 0.02, "a person costs about what a record does")
 	}
-	_, err := newFitPlan(4, 3000, b, &Options{Discover: &Discovery{Task: Numbers, Rows: 5}})
+	_, err = newFitPlan(4, 3000, b, &Options{Discover: &Discovery{Task: Numbers, Rows: 5}})
 	require.ErrorIs(t, err, ErrOptions)
 	require.ErrorContains(t, err, "proved for one release, not for least squares")
 }
