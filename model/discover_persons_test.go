@@ -182,7 +182,8 @@ func TestFitByPersonPlan(t *testing.T) {
 		}
 		curvature, s := fit(few)
 		require.LessOrEqual(t, curvature, few.fit.plan.params.Sequence.C)
-		_, most := fit(record)
+		single, most := fit(record)
+		require.InEpsilon(t, single, curvature, 0.02, "the ridge of a person is about that of a record")
 		require.InEpsilon(t, most, s, 0.02, "a person costs about what a record does")
 	}
 	_, err = newFitPlan(4, 3000, b, &Options{Discover: &Discovery{Task: Numbers, Rows: 5}})

@@ -29,9 +29,9 @@ func counts(u *Undeclared) map[string]int64 {
 	return out
 }
 
-// TestDiscoveryOnePerson: a person adds weights of PersonParts in all to each histogram. They depend
-// on the lines of that person alone, not on their order nor on the lines of others. Persons have up
-// to thrice the lines that count, equal ones among them.
+// TestDiscoveryOnePerson: a person adds weights of PersonParts in all to each histogram. They
+// depend on the lines of that person alone, not on their order nor on the lines of others. Persons
+// have up to thrice the lines that count, equal ones among them.
 func TestDiscoveryOnePerson(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(2, 2))
 	for _, weights := range []string{"", "persons", "rows"} {
