@@ -240,12 +240,13 @@ func threshold(sigma, q, parts, least float64) int {
 	}
 	t := math.Ceil(max(0.5+parts-sigma*num.NormalQuantile(q), 0.5+least-sigma*num.NormalQuantile(q*(least/parts))))
 	for !enough(t) {
-		t++
+		t = max(t+1, math.Nextafter(t, math.Inf(1))) // the latter from 2⁵³ on
 	}
-	for enough(t - 1) {
-		t--
+	for less := t; ; t = less {
+		if less = min(t-1, math.Nextafter(t, 0)); !enough(less) {
+			return int(min(t, 1<<62)) // no count is above draw.Most
+		}
 	}
-	return int(t)
 }
 
 // sight returns the threshold of a level if every column were text, and the deviation of a prefix

@@ -78,6 +78,23 @@ func TestOwnSpellingsOfPersons(t *testing.T) {
 	}
 }
 
+// TestThresholdOfLargeNoise: a plan with hardly any budget is refused at once, although float64 does
+// not count up its thresholds in steps of 1.
+func TestThresholdOfLargeNoise(t *testing.T) {
+	for _, eps := range []float64{1e-12, 1e-13, 1e-15} {
+		for _, columns := range []int{3, mostColumns} {
+			_, err := NewDiscoveryPlan(columns, 1000, dp.Budget{Epsilon: eps, Delta: eps / 1000},
+				&Options{Discover: &Discovery{Rows: 5}})
+			require.ErrorIs(t, err, dp.ErrCondition)
+		}
+	}
+	const sigma, q = 1e17, 1e-9
+	limit := float64(threshold(sigma, q, table.PersonParts, 1))
+	require.LessOrEqual(t, shows(1, limit, sigma), q/table.PersonParts)
+	require.Less(t, limit, 8*sigma)
+	require.Equal(t, 1<<62, threshold(1e19, q, table.PersonParts, 1))
+}
+
 // visits is a table of n persons with up to 12 lines each.
 func visits(n int) string {
 	rnd := rand.New(rand.NewPCG(4, 4))
