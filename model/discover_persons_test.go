@@ -78,8 +78,8 @@ func TestOwnSpellingsOfPersons(t *testing.T) {
 	}
 }
 
-// TestThresholdOfLargeNoise: a plan with hardly any budget is refused at once, although float64 does
-// not count up its thresholds in steps of 1.
+// TestThresholdOfLargeNoise: a plan with hardly any budget is refused at once, although float64
+// cannot count up its thresholds in steps of 1.
 func TestThresholdOfLargeNoise(t *testing.T) {
 	for _, eps := range []float64{1e-12, 1e-13, 1e-15} {
 		for _, columns := range []int{3, mostColumns} {

@@ -261,7 +261,8 @@ var caseNumber = regexp.MustCompile(`(^|/)[A-C][0-9]+/|,? exactly$`)
 
 // tileTitle says in words what a tile shows: a mechanism or a sabotage, and the records.
 func tileTitle(r *audit.Result, what map[string]string) string {
-	name := cmp.Or(strings.TrimSuffix(what[r.Mechanism], ", seen by the density"), mechanismNames[r.Mechanism], r.Mechanism)
+	name := strings.TrimSuffix(what[r.Mechanism], ", seen by the density")
+	name = cmp.Or(name, mechanismNames[r.Mechanism], r.Mechanism)
 	records := caseNumber.ReplaceAllString(r.Case.Name, "$1")
 	if mechanism, rest, ok := strings.Cut(records, "/"); ok {
 		records = cmp.Or(mechanismNames[mechanism], mechanism) + ", " + rest
