@@ -340,7 +340,7 @@ func minimizer(p splitting.Problem, dim int, m splitting.Method, steps int) []fl
 
 // convergenceNames are the methods in words.
 var convergenceNames = map[string]string{
-	"ForwardBackward": "forward-backward, accelerated", "ForwardBackward, search": "the same with a line search",
+	"ForwardBackward": "forward-backward, accelerated", "ForwardBackward, search": "forward-backward, accelerated, line search",
 	"ForwardBackward, plain": "forward-backward", "BackwardForward, 1.9/L": "backward-forward, steps 1.9/L",
 	"DavisYin": "Davis–Yin, steps 1/L", "DavisYin, 1.9/L": "Davis–Yin, steps 1.9/L",
 	"DavisYin, search": "Davis–Yin with a line search", "PrimalDual": "primal-dual",

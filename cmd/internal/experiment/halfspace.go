@@ -191,7 +191,7 @@ func (c *halfspaceConfig) experiment() (*sweep.Experiment, error) {
 	case c.external():
 		e.NotPrivate = "the answers of " + c.Oracle + " are incumbents, not proven minimizers"
 	case c.data != "":
-		e.NotPrivate = "accuracies and times are computed from the records, no noise hides them"
+		e.NotPrivate = "accuracies are computed from the records, without noise"
 	}
 	for _, m := range c.methods {
 		e.Methods = append(e.Methods, m.name)
@@ -202,8 +202,8 @@ func (c *halfspaceConfig) experiment() (*sweep.Experiment, error) {
 // words names the method in a picture.
 func (m halfspaceMethod) words() string {
 	return map[string]string{
-		"opdisc": fmt.Sprintf("OPDisc, Q = %d", m.q), "gaussian": fmt.Sprintf("OPDisc, Gaussian noise, Q = %d", m.q),
-		"paper": "OPDisc, published noise", "product": "K-norm noise on {−1, 0, 1}ᵈ", "cube": "K-norm noise on {−1, 1}ᵈ",
+		"opdisc": fmt.Sprintf("OPDisc, integers with ‖w‖² ≤ %d", m.q), "gaussian": fmt.Sprintf("the same with Gaussian noise, ‖w‖² ≤ %d", m.q),
+		"paper": fmt.Sprintf("OPDisc, published noise, ‖w‖² ≤ %d", m.q), "product": "K-norm noise on {−1, 0, 1}ᵈ", "cube": "K-norm noise on {−1, 1}ᵈ",
 		"rspm": "RSPM, Laplace noise", "rspm-paper": "RSPM, published noise", "logistic": "logistic regression",
 		"nonprivate": "no noise (not private)",
 	}[m.kind]

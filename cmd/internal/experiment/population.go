@@ -168,7 +168,7 @@ func (c *populationConfig) experiment() *sweep.Experiment {
 			Title: fmt.Sprintf("Excess population loss, %s, %d runs", c.title(), c.Runs),
 			X: map[string]string{"n": "n, number of records", "d": "d, number of parameters",
 				"eps": "ε of one release"}[c.sweep],
-			Y:     "population loss above the minimum",
+			Y:     "population loss above the minimum, mean ± one standard deviation",
 			Style: map[string]sweep.Style{},
 		},
 	}
@@ -196,7 +196,7 @@ var populationNames = map[string]string{
 func (c *populationConfig) title() string {
 	text := c.Family + " losses"
 	if c.Family == "linear" {
-		text += fmt.Sprintf(" with slopes of %v times the minimax rate", c.Signal)
+		text += fmt.Sprintf(" with slopes of %v times the best possible rate", c.Signal)
 	}
 	for i, x := range []any{c.N, c.D, c.Epsilon} {
 		if name := []string{"n", "d", "eps"}[i]; name != c.sweep {

@@ -291,9 +291,9 @@ type boundKind struct {
 // boundKinds go from the least sharp to the sharpest.
 var boundKinds = []boundKind{
 	{"published", "published, repaired", 0},
-	{"general", "sharp, any loss", loss.General},
-	{"glm", "sharp, generalized linear", loss.GLM},
-	{"lsq", "sharp, least squares", loss.LSQ},
+	{"general", "ours, any loss", loss.General},
+	{"glm", "ours, generalized linear", loss.GLM},
+	{"lsq", "ours, least squares", loss.LSQ},
 }
 
 // bound returns the bound on the excess risk at the budget b: with eta = 0 for the exact minimizer,

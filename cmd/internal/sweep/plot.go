@@ -39,8 +39,8 @@ type Plot struct {
 	// Dashed lists the methods drawn as dashed lines, each with a pattern of its own:
 	// baselines, and curves that would hide others.
 	Dashed []string
-	// Style overrides color and dashes, for families of curves; the legend then
-	// names Colors and Dashes in place of the methods. Methods without a style are not drawn.
+	// Style overrides color and dashes; methods without a style are not drawn. For families of
+	// curves the legend names Colors and Dashes in place of the methods.
 	Style          map[string]Style
 	Colors, Dashes []string
 }
@@ -398,7 +398,7 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 	if look.Dash > 0 {
 		style.Width = vg.Points(1.5)
 	}
-	if p.Style != nil {
+	if len(p.Colors) > 0 {
 		legend = &plot.Legend{} // not shown
 	}
 	if len(c.line) == 0 {
@@ -441,7 +441,7 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 	}
 	line.LineStyle = style
 	pl.Add(line)
-	if len(c.line) <= 30 && p.Style == nil {
+	if len(c.line) > 2 && len(c.line) <= 30 && len(p.Colors) == 0 {
 		dots.GlyphStyle = draw.GlyphStyle{Color: ink, Radius: vg.Points(3), Shape: draw.CircleGlyph{}}
 		pl.Add(dots)
 	}
@@ -458,7 +458,7 @@ func (p Plot) legend(pl *plot.Plot, list []curve) plot.Legend {
 	l.Padding = vg.Points(4)
 	l.YPosition = draw.PosCenter
 	entries := len(list)
-	if p.Style != nil {
+	if len(p.Colors) > 0 {
 		entries = len(p.Colors) + len(p.Dashes)
 		for i, name := range p.Colors {
 			style := draw.LineStyle{Color: Palette[i%len(Palette)], Width: vg.Points(2)}

@@ -186,7 +186,7 @@ func (e *Experiment) cells() []Cell {
 
 // notPrivate joins the reasons for which results are not private.
 func (e *Experiment) notPrivate(o *Options) string {
-	const seeded = "seeded noise can be drawn again"
+	const seeded = "noise from a fixed seed"
 	switch {
 	case o.Seed == nil:
 		return e.NotPrivate

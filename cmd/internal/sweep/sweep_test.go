@@ -320,7 +320,7 @@ func TestFilesAndStreams(t *testing.T) {
 	e.Summarize = func(r []Result) (any, []string) { return len(r), []string{"closing line"} }
 	stdout, stderr, err := runToy(t.Context(), e, o)
 	require.NoError(t, err)
-	const label = "published constants; seeded noise can be drawn again"
+	const label = "published constants; noise from a fixed seed"
 	require.True(t, strings.HasPrefix(stdout, "NOT PRIVATE: "+label+"\n"), stdout)
 	require.Equal(t, 6, strings.Count(stdout, "\n"), "label, header, four values")
 	require.Contains(t, stderr, "NOT PRIVATE: "+label)
