@@ -54,20 +54,25 @@ func (a Axis) ticks(lo, hi float64, n int) ([]float64, func(float64) string) {
 	if !a.Odds {
 		return ticks(lo, hi, n), label
 	}
-	far := max(-lo, hi)
+	near := 0.7 * (hi - lo) / float64(n) // so that names do not touch
 	for _, list := range multipliers {
-		at := []float64{0}
+		if max(-lo, hi) > 1.6*math.Log(list[len(list)-1]) { // at most about a third without ticks
+			continue
+		}
+		at, last := []float64{0}, 0.0
 		for _, m := range list {
-			if v := math.Log(m); v <= hi+1e-9 { // an end that is a tick survives rounding
+			v := math.Log(m)
+			if v-last < near {
+				continue
+			}
+			if last = v; v <= hi+1e-9 { // an end that is a tick survives rounding
 				at = append(at, v)
 			}
-			if v := -math.Log(m); v >= lo-1e-9 {
-				at = append(at, v)
+			if -v >= lo-1e-9 {
+				at = append(at, -v)
 			}
 		}
-		if len(at) <= n && far < 1.6*math.Log(list[len(list)-1]) { // no more than a third without ticks
-			return at, times
-		}
+		return at, times
 	}
 	return ticks(lo, hi, n), func(v float64) string { return "× e^" + label(v) }
 }
@@ -108,7 +113,7 @@ func Detection(power func(falseAlarms float64) float64, corners []float64, marke
 func Forests(values []Value, axis Axis, title string) (out []Figure) {
 	lo, hi := extent([]Series{{Values: values}})
 	half := len(values)
-	if half > 9 {
+	if half > 13 {
 		half = (half + 1) / 2
 	}
 	for from := 0; from < len(values); from += half {
@@ -123,7 +128,7 @@ func Forests(values []Value, axis Axis, title string) (out []Figure) {
 }
 
 func forest(values []Value, lo, hi float64, axis Axis, title string) template.HTML {
-	const row, top = 28.0, 6.0
+	const row, top = 30.0, 6.0
 	bottom := top + row*float64(len(values))
 	p := &picture{}
 	x := scale{lo, hi, 22, width - 22}
@@ -133,12 +138,12 @@ func forest(values []Value, lo, hi float64, axis Axis, title string) template.HT
 	}
 	p.text(width/2, bottom+33, "axis mid", axis.Name)
 	for i, v := range values {
-		y := top + row*float64(i) + 20
-		p.text(2, y-8, "tick name", short(v.Name, 52))
+		y := top + row*float64(i) + 22
+		p.text(2, y-10, "tick name", short(v.Name, 52))
 		for _, v := range at { // beside the bars only: no line crosses a name
-			p.line("grid", x.at(v), y-6, x.at(v), y+6)
+			p.line("grid", x.at(v), y-5, x.at(v), y+5)
 		}
-		p.line("zero", x.at(0), y-6, x.at(0), y+6)
+		p.line("zero", x.at(0), y-5, x.at(0), y+5)
 		p.interval(x, v, y, "k0")
 	}
 	return p.finish(bottom+40, title)

@@ -80,7 +80,7 @@ type Score struct {
 var page string
 
 var (
-	spaced = regexp.MustCompile(`(\d) %|([εδ]) = `)
+	spaced = regexp.MustCompile(`(\d) %|([εδ]) = |[×÷] \d`)
 	power  = regexp.MustCompile(`\b([0-9]+(?:\.[0-9]+)?)e([+-])0*([0-9]+)\b`)
 	minus  = regexp.MustCompile(`^-([0-9.]+)`)
 	raised = strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷",

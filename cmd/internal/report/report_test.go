@@ -69,7 +69,7 @@ func TestForest(t *testing.T) {
 	require.NotContains(t, string(Forests([]Value{{Name: "zero"}}, Axis{Odds: true}, "")[0].SVG), "NaN")
 	require.Empty(t, Forests(nil, Axis{}, ""))
 	require.NotContains(t, string(Forests([]Value{{Unidentified: true}}, Axis{}, "")[0].SVG), "Inf")
-	require.Len(t, Forests(make([]Value, 10), Axis{}, ""), 2)
+	require.Len(t, Forests(make([]Value, 14), Axis{}, ""), 2)
 }
 
 // TestOdds: ticks are round factors inside the axis, and a few at any scale.

@@ -344,8 +344,8 @@ func budgetReport(r *report.Report, m *model.Model) {
 			amount(int64(min(f.Records, 1e15)), unit), excess})
 	}
 	r.BudgetNote = "A smaller ε protects better and needs more noise, so the model gets less right. Every model also errs " +
-		"by chance, because it saw these " + many + " and not everybody. “Noise : chance” compares the two errors: at " +
-		"0.5 : 1 the noise adds half as much as chance. “Equal with” is the number of " + many + " with which both would be " +
+		"by chance, because it saw these " + many + " and not everybody. “Noise\u00a0:\u00a0chance” compares the two errors: at " +
+		"0.5\u00a0:\u00a01 the noise adds half as much as chance. “Equal with” is the number of " + many + " with which both would be " +
 		"as large; with more of them, noise matters less. These are forecasts from the declared columns, not from the data."
 	if bounded {
 		r.BudgetNote += " “Loss above the best” is a proved bound: the loss, of which a model makes the mean small, lies on " +

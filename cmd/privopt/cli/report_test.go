@@ -111,7 +111,7 @@ func TestReport(t *testing.T) {
 		{"people.json", "people.csv", []string{"--intervals"}, []string{"Debiased", "age, 20 to 80"}},
 		{"wide.json", "people.csv", nil, []string{"the largest 16 of 64", "the first 30 levels"}},
 		{"age.json", "people.csv", nil, []string{"the number age, between 20 and 80"}},
-		{"age.json", "people.csv", []string{"--intervals"}, []string{"Lower 95 %", "A positive coefficient raises"}},
+		{"age.json", "people.csv", []string{"--intervals"}, []string{"Lower 95\u00a0%", "A positive coefficient raises"}},
 		{"jobs.json", "people.csv", nil, []string{"which of 3 classes", "Coefficients of nurse", "&lt;b&gt;&amp;",
 			"[30,50)"}},
 		{"who.json", "who.csv", nil, []string{"each person, with all lines of that person; at most 2 of them count"}},
@@ -127,7 +127,9 @@ func TestReport(t *testing.T) {
 		}
 		require.NotContains(t, page, "NOT PRIVATE")
 		require.Equal(t, page, ok("report", "--model", at("m.json"), "--out", "-"), "not the same twice")
-		pages = append(pages, page)
+		if c.more != nil || c.schema == "wide.json" || c.schema == "jobs.json" {
+			pages = append(pages, page)
+		}
 	}
 	checkWidths(t, pages)
 }
@@ -153,7 +155,7 @@ func checkWidths(t *testing.T, pages []string) {
 		}
 	}
 	frames += `<script>onload = () => { document.body.innerHTML = Array.from(document.querySelectorAll("iframe"),
-		f => f.contentDocument.documentElement.scrollWidth).join(" ") }</script>`
+		f => f.contentDocument.documentElement).map(d => d.scrollWidth - d.clientWidth).join(" ") }</script>`
 	path := filepath.Join(t.TempDir(), "frames.html")
 	require.NoError(t, os.WriteFile(path, []byte(frames), 0o600))
 	run := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu",
@@ -166,12 +168,12 @@ func checkWidths(t *testing.T, pages []string) {
 	require.Len(t, widths, 2*len(pages), body)
 	last := len(widths) - 2
 	for i := range last {
-		require.Equal(t, []string{"400", "1200"}[i%2], widths[i], "page %d", i/2)
+		require.Equal(t, "0", widths[i], "page %d, %s pixels wide", i/2, []string{"400", "1200"}[i%2])
 	}
 	for _, w := range widths[last:] {
 		n, err := strconv.Atoi(w)
 		require.NoError(t, err)
-		require.GreaterOrEqual(t, n, 2000)
+		require.GreaterOrEqual(t, n, 800)
 	}
 }
 
