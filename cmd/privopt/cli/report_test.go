@@ -131,7 +131,7 @@ func TestReport(t *testing.T) {
 			pages = append(pages, page)
 		}
 	}
-	checkWidths(t, pages)
+	t.Run("widths in a browser", func(t *testing.T) { checkWidths(t, pages) })
 }
 
 // checkWidths shows pages in Chromium, 400 and 1200 pixels wide: none may be wider than its window.
