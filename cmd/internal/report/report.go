@@ -9,24 +9,27 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"regexp"
+	"strconv"
+	"strings"
 )
 
 // Report is the content of the file. Text is plain and gets escaped; pictures are made by the
 // functions of this package.
 type Report struct {
 	Title, Lead string
-	Warning     string // "" for a private model
-	Asked       []Fact
-	Plain       string // the guarantee in one sentence
+	Warning     string   // "" for a private model
+	Plain       []string // the guarantee in plain words; the first of them introduces ε
 	Detection   template.HTML
+	Asked       []Fact
 	Guarantee   []Section // in the words of privopt explain
 
-	Unit              string
 	Forests           []Figure
 	Coefficients      Table
 	CoefficientNotes  []string
+	CoefficientDetail string // below the table
 	Effects           []Figure
-	EffectNote        string
+	EffectNotes       []string
 	Score             *Score // nil without one
 	Budgets           Table
 	BudgetNote        string
@@ -76,9 +79,46 @@ type Score struct {
 //go:embed report.html
 var page string
 
+var (
+	spaced = regexp.MustCompile(`(\d) %|([εδ]) = |[×÷] \d`)
+	power  = regexp.MustCompile(`\b([0-9]+(?:\.[0-9]+)?)e([+-])0*([0-9]+)\b`)
+	minus  = regexp.MustCompile(`^-([0-9.]+)`)
+	raised = strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷",
+		"8", "⁸", "9", "⁹")
+)
+
+// typeset writes 1e-09 as 1 × 10⁻⁹ with at most three digits and a hyphen before a number as minus,
+// and keeps a value beside its unit and its name.
+func typeset(s string) string {
+	s = power.ReplaceAllStringFunc(s, func(s string) string {
+		part := power.FindStringSubmatch(s)
+		v, err := strconv.ParseFloat(part[1], 64)
+		if err != nil {
+			return s
+		}
+		sign := ""
+		if part[2] == "-" {
+			sign = "⁻"
+		}
+		return strconv.FormatFloat(v, 'g', 3, 64) + "\u00a0×\u00a010" + sign + raised.Replace(part[3])
+	})
+	s = minus.ReplaceAllString(s, "−$1")
+	return spaced.ReplaceAllStringFunc(s, func(s string) string { return strings.ReplaceAll(s, " ", "\u00a0") })
+}
+
 var tmpl = template.Must(template.New("report").Funcs(template.FuncMap{
-	"first": func(r []string) string { return r[0] },
-	"rest":  func(r []string) []string { return r[1:] },
+	"first":   func(r []string) string { return r[0] },
+	"rest":    func(r []string) []string { return r[1:] },
+	"typeset": typeset,
+	"shape": func(t Table) string {
+		switch {
+		case len(t.Head) == 2 && len(t.Rows) > 20:
+			return "scroll long" // in two columns
+		case len(t.Rows) <= 15:
+			return "scroll whole" // on one page
+		}
+		return "scroll"
+	},
 }).Parse(page))
 
 // Write writes the report as HTML that is well-formed XML too.

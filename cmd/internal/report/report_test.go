@@ -62,11 +62,36 @@ func TestTicks(t *testing.T) {
 func TestForest(t *testing.T) {
 	values := []Value{{Name: "<a>", Lo: -1, Mid: 0.5, Hi: 2}, {Name: "b", Lo: 0, Mid: 1, Hi: 2}, {Name: "wide",
 		Lo: -1e9, Hi: 1e9}}
-	svg := string(Forest(values, "log-odds", `of "x"`))
+	svg := string(Forests(values, Axis{Name: "log-odds"}, `of "x"`)[0].SVG)
 	require.Contains(t, svg, "&lt;a&gt;")
 	require.Contains(t, svg, "&#34;x&#34;")
-	require.Equal(t, 5, strings.Count(svg, `"bar k0"`), "three bars and two arrows")
-	require.NotContains(t, string(Forest([]Value{{Name: "zero"}}, "", "")), "NaN")
-	require.NotContains(t, string(Forest(nil, "", "")), "NaN")
-	require.NotContains(t, string(Forest([]Value{{Unidentified: true}}, "", "")), "Inf")
+	require.Equal(t, 9, strings.Count(svg, `"bar k0"`), "three bars with two ends each")
+	require.NotContains(t, string(Forests([]Value{{Name: "zero"}}, Axis{Odds: true}, "")[0].SVG), "NaN")
+	require.Empty(t, Forests(nil, Axis{}, ""))
+	require.NotContains(t, string(Forests([]Value{{Unidentified: true}}, Axis{}, "")[0].SVG), "Inf")
+	require.Len(t, Forests(make([]Value, 14), Axis{}, ""), 2)
+}
+
+// TestOdds: ticks are round factors inside the axis, and a few at any scale.
+func TestOdds(t *testing.T) {
+	for _, hi := range []float64{1e-3, 0.02, 0.1, 0.3, 0.7, 1.5, 3, 6, 12, 25, 100} {
+		at, name := Axis{Odds: true}.ticks(-hi, hi/2, 6)
+		require.LessOrEqual(t, len(at), 8) // ticks asks for about six
+		for _, v := range at {
+			require.True(t, v >= -hi-1e-9 && v <= hi/2+1e-9, "%g outside ±%g", v, hi) // as ticks rounds
+			require.LessOrEqual(t, len([]rune(name(v))), 8, name(v))
+		}
+	}
+	require.Equal(t, "÷ 4", times(-math.Log(4)))
+	require.Equal(t, "same", times(0))
+}
+
+func TestTypeset(t *testing.T) {
+	for in, want := range map[string]string{
+		"δ = 1.111111e-09": "δ\u00a0=\u00a01.11\u00a0×\u00a010⁻⁹", "-8.2": "−8.2", "95 % of it": "95\u00a0% of it",
+		"<1e-16": "<1\u00a0×\u00a010⁻¹⁶", "entry 91e292170235": "entry 91e292170235", "1e+12": "1\u00a0×\u00a010¹²",
+		"well-known 2-step": "well-known 2-step",
+	} {
+		require.Equal(t, want, typeset(in))
+	}
 }

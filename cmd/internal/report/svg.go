@@ -29,7 +29,7 @@ func (p *picture) area(class string, points ...float64) {
 }
 
 func (p *picture) dot(x, y float64, class string) {
-	fmt.Fprintf(&p.b, `<circle cx="%.1f" cy="%.1f" r="3.5" class="%s"/>`+"\n", x, y, class)
+	fmt.Fprintf(&p.b, `<circle cx="%.1f" cy="%.1f" r="3" class="%s"/>`+"\n", x, y, class)
 }
 
 func pairs(points []float64) string {
@@ -92,18 +92,19 @@ func span(lo, hi float64) (float64, float64) {
 }
 
 // frame draws axes with ticks and names, and returns their scales.
-func (p *picture) frame(height float64, x, y scale, xs, ys []float64, xName, yName string, show func(float64) string) (
-	scale, scale) {
-	const left, right, top, bottom = 48, 12, 26, 40
+func (p *picture) frame(height float64, x, y scale, xs, ys []float64, xName, yName string,
+	showX, showY func(float64) string,
+) (scale, scale) {
+	const left, right, top, bottom = 54, 20, 26, 40
 	x.from, x.to = left, width-right
 	y.from, y.to = height-bottom, top
 	for _, v := range xs {
 		p.line("grid", x.at(v), y.from, x.at(v), y.to)
-		p.text(x.at(v), y.from+16, "tick mid", show(v))
+		p.text(x.at(v), y.from+16, "tick mid", showX(v))
 	}
 	for _, v := range ys {
 		p.line("grid", x.from, y.at(v), x.to, y.at(v))
-		p.text(left-6, y.at(v)+4, "tick end", show(v))
+		p.text(left-6, y.at(v)+4, "tick end", showY(v))
 	}
 	p.text((x.from+x.to)/2, height-6, "axis mid", xName)
 	p.text(4, 14, "axis", yName)

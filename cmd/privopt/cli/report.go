@@ -112,41 +112,33 @@ func newReport(m *model.Model) *report.Report {
 	if enc != nil {
 		label = printable(enc.Schema().Label.Column)
 	}
-	who := "record"
-	if c.Rows > 0 {
-		who = "person"
-	}
+	who := unitName(c)
 	title := "A private model of "
 	if !e.Private {
 		title = "A model (not private) of "
 	}
 	r := &report.Report{
 		Title: title + label,
-		Lead: fmt.Sprintf("This model predicts %s. It was made from sensitive data in a way that protects each single %s: "+
-			"random noise was added, so that the model reveals little about any one of them.", label, who),
+		Lead: fmt.Sprintf("This model predicts “%s”. It learned from sensitive data, and every single %s in them is "+
+			"protected: chance was added on purpose, so that the model says much about all of them together and little about "+
+			"any one of them.", label, who),
 		Plain: plainGuarantee(c, who),
-		Detection: report.Detection(func(v float64) float64 { return power(c.Budget, v) },
-			corners(c.Budget), []float64{0.01, 0.05, 0.2}),
-		Unit: scoreUnit(m), Assumptions: words(c.Assumptions),
-		Ledger:   []string{noLedger(m)},
-		Commands: commands(m), Program: version().String(),
+		Detection: report.Detection(func(v float64) float64 { return power(c.Budget, v) }, corners(c.Budget), 0.05,
+			units(c.Rows > 0)),
+		Assumptions: words(c.Assumptions),
+		Ledger:      []string{noLedger(m)},
+		Commands:    commands(m), Program: version().String(),
 	}
 	if !e.Private {
 		r.Warning = "NOT PRIVATE: the noise came from a source that the caller chose, such as --seed. Whoever can guess " +
-			"that " +
-			"source learns the records. The guarantee below holds only if nobody can guess it."
+			"that source learns the data. The guarantee below holds only if nobody can guess it."
 	}
 	r.Asked = asked(m, label, who)
 	section := func() *report.Section { return &r.Guarantee[len(r.Guarantee)-1] }
-	r.Guarantee = []report.Section{{}}
+	r.Guarantee = []report.Section{{}} // for what comes before the first title, which the page says in other words
 	e.tell(m, prose{
-		section: func(title string) {
-			if title == "What is guaranteed" {
-				title = "In exact words"
-			}
-			r.Guarantee = append(r.Guarantee, report.Section{Title: title})
-		},
-		line: func(s string) { section().Parts = append(section().Parts, report.Part{Text: s}) },
+		section: func(title string) { r.Guarantee = append(r.Guarantee, report.Section{Title: title}) },
+		line:    func(s string) { section().Parts = append(section().Parts, report.Part{Text: s}) },
 		item: func(s string) {
 			parts := &section().Parts
 			if n := len(*parts); n == 0 || (*parts)[n-1].Items == nil {
@@ -165,6 +157,7 @@ func newReport(m *model.Model) *report.Report {
 			}
 		},
 	})
+	r.Guarantee = r.Guarantee[1:]
 	coefficientReport(r, m)
 	effectReport(r, m)
 	budgetReport(r, m)
@@ -177,18 +170,37 @@ func newReport(m *model.Model) *report.Report {
 	return r
 }
 
+// unitName is the noun of what is protected.
+func unitName(c dp.Certificate) string {
+	if c.Rows > 0 {
+		return "person"
+	}
+	return "record"
+}
+
 // corners returns the false alarms at which the lines of [power] meet.
 func corners(b dp.Budget) []float64 {
 	return []float64{0, (1 - b.Delta) / (1 + math.Exp(b.Epsilon)), 1 - b.Delta, 1}
 }
 
-func plainGuarantee(c dp.Certificate, who string) string {
-	return fmt.Sprintf("Suppose somebody uses this model to detect one particular %s in the data. If their test gives "+
-		"a false "+
-		"alarm in 5 %% of the cases, it detects the %[1]s in at most %[2]s of the cases; blind guessing would detect 5 "+
-		"%%. The budget of this guarantee is called ε (epsilon) and is %[3]s here: 0 would reveal nothing at all "+
-		"and teach nothing; 1 is common; much more than 10 protects little.", who, percent(power(c.Budget, 0.05)),
-		number(c.Epsilon, 3))
+// plainGuarantee introduces ε in one sentence and gives an example, for somebody without statistics.
+func plainGuarantee(c dp.Certificate, who string) []string {
+	one, many := "one particular record was used", "records that were"
+	if c.Rows > 0 {
+		one, many = "the data of one particular person were used", "people whose data were"
+	}
+	if c.Relation == dp.Replace {
+		one += ", or others instead"
+	}
+	return []string{
+		fmt.Sprintf("The number ε (epsilon) says how much the model can reveal about one %s at most: the smaller, the "+
+			"less. Here ε = %s.", who, number(c.Epsilon, 3)),
+		fmt.Sprintf("An example: somebody studies the model to find out whether %s. Whoever gives a false alarm for 5 of "+
+			"100 %s not used notices at most %s of 100 %[2]s used. Guessing blindly, without the model, notices 5 of 100.",
+			one, many, number(100*power(c.Budget, 0.05), 3)),
+		"With ε = 0 the model would reveal nothing and could learn nothing. ε = 1 is common. Much above 10, little is " +
+			"protected.",
+	}
 }
 
 func words(list []dp.Assumption) (out []string) {
@@ -233,14 +245,13 @@ func asked(m *model.Model, label, who string) []report.Fact {
 	if len(columns) > 0 {
 		facts = append(facts, report.Fact{Name: "Answered from", Text: list(columns)})
 	}
-	failure := "δ is a tiny probability that this limit does not hold."
+	failure := fmt.Sprintf("and this limit fails with a probability of about δ = %s", number(c.Delta, 3))
 	if c.Delta == 0 {
-		failure = "δ is the probability that this limit does not hold: it always holds here."
+		failure = "and this limit always holds (δ = 0)"
 	}
 	return append(facts, report.Fact{Name: "Data of", Text: records}, report.Fact{Name: "Protected", Text: whose},
-		report.Fact{Name: "Privacy budget", Text: fmt.Sprintf("ε = %s and δ = %s. ε limits how much the model may change "+
-			"when "+
-			"one %s does. %s", number(c.Epsilon, 3), number(c.Delta, 3), who, failure)})
+		report.Fact{Name: "Privacy budget", Text: fmt.Sprintf("ε = %s: no outcome gets more than %s times as likely when "+
+			"one %s changes, %s.", number(c.Epsilon, 3), number(math.Exp(c.Epsilon), 3), who, failure)})
 }
 
 // either joins spellings of one label.
@@ -272,10 +283,13 @@ func noLedger(m *model.Model) string {
 
 func ledgerReport(r *report.Report, l *ledger.Ledger) {
 	t := l.Terms()
-	r.Ledger = []string{fmt.Sprintf("A ledger adds up what all releases from the same data may reveal together. This "+
-		"one allows "+
-		"ε = %s and δ = %s in all. It has %s, is intact, and paid for this model.", number(t.Total.Epsilon, 3),
-		number(t.Total.Delta, 3), entries(len(l.Entries())))}
+	r.Ledger = []string{
+		fmt.Sprintf("A ledger adds up what all releases from the same data may reveal together. This one allows ε = %s and "+
+			"δ = %s in all. It has %s, is intact, and paid for this model.", number(t.Total.Epsilon, 3),
+			number(t.Total.Delta, 3), entries(len(l.Entries()))),
+		"The first table is for specialists. It adds up in several ways, each of them valid: the next release is allowed if " +
+			"one way has enough left on all its lines.",
+	}
 	used := report.Table{Caption: "What is used and left", Head: []string{"Way of counting", "Used", "Left", "Total"}}
 	for _, u := range l.Used() {
 		used.Rows = append(used.Rows, []string{u.Filter + ": " + u.Sum, number(u.Used, 3), number(max(0, u.Total-u.Used), 3),
@@ -305,9 +319,9 @@ func budgetReport(r *report.Report, m *model.Model) {
 	if p.Relation == dp.Replace {
 		o.Records = 0
 	}
-	people := "Enough " + units(c.Rows > 0)
-	r.Budgets = report.Table{Caption: "Forecasts at other budgets", Head: []string{"ε", "Noise against chance", people,
-		"Excess loss at most"}}
+	unit, many, bounded := unitName(c), units(c.Rows > 0), false
+	r.Budgets = report.Table{Caption: "Forecasts for other values of ε", Head: []string{"ε", "Noise : chance",
+		"Equal with", "Loss above the best"}}
 	for _, factor := range []float64{0.1, 1.0 / 3, 1, 3, 10} {
 		b := c.Budget
 		b.Epsilon *= factor
@@ -318,22 +332,30 @@ func budgetReport(r *report.Report, m *model.Model) {
 		f := pl.Forecast()
 		ratio, excess, name := "–", "no bound", number(b.Epsilon, 3)
 		if p.Records > 0 { // the errors fall as 1/n and 1/√n and are equal at n = f.Records
-			ratio = number(math.Sqrt(f.Records/float64(p.Records)), 2) + " times"
+			ratio = number(math.Sqrt(f.Records/float64(p.Records)), 2) + " : 1"
 		}
 		if !math.IsInf(f.Excess, 0) {
-			excess = number(f.Excess, 3)
+			excess, bounded = "at most "+number(f.Excess, 3), true
 		}
 		if factor == 1 {
 			name += " (this model)"
 		}
-		r.Budgets.Rows = append(r.Budgets.Rows, []string{name, ratio, humanize.Comma(int64(min(f.Records, 1e15))), excess})
+		r.Budgets.Rows = append(r.Budgets.Rows, []string{name, ratio,
+			amount(int64(min(f.Records, 1e15)), unit), excess})
 	}
-	many := units(c.Rows > 0)
-	r.BudgetNote = "A smaller ε protects more and adds more noise; a larger one protects less and adds less. " +
-		"The table compares the error from the noise with the error from chance, that is from having only these " + many +
-		" and not everybody. From about the number of " + many + " named enough, chance matters more than noise. The " +
-		"excess loss is a proved bound on how far the mean loss lies above the best; all other numbers are forecasts " +
-		"that follow from the declared columns, not from the data."
+	r.BudgetNote = "A smaller ε protects better and needs more noise, so the model gets less right. Every model also errs " +
+		"by chance, because it saw these " + many + " and not everybody. “Noise\u00a0:\u00a0chance” compares the two errors: at " +
+		"0.5\u00a0:\u00a01 the noise adds half as much as chance. “Equal with” is the number of " + many + " with which both would be " +
+		"as large; with more of them, noise matters less. These are forecasts from the declared columns, not from the data."
+	if bounded {
+		r.BudgetNote += " “Loss above the best” is a proved bound: the loss, of which a model makes the mean small, lies on " +
+			"average at most this far above the smallest possible."
+	} else {
+		r.Budgets.Head = r.Budgets.Head[:3]
+		for i := range r.Budgets.Rows {
+			r.Budgets.Rows[i] = r.Budgets.Rows[i][:3]
+		}
+	}
 	if s.Discovery != nil {
 		r.BudgetNote += " They leave out the part of the budget that the search for the columns took."
 	}
@@ -370,24 +392,19 @@ func commands(m *model.Model) string {
 }
 
 func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
-	c, unit := s.Certificate, "record"
-	if c.Rows > 0 {
-		unit = "person"
-	}
-	records := amount(int64(math.Round(s.Records.Value)), unit)
+	c := s.Certificate
+	records := amount(int64(math.Round(s.Records.Value)), unitName(c))
 	if c.Relation == dp.AddRemove {
 		records = "about " + records
 	}
-	out := &report.Score{Notes: []string{fmt.Sprintf("The model was tried on %s. The score is private "+
-		"too: it has noise of its own and its own budget, %s, for the test data. Each range holds the true value with a "+
-		"chance "+
-		"of about 95 %%, of chance in the data and noise together, if the model was fitted to other records.",
-		records, budget(c.Budget))}}
+	out := &report.Score{Notes: []string{fmt.Sprintf("The model was tried on %s that it should not have learned from. This "+
+		"measurement is protected too: it has noise of its own and its own budget %s. Each value lies between “from” and "+
+		"“to” with a chance of about 95 %%, which counts chance in the data and noise together.", records, budget(c.Budget))}}
 	if !s.Private {
 		out.Notes = append(out.Notes, "NOT PRIVATE: whoever guesses the seed of the score can take its noise away.")
 	}
-	t := report.Table{Caption: "Quality", Head: []string{"Measure", "Value", "From", "To", "Standard error", "of it " +
-		"privacy"}}
+	t := report.Table{Caption: "Quality", Head: []string{"Measure", "Value", "From", "To", "Standard error",
+		"… from noise"}}
 	for _, v := range s.Metrics {
 		if v.Withheld != "" {
 			t.Rows = append(t.Rows, []string{v.Name + " (withheld: " + v.Withheld + ")", "–", "–", "–", "–", "–"})
@@ -398,8 +415,7 @@ func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
 			continue
 		}
 		t.Rows = append(t.Rows, []string{measure(v.Name), number(v.Value, 3), number(v.Interval[0], 3),
-			number(v.Interval[1], 3),
-			number(v.StdErr, 3), number(v.Privacy, 3)})
+			number(v.Interval[1], 3), number(v.StdErr, 3), number(v.Privacy, 3)})
 	}
 	out.Tables = append(out.Tables, t)
 	if names := classNames(m); len(s.Confusion) > 0 && len(names) == len(s.Confusion) {
@@ -420,7 +436,7 @@ func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
 		for _, o := range s.ROC {
 			points = append(points, report.Point{X: o.FPR, Y: o.TPR, XErr: o.FPRError, YErr: o.TPRError})
 		}
-		out.Figures = append(out.Figures, report.Figure{Caption: "Right and false alarms (ROC curve)",
+		out.Figures = append(out.Figures, report.Figure{Caption: "Right alarms against false ones (ROC curve)",
 			SVG: report.ROC(points)})
 	}
 	var cells []report.Cell
@@ -431,7 +447,7 @@ func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
 		}
 	}
 	if len(cells) > 0 {
-		out.Figures = append(out.Figures, report.Figure{Caption: "Do stated probabilities come true? (calibration)",
+		out.Figures = append(out.Figures, report.Figure{Caption: "Do stated chances come true? (calibration)",
 			SVG: report.Calibration(cells)})
 	}
 	return out
@@ -441,9 +457,9 @@ func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
 func measure(name string) string {
 	about := map[string]string{
 		"accuracy": "share of right predictions", "balanced": "accuracy if all classes were as frequent",
-		"AUC": "chance that a positive is ranked above a negative", "log loss": "of the stated probabilities, lower is " +
-			"better",
-		"RMSE": "root of the mean squared error", "MAE": "mean size of an error", "R²": "share of the variance explained",
+		"AUC":      "chance that of two, one of each class, the right one gets the higher score",
+		"log loss": "how wrong the stated chances are, 0 is best",
+		"RMSE":     "root of the mean squared error", "MAE": "mean size of an error", "R²": "share of the variance explained",
 		"larger errors": "share of errors beyond the cap",
 	}[name]
 	if about == "" {

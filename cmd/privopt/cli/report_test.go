@@ -5,8 +5,11 @@ package cli
 import (
 	"encoding/xml"
 	"errors"
+	"html"
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -31,7 +34,7 @@ func checkPage(t *testing.T, page string) {
 	require.NotContains(t, page, "NaN")
 	require.NotContains(t, page, "Inf\"")
 	require.NotContains(t, page, "ZgotmplZ", "the template refused a value")
-	d := xml.NewDecoder(strings.NewReader(page))
+	d := xml.NewDecoder(strings.NewReader(regexp.MustCompile(`<meta [^>]*`).ReplaceAllString(page, "$0/"))) // void
 	d.Entity = xml.HTMLEntity
 	seen, level, named := map[string]bool{}, 0, 0
 	for {
@@ -99,15 +102,16 @@ func TestReport(t *testing.T) {
 		require.Equal(t, 0, code, errs)
 		return out
 	}
+	var pages []string
 	for _, c := range []struct {
 		schema, data string
 		more, want   []string
 	}{
 		{"people.json", "people.csv", nil, []string{"whether pays is “yes” rather than “no”", "No intervals were released"}},
 		{"people.json", "people.csv", []string{"--intervals"}, []string{"Debiased", "age, 20 to 80"}},
-		{"wide.json", "people.csv", nil, []string{"the largest 24 of 64", "the first 30 levels"}},
+		{"wide.json", "people.csv", nil, []string{"the largest 16 of 64", "the first 30 levels"}},
 		{"age.json", "people.csv", nil, []string{"the number age, between 20 and 80"}},
-		{"age.json", "people.csv", []string{"--intervals"}, []string{"Lower 95 %", "A positive coefficient raises"}},
+		{"age.json", "people.csv", []string{"--intervals"}, []string{"Lower 95\u00a0%", "A positive coefficient raises"}},
 		{"jobs.json", "people.csv", nil, []string{"which of 3 classes", "Coefficients of nurse", "&lt;b&gt;&amp;",
 			"[30,50)"}},
 		{"who.json", "who.csv", nil, []string{"each person, with all lines of that person; at most 2 of them count"}},
@@ -123,6 +127,53 @@ func TestReport(t *testing.T) {
 		}
 		require.NotContains(t, page, "NOT PRIVATE")
 		require.Equal(t, page, ok("report", "--model", at("m.json"), "--out", "-"), "not the same twice")
+		if c.more != nil || c.schema == "wide.json" || c.schema == "jobs.json" {
+			pages = append(pages, page)
+		}
+	}
+	t.Run("widths in a browser", func(t *testing.T) { checkWidths(t, pages) })
+}
+
+// checkWidths shows pages in Chromium, 400 and 1200 pixels wide: none may be wider than its window.
+func checkWidths(t *testing.T, pages []string) {
+	t.Helper()
+	var browser string
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			browser = path
+			break
+		}
+	}
+	if browser == "" {
+		t.Skip("no chromium, chromium-browser or google-chrome in PATH: the widths of the pages are not checked")
+	}
+	frames := `<!DOCTYPE html><title>frames</title>`
+	pages = append(pages, `<p style="width: 2000px">too wide`) // shows that the check can fail
+	for _, page := range pages {
+		for _, width := range []string{"400", "1200"} {
+			frames += `<iframe style="border: 0; width: ` + width + `px" srcdoc="` + html.EscapeString(page) + `"></iframe>`
+		}
+	}
+	frames += `<script>onload = () => { document.body.innerHTML = Array.from(document.querySelectorAll("iframe"),
+		f => f.contentDocument.documentElement).map(d => d.scrollWidth - d.clientWidth).join(" ") }</script>`
+	path := filepath.Join(t.TempDir(), "frames.html")
+	require.NoError(t, os.WriteFile(path, []byte(frames), 0o600))
+	run := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu",
+		"--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(), "--dump-dom", "file://"+path)
+	out, err := run.Output()
+	require.NoError(t, err)
+	_, body, _ := strings.Cut(string(out), "<body>")
+	body, _, _ = strings.Cut(body, "</body>")
+	widths := strings.Fields(body)
+	require.Len(t, widths, 2*len(pages), body)
+	last := len(widths) - 2
+	for i := range last {
+		require.Equal(t, "0", widths[i], "page %d, %s pixels wide", i/2, []string{"400", "1200"}[i%2])
+	}
+	for _, w := range widths[last:] {
+		n, err := strconv.Atoi(w)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, n, 800)
 	}
 }
 

@@ -18,10 +18,11 @@ import (
 // and of pictures.
 const (
 	reportRows    = 400
-	reportBars    = 24
+	reportBars    = 16
 	reportFigures = 48
 	reportLevels  = 30
-	reportClasses = 6
+	reportClasses = 6 // colors
+	reportForests = 12
 )
 
 // estimate returns the bar of a coefficient in a report, times k: its interval and the middle of
@@ -41,34 +42,18 @@ func estimate(r model.Row, k float64) report.Value {
 }
 
 func coefficientReport(r *report.Report, m *model.Model) {
-	s := m.Summary()
-	r.Coefficients = report.Table{Caption: "All coefficients (" + r.Unit + ")", Head: []string{"Coefficient", "Estimate"}}
+	s, unit, axis := m.Summary(), scoreUnit(m), axisOf(m)
+	r.Coefficients = coefficientTable(s, unit)
+	r.CoefficientNotes = []string{meaning(m) + " The pictures show what a number changes from one end of its declared " +
+		"range to the other, so that columns can be compared; the table has the coefficient of one more unit."}
 	if s.Level > 0 {
-		r.Coefficients.Head = []string{"Coefficient", "Estimate", "Debiased", "Std. err.", "Lower " + percent0(s.Level),
-			"Upper", "z", "p", "Privacy", "Note"}
-	}
-	for _, row := range s.Rows[:min(len(s.Rows), reportRows)] {
-		cells := []string{coefficientName(row.Class, row.Name), number(row.Estimate, 3)}
-		if s.Level > 0 {
-			cells = append(cells, intervalCells(row.Interval)...)
-		}
-		r.Coefficients.Rows = append(r.Coefficients.Rows, cells)
-	}
-	if len(s.Rows) > reportRows {
-		r.Coefficients.Caption = fmt.Sprintf("The first %d of %d coefficients (%s)", reportRows, len(s.Rows), r.Unit)
-	}
-	r.CoefficientNotes = []string{meaning(m) + " The picture shows what a number adds over its whole declared range, " +
-		"so that " +
-		"columns can be compared; the table has the coefficient of one more unit."}
-	if s.Level > 0 {
-		r.CoefficientNotes = append(r.CoefficientNotes, fmt.Sprintf("Bars are intervals that would hold the true "+
-			"coefficient "+
-			"in about %s of all tables and draws of noise. A bar shorter than its dot is a small error. A bar that crosses "+
-			"the line at 0 is compatible with no effect.", percent0(s.Level)), s.Note)
+		r.CoefficientNotes = append(r.CoefficientNotes, fmt.Sprintf("Chance and noise move each value. The bars are ranges "+
+			"that hold the true one with a chance of about %s. A bar that crosses the line of no change leaves open whether "+
+			"there is any.", percent0(s.Level)))
+		r.CoefficientDetail = s.Note
 	} else {
-		r.CoefficientNotes = append(r.CoefficientNotes, "No intervals were released with this model, so it does not say "+
-			"how far "+
-			"chance and noise may have moved each value. To release them, fit with --intervals.")
+		r.CoefficientNotes = append(r.CoefficientNotes, "This model does not say how far chance and noise may have moved "+
+			"each value. No intervals were released; fit --intervals releases them.")
 	}
 	schema := schemaOf(m)
 	groups := map[string][]report.Value{}
@@ -89,8 +74,7 @@ func coefficientReport(r *report.Report, m *model.Model) {
 		v.Name = printable(name)
 		groups[row.Class] = append(groups[row.Class], v)
 	}
-	axis := strings.TrimSuffix(r.Unit, " per unit")
-	for _, class := range classes[:min(len(classes), reportClasses)] {
+	for _, class := range classes[:min(len(classes), reportForests)] {
 		values := groups[class]
 		caption := "Coefficients"
 		if class != "" {
@@ -100,13 +84,53 @@ func coefficientReport(r *report.Report, m *model.Model) {
 			caption += fmt.Sprintf(" (the largest %d of %d)", reportBars, len(values))
 			values = largest(values, reportBars)
 		}
-		r.Forests = append(r.Forests, report.Figure{Caption: caption, SVG: report.Forest(values, axis, caption)})
+		r.Forests = append(r.Forests, report.Forests(values, axis, caption)...)
 	}
-	if len(classes) > reportClasses {
+	if n := len(classes); n > reportForests {
 		r.CoefficientNotes = append(r.CoefficientNotes, fmt.Sprintf("Pictures are of the first %d of %d classes.",
-			reportClasses,
-			len(classes)))
+			reportForests, n))
 	}
+}
+
+// coefficientTable lists coefficients. Those of several classes stand beside each other.
+func coefficientTable(s model.Summary, unit string) report.Table {
+	shown := s.Rows[:min(len(s.Rows), reportRows)]
+	t := report.Table{Caption: "All coefficients (" + unit + ")", Head: []string{"Coefficient", "Estimate"}}
+	if len(s.Rows) > reportRows {
+		t.Caption = fmt.Sprintf("The first %d of %d coefficients (%s)", reportRows, len(s.Rows), unit)
+	}
+	if s.Level > 0 {
+		t.Head = []string{"Coefficient", "Estimate", "Debiased", "Std. err.", "Lower " + percent0(s.Level),
+			"Upper", "z", "p", "From noise", "Note"}
+	} else if shown[0].Class != "" {
+		t.Head = t.Head[:1]
+	}
+	at := map[string]int{}
+	for _, row := range shown {
+		if s.Level == 0 && row.Class != "" {
+			if class := printable(row.Class); t.Head[len(t.Head)-1] != class || len(t.Head) == 1 {
+				t.Head = append(t.Head, class)
+			}
+			k, ok := at[row.Name]
+			if !ok {
+				k = len(t.Rows)
+				at[row.Name], t.Rows = k, append(t.Rows, []string{printable(row.Name)})
+			}
+			t.Rows[k] = append(t.Rows[k], number(row.Estimate, 3))
+			continue
+		}
+		cells := []string{coefficientName(row.Class, row.Name), number(row.Estimate, 3)}
+		if s.Level > 0 {
+			cells = append(cells, intervalCells(row.Interval)...)
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	for i := range t.Rows { // of the last class shown, some may be left out
+		for len(t.Rows[i]) < len(t.Head) {
+			t.Rows[i] = append(t.Rows[i], "–")
+		}
+	}
+	return t
 }
 
 // largest returns the n values of largest size, in their order.
@@ -130,22 +154,49 @@ func schemaOf(m *model.Model) *table.Schema {
 	return &table.Schema{}
 }
 
-// meaning says in words what a positive coefficient does.
+// axisOf names what effects are measured in.
+func axisOf(m *model.Model) report.Axis {
+	switch l := schemaOf(m).Label; {
+	case m.Params().Loss.Name == model.Multinomial:
+		return report.Axis{Name: "odds of the class", Odds: true}
+	case len(l.Positive) > 0 && m.Params().Loss.Name == model.Logistic:
+		return report.Axis{Name: "odds of " + printable(l.Positive[0]), Odds: true}
+	}
+	return report.Axis{Name: strings.TrimSuffix(scoreUnit(m), " per unit")}
+}
+
+// odds explains the word.
+const odds = "Odds are the chance of yes divided by the chance of no: odds of 3 mean a chance of 75 %, odds of 1 one of " +
+	"50 %. “× 2” doubles the odds and “÷ 2” halves them."
+
+// meaning says in words how to read a coefficient.
 func meaning(m *model.Model) string {
 	l := schemaOf(m).Label
 	switch {
 	case m.Params().Loss.Name == model.Multinomial:
-		return "A positive coefficient makes its class more likely, a negative one less likely. Coefficients are " +
-			"log-odds: 0.7 " +
-			"more doubles the odds against another class."
+		return "A positive coefficient makes its class more likely, a negative one less likely. The coefficients are natural " +
+			"logarithms of odds (log-odds): 0.7 more doubles the odds against another class."
 	case len(l.Positive) > 0 && m.Params().Loss.Name == model.Logistic:
-		return fmt.Sprintf("A positive coefficient makes %s more likely, a negative one less likely. Coefficients are "+
-			"log-odds: "+
-			"0.7 more doubles the odds.", either(l.Positive))
+		return fmt.Sprintf("A positive coefficient makes %s more likely, a negative one less likely. The coefficients are "+
+			"natural logarithms of odds (log-odds): 0.7 more doubles the odds.", either(l.Positive))
 	case len(l.Positive) > 0:
 		return fmt.Sprintf("A positive coefficient speaks for %s, a negative one against it.", either(l.Positive))
 	}
 	return "A positive coefficient raises the prediction, a negative one lowers it."
+}
+
+// inWords names a bin such as [30,50) for readers who do not know the sign.
+func inWords(bin string) string {
+	if from, to, ok := strings.Cut(strings.Trim(bin, "[)"), ","); ok && bin[0] == '[' {
+		return from + " up to " + to
+	}
+	if edge, ok := strings.CutPrefix(bin, ">="); ok {
+		return edge + " or more"
+	}
+	if edge, ok := strings.CutPrefix(bin, "<"); ok {
+		return "below " + edge
+	}
+	return bin
 }
 
 func effectReport(r *report.Report, m *model.Model) {
@@ -164,7 +215,7 @@ func effectReport(r *report.Report, m *model.Model) {
 			byColumn[c] = append(byColumn[c], row)
 		}
 	}
-	axis := strings.TrimSuffix(r.Unit, " per unit")
+	axis, classes := axisOf(m), 0
 	cut := []string{}
 	for _, c := range s.Columns {
 		rows := byColumn[c.Name]
@@ -179,18 +230,30 @@ func effectReport(r *report.Report, m *model.Model) {
 		line := c.Min != nil && c.Max != nil && c.Bins == nil
 		for _, row := range rows {
 			if n := len(series); n == 0 || series[n-1].Name != printable(row.Class) {
-				if n == reportClasses {
+				if classes = max(classes, n+1); n == reportClasses {
 					break
 				}
 				series = append(series, report.Series{Name: printable(row.Class)})
+				if c.Reference != "" {
+					series[n].Values = []report.Value{{Name: printable(c.Reference)}}
+					if c.Bins != nil {
+						series[n].Values[0].Name = inWords(printable(c.Reference))
+					}
+				}
 			}
 			last := &series[len(series)-1]
 			if line && row.Name == c.Name {
 				half := (*c.Max - *c.Min) / 2
 				last.Values = append(last.Values, estimate(row, -half), estimate(row, half))
-			} else if !line && len(last.Values) < reportLevels {
+			} else if line { // relative to the middle too, as which a missing number counts
+				last.Values = append(last.Values, estimate(row, 1))
+			} else if len(last.Values) < reportLevels {
 				v := estimate(row, 1)
-				v.Name = strings.TrimLeft(strings.TrimPrefix(v.Name, printable(c.Name)), "= ")
+				v.Name = strings.TrimPrefix(v.Name, printable(c.Name))
+				if c.Bins != nil {
+					v.Name = inWords(v.Name)
+				}
+				v.Name = strings.TrimLeft(v.Name, "= ")
 				last.Values = append(last.Values, v)
 			}
 		}
@@ -205,10 +268,17 @@ func effectReport(r *report.Report, m *model.Model) {
 		}
 		r.Effects = append(r.Effects, figure)
 	}
-	r.EffectNote = "What each column adds to the prediction, all others being equal (" + axis + "): for a number " +
-		"relative to the " +
-		"middle of its range, for levels and bins as they stand, or relative to the reference level if the schema names one."
+	r.EffectNotes = []string{"Each picture compares two that differ in one column only. A number is compared with the " +
+		"middle of its range. A level is compared with the line of no change, or with the reference level, which " +
+		"stands on that line."}
+	if axis.Odds {
+		r.EffectNotes[0] += " " + odds
+	}
+	if classes > reportClasses {
+		r.EffectNotes = append(r.EffectNotes, fmt.Sprintf("The pictures show the first %d of %d classes; the pictures "+
+			"and the table below have the others.", reportClasses, len(s.Label.Levels)))
+	}
 	if len(cut) > 0 {
-		r.EffectNote += " Left out for space: " + list(cut) + "."
+		r.EffectNotes = append(r.EffectNotes, "Left out for space: "+list(cut)+".")
 	}
 }
