@@ -52,7 +52,7 @@ func (m *simplex) tail(x float64) float64 {
 	if math.IsInf(x, -1) {
 		return 1
 	}
-	if m.quick && x > 0 {
+	if m.quick && m.far(x) {
 		return m.quickTail(x)
 	}
 	const panels = 6
@@ -74,12 +74,18 @@ func (m *simplex) tail(x float64) float64 {
 	return min(1, sum*(hi-lo)/(2*panels)/math.Sqrt(2*math.Pi))
 }
 
-// quickTail is tail for x > 0 up to a relative error of 1e-10. The rule with equal steps converges
-// very fast for a function like a Gaussian of variance 1/2 or more: its error is near e^{−(π/h)²}.
+// far reports that 1 − Φ^{K−1} is nearly (K−1)(1−Φ) around −x/2, where the integrand of tail is
+// largest: for few classes, and an x > 0 far out.
+func (m *simplex) far(x float64) bool {
+	return m.k <= 10 && x > 0 && float64(m.k)*math.Exp(-x*x/8) < 0.2
+}
+
+// quickTail is tail for a far x up to a relative error of 1e-9. There the integrand is nearly a
+// Gaussian of variance 1/2, for which the rule with equal steps has an error near e^{−(π/h)²}.
 func (m *simplex) quickTail(x float64) float64 {
-	const h = 0.6
+	const h = 0.5
 	sum := 0.0
-	for z := min(-x/2-5.5, -7.2); z < 5.5-x/2; z += h {
+	for z := min(-x/2-5.5, -8); z < 5.5-x/2; z += h {
 		sum += math.Exp(-z*z/2) * -math.Expm1(float64(m.k-1)*num.LogPhi(x+z))
 	}
 	return min(1, sum*h/math.Sqrt(2*math.Pi))
