@@ -12,8 +12,8 @@ import (
 // nearShift is a relative distance far above the error of rootShift.
 const nearShift = 1e-9
 
-// rootShift returns the μ at which the sequence at(μ) costs the whole budget, to about 1e-10 with the
-// best e₁; NaN or not within (0, ∞) if it finds none.
+// rootShift returns the μ at which the sequence at(μ) costs the whole budget, to about 1e-10 with
+// the best e₁; NaN or not within (0, ∞) if it finds none.
 func rootShift(b dp.Budget, at func(mu float64) Sequence) float64 {
 	eps, e1 := b.Epsilon, [2]float64{b.Epsilon / 2, b.Epsilon / 2}
 	log := func(mu float64) float64 {

@@ -170,8 +170,8 @@ func (m *simplex) logDelta(eps, s float64, replace, certified bool, g leg) float
 func (m *simplex) bestLeg(eps, s float64) leg {
 	quick := *m
 	quick.quick = true
-	e1, _ := num.Minimize(func(e1 float64) float64 { return quick.logDelta(eps, s, true, false, leg{false, e1}) }, 0, eps, 0,
-		0.02*eps)
+	log := func(e1 float64) float64 { return quick.logDelta(eps, s, true, false, leg{false, e1}) }
+	e1, _ := num.Minimize(log, 0, eps, 0, 0.02*eps)
 	return leg{false, e1}
 }
 
