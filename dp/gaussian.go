@@ -42,23 +42,41 @@ func GaussianLogDelta(eps, s float64) float64 {
 	}
 	// R(a) - R(b) = ∫_a^b (1 - x R(x)) dx without cancellation: the integrand is smooth and positive,
 	// and 12 nodes reach rounding on an interval of length 1.
-	nodes := 12
+	r := &rule12
 	switch {
 	case s <= 0.03:
-		nodes = 4
+		r = &rule4
 	case s <= 0.3:
-		nodes = 6
+		r = &rule6
 	}
-	x, w := num.GaussLegendre(nodes)
+	var slopes [12]float64
+	for i, x := range r.x {
+		slopes[i] = a + s*(1+x)/2
+	}
+	num.MillsSlopes(slopes[:len(r.x)])
 	sum := 0.0
-	for i := range x {
-		sum += w[i] * num.MillsSlope(a+s*(1+x[i])/2)
+	for i, w := range r.w {
+		sum += w * slopes[i]
 	}
 	return logNormal(a) + num.Log(s/2*sum)
 }
 
+// A rule has the nodes and weights of a Gauss–Legendre rule.
+type rule struct{ x, w []float64 }
+
+func newRule(n int) (r rule) {
+	r.x, r.w = num.GaussLegendre(n)
+	return r
+}
+
+// What GaussianLogDelta needs at every call.
+var (
+	rule4, rule6, rule12 = newRule(4), newRule(6), newRule(12)
+	halfLog2Pi           = 0.5 * num.Log(2*math.Pi)
+)
+
 // logNormal returns log φ(x).
-func logNormal(x float64) float64 { return -x*x/2 - 0.5*num.Log(2*math.Pi) }
+func logNormal(x float64) float64 { return -x*x/2 - halfLog2Pi }
 
 // GaussianDelta returns δ(ε) = exp(GaussianLogDelta(eps, s)).
 func GaussianDelta(eps, s float64) float64 { return math.Exp(GaussianLogDelta(eps, s)) }

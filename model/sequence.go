@@ -121,11 +121,11 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 				}
 			}
 		}
-		mu, err := pl.mu(two, 0)
-		if err != nil {
+		var err error
+		if two.Mu, err = pl.mu(two, 0); err != nil {
 			return err
 		}
-		t2 := pl.pair() / (math.Sqrt(residShare) * mu)
+		t2 := pl.pair() / (math.Sqrt(residShare) * two.Mu)
 		switch {
 		case o.Clip > 0:
 			s.Clip = o.Clip

@@ -40,9 +40,9 @@ func (c Arithmetic) exp(x *big.Float, up bool) *big.Float {
 	}
 	k := max(x.MantExp(nil)+4, 0) // x < 2^{k−4}
 	y := side().SetMantExp(side().Set(x), -k)
-	sum, term := side().SetInt64(1), side().SetInt64(1)
+	sum, term, count := side().SetInt64(1), side().SetInt64(1), side()
 	for n := int64(1); ; n++ {
-		term = side().Quo(side().Mul(term, y), side().SetInt64(n))
+		term.Quo(term.Mul(term, y), count.SetInt64(n))
 		if term.MantExp(nil) < -int(c.prec)-k { // k squares double the error k times
 			break
 		}
@@ -160,10 +160,14 @@ func (c Arithmetic) mills(x *big.Float, up bool) *big.Float {
 	n = fault.At(c.fault, Depth, n)
 	// The last addition is rounded to the side opposite to that of its inverse, the one before to the
 	// side opposite to that, and so on.
-	t := x
+	t, buffers, count := x, [2]*big.Float{c.up(), c.up()}, c.up()
 	for k := n; k >= 1; k-- {
-		side := c.side(up == (k%2 == 0))
-		next := side().Quo(side().SetInt64(int64(k)), t)
+		mode := big.ToNegativeInf
+		if up == (k%2 == 0) {
+			mode = big.ToPositiveInf
+		}
+		next := buffers[k%2].SetMode(mode)
+		next.Quo(count.SetInt64(int64(k)), t)
 		t = next.Add(next, x)
 	}
 	inverse := c.side(up)

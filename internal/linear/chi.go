@@ -250,7 +250,7 @@ func (k Chi) LogJoint(eps, o float64) float64 {
 		}
 		return math.Min(0.5, math.Max(w, (x-r0)/4))
 	}
-	top, sum, ok := integral(logf, peakOf(logf, far), width)
+	top, sum, ok := integral(logf, peakOf(logf, far, 60), width)
 	if log := top + num.Log(sum); ok && !math.IsNaN(log) && !math.IsInf(log, 0) {
 		return math.Min(0, log)
 	}
@@ -259,10 +259,10 @@ func (k Chi) LogJoint(eps, o float64) float64 {
 }
 
 // peakOf returns a point near the maximizer of a log-concave function on [0, hi],
-// by ternary search.
-func peakOf(logf func(x float64) float64, hi float64) float64 {
+// by ternary search in so many steps, each of which leaves 0.6 of the interval.
+func peakOf(logf func(x float64) float64, hi float64, steps int) float64 {
 	lo := 0.0
-	for range 60 {
+	for range steps {
 		a, b := lo+(hi-lo)*0.4, lo+(hi-lo)*0.6
 		if logf(a) < logf(b) {
 			lo = a

@@ -437,7 +437,7 @@ func TestMGFMode(t *testing.T) {
 // TestPeak: to 0.6⁶⁰ of the interval, or to where f is flat in float64.
 func TestPeak(t *testing.T) {
 	for _, at := range []float64{0, 0.01, 0.9, 7, 16.9, 17} {
-		got := peakOf(func(x float64) float64 { return -math.Abs(x - at) }, 17)
+		got := peakOf(func(x float64) float64 { return -math.Abs(x - at) }, 17, 60)
 		require.InDelta(t, at, got, 17*math.Pow(0.6, 60)+4e-15)
 	}
 }

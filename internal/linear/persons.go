@@ -264,6 +264,7 @@ type span struct {
 	q       int
 	c       float64
 	replace bool
+	quick   bool // wide panels, correct to 1e-9, are good enough for choices
 }
 
 // span returns the bounds of a span at a modulus; nil where those of Chi are as good, for records,
@@ -272,7 +273,7 @@ func (k *Calibrator) span(mu float64) *span {
 	if !k.persons() || k.fixed == 1 || k.fixed == k.p.Dim || k.p.Budget.Delta == 0 {
 		return nil
 	}
-	return &span{k.fixed, k.personCurvature(mu), k.p.Relation == dp.Replace}
+	return &span{q: k.fixed, c: k.personCurvature(mu), replace: k.p.Relation == dp.Replace}
 }
 
 // log returns log E F(c+sχ_q) at every real ε, with F = 0 below r₀ = (ε−c)/s.
@@ -287,8 +288,12 @@ func (m *span) log(eps, s, c float64) float64 {
 		return n*num.Log(x) - x*x/2 + (c+s*x)/2 + num.Log(-math.Expm1(gap-s*y))
 	}
 	// At the peak n/(r₀+y) − r₀ − y + s/2 + h = 0, where the slope h of the last term is at most 1/y.
-	peak := peakOf(logf, math.Sqrt(n+1)+s)
-	top, sum, ok := integral(logf, peak, func(float64) float64 { return min(0.5, 1/(r0+1), 2/s) })
+	width, steps := min(0.5, 1/(r0+1), 2/s), 60
+	if m.quick {
+		width, steps = 4*width, 15
+	}
+	peak := peakOf(logf, math.Sqrt(n+1)+s, steps)
+	top, sum, ok := integral(logf, peak, func(float64) float64 { return width })
 	if !ok {
 		return 0
 	}
@@ -317,18 +322,29 @@ func (m *span) logCurves(s float64) (remove, add func(eps float64) float64) {
 // leastNoise returns u = σ/L for (ε, e^{target}) if it is below most, else +Inf, up to a relative
 // tol. Every leg is valid; the search near that of from costs a little utility only.
 func (m *span) leastNoise(eps, target, most, tol float64, from *guess) float64 {
+	quick := *m
+	quick.quick = true
+	if tol > 1e-6 { // a choice itself
+		m = &quick
+	}
 	log := func(s float64) float64 {
-		leaves := func(eps float64) float64 { return m.log(eps, s, m.c) }
-		comes := func(eps float64) float64 { return m.log(eps, s, 0) }
-		if !m.replace {
+		bounds := func(m *span) (leaves, comes func(eps float64) float64) {
+			return func(eps float64) float64 { return m.log(eps, s, m.c) }, func(eps float64) float64 { return m.log(eps, s, 0) }
+		}
+		if leaves, comes := bounds(m); !m.replace {
 			return max(leaves(eps), comes(eps))
 		}
+		leaves, comes := bounds(&quick)
 		legs, lo, hi, steps := bothLegs, 0.0, eps, 12
 		if g := from.leg; g != nil {
 			legs, lo, hi, steps = []leg{*g}, max(0, g.e1-eps/16), min(eps, g.e1+eps/16), 0
 		}
 		best, v := bestLeg(legs, eps, lo, hi, steps, 1e-3*eps, leaves, comes)
 		from.leg = &best
+		if !m.quick {
+			leaves, comes := bounds(m)
+			v = best.log(eps, leaves, comes)
+		}
 		return v
 	}
 	if !(most > 0 && most < math.MaxFloat64) || !(log(1/most) <= target) {

@@ -285,3 +285,21 @@ func TestExactDensitiesOfPersons(t *testing.T) {
 	require.Greater(t, twins["adding"], 1.05, "signs that change are not seen")
 	require.Greater(t, pairs, testkit.Of(600, 10000))
 }
+
+// A span with wide panels, which chooses only, has the value of one with narrow panels.
+func TestQuickSpan(t *testing.T) {
+	for _, q := range []int{2, 3, 20, 300} {
+		for _, s := range []float64{0.01, 0.2, 1.5} {
+			for _, eps := range []float64{0.1, 1, 5} {
+				m := span{q: q, c: 0.2 * eps}
+				quick := m
+				quick.quick = true
+				for _, c := range []float64{0, m.c} {
+					if want := m.log(eps, s, c); want > -300 {
+						require.InDelta(t, want, quick.log(eps, s, c), 1e-8, "%+v, s = %v, ε = %v", m, s, eps)
+					}
+				}
+			}
+		}
+	}
+}

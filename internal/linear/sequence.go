@@ -147,8 +147,8 @@ func (q Sequence) Steps() *dp.Steps {
 }
 
 // LargestShift returns the largest μ at which the sequence at(μ) meets the budget, up to a relative
-// error of tolerance (0 means the precision of float64). The sequences may differ in S and T only,
-// which grow with μ; only the sequence at μ = 1 is checked.
+// error of tolerance (0 means the precision of float64, at which that was checked). The sequences
+// may differ in S and T only, which grow with μ; only the sequence at μ = 1 is checked.
 func LargestShift(b dp.Budget, tolerance float64, at func(mu float64) Sequence) (float64, error) {
 	if err := errors.Join(b.Check(), at(1).Check()); err != nil {
 		return 0, err
@@ -164,7 +164,17 @@ func LargestShift(b dp.Budget, tolerance float64, at func(mu float64) Sequence) 
 	case within(hi):
 		return hi, nil
 	}
-	mu, _ := num.BisectTo(within, lo, hi, tolerance)
+	// From root on, both answers are known but close to it.
+	below, above := lo, hi
+	if root := rootShift(b, at); root > lo && root < hi {
+		if less := root * (1 - nearShift); tolerance > nearShift || within(less) {
+			below = less
+		}
+		if more := root * (1 + nearShift); tolerance > nearShift || !within(more) {
+			above = more
+		}
+	}
+	mu, _ := num.BisectTo(func(mu float64) bool { return mu <= below || mu < above && within(mu) }, lo, hi, tolerance)
 	return mu, nil
 }
 

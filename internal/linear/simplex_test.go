@@ -161,3 +161,20 @@ func TestSimplexNearZero(t *testing.T) {
 		}
 	}
 }
+
+// The quick tail, which chooses legs, is the tail to 1e-9. With two classes M is √2 times a normal
+// number.
+func TestQuickTail(t *testing.T) {
+	for _, classes := range []int{2, 3, 5, 10, 11} {
+		m := newSimplex(classes, 5)
+		for x := 1e-3; x < 30; x *= 1.1 {
+			require.False(t, classes > 10 && m.far(x))
+			if m.far(x) {
+				require.InEpsilon(t, m.tail(x), m.quickTail(x), 1e-9, "K = %d, x = %v", classes, x)
+			}
+			if classes == 2 {
+				require.InEpsilon(t, math.Erfc(x/2)/2, m.tail(x), 1e-10, "x = %v", x)
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ package num
 import (
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
@@ -294,5 +295,25 @@ func TestSmallTailsAreDirect(t *testing.T) {
 				require.GreaterOrEqual(t, -math.Expm1(direct), 0.09, "a = %v, x = %v", a, x)
 			}
 		}
+	}
+}
+
+// Fractions side by side have the bits of each by itself, near the switch of methods too.
+func TestMillsSlopes(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(4, 4))
+	for n := range 280 {
+		x := make([]float64, n%14)
+		for i := range x { // all on the fraction, or some below it or beyond
+			x[i] = 2 + 40*rnd.Float64()
+			if n >= 140 {
+				x[i] = math.Exp(25*rnd.Float64() - 1)
+			}
+		}
+		want := make([]float64, len(x))
+		for i, v := range x {
+			want[i] = MillsSlope(v)
+		}
+		MillsSlopes(x)
+		require.Equal(t, want, x)
 	}
 }

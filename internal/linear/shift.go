@@ -1,0 +1,88 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package linear
+
+import (
+	"math"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/num"
+)
+
+// nearShift is a relative distance far above the error of rootShift.
+const nearShift = 1e-9
+
+// rootShift returns the μ at which the sequence at(μ) costs the whole budget, to about 1e-10 with
+// the best e₁; NaN or not within (0, ∞) if it finds none.
+func rootShift(b dp.Budget, at func(mu float64) Sequence) float64 {
+	eps, e1 := b.Epsilon, [2]float64{b.Epsilon / 2, b.Epsilon / 2}
+	log := func(mu float64) float64 {
+		q := at(mu)
+		if q.Relation != dp.Replace {
+			return max(q.logRemove(eps, 1), q.logAdd(eps, 1))
+		}
+		v := math.Log2(q.direct())*math.Ln2 + q.logRemove(eps, 1)
+		remove, add := q.terms(0.5)
+		for i, g := range bothLegs {
+			first, second := add, remove
+			if g.removeFirst {
+				first, second = remove, add
+			}
+			e1[i] = leastE1(first, second, eps, e1[i])
+			g.e1 = e1[i]
+			v = min(v, g.log(eps, func(eps float64) float64 { return q.logRemove(eps, 0.5) },
+				func(eps float64) float64 { return q.logAdd(eps, 0.5) }))
+		}
+		return v
+	}
+	one := at(1)
+	size := one.shift(one.all(), 1)
+	// At μ·size = ε/√(−2 log δ) a Gaussian mechanism costs about the budget.
+	return 1 / least(log, num.Log(b.Delta/safeDelta), size*math.Sqrt(-2*num.Log(b.Delta))/eps, 1e-11)
+}
+
+// A term is one term e^{log} δ_G(ε−c, s) of a bound.
+type term struct{ log, c, s float64 }
+
+// terms returns the terms of logRemove and of logAdd.
+func (q Sequence) terms(scale float64) (remove, add []term) {
+	all := q.all()
+	remove = []term{{c: q.c(), s: q.shift(all, scale)}}
+	if q.Persons {
+		remove[0].log = q.c()/2 + q.tilt(all, scale)
+	}
+	if !q.Monotone {
+		return remove, []term{{log: float64(len(q.S))*math.Ln2 + q.tilt(all, scale), s: q.shift(all, scale)}}
+	}
+	for set := range all + 1 {
+		add = append(add, term{log: num.Log(q.share(set)) + q.tilt(set, scale), s: q.shift(set, scale)})
+	}
+	return remove, add
+}
+
+// leastE1 returns the e₁ ∈ [0, ε] at which δ₁(e₁) + e^{e₁} δ₂(ε−e₁) is least. As δ_G(ε, s) =
+// Φ(s/2−ε/s) − e^ε Φ(−s/2−ε/s), the derivative is 0 where
+//
+//	Σ e^{log−c} Φ(−s/2−(e₁−c)/s) = Σ e^{log} Φ(s/2−(ε−e₁−c)/s)
+//
+// with the terms of δ₁ on the left, which decreases with e₁, and those of δ₂ on the right, which
+// increases. The search starts at near.
+func leastE1(first, second []term, eps, near float64) float64 {
+	slope := func(e1 float64) float64 {
+		left, right := math.Inf(-1), math.Inf(-1)
+		for _, t := range first {
+			left = num.LogSumExp(left, t.log-t.c+num.LogPhi(-t.s/2-(e1-t.c)/t.s))
+		}
+		for _, t := range second {
+			right = num.LogSumExp(right, t.log+num.LogPhi(t.s/2-(eps-e1-t.c)/t.s))
+		}
+		return right - left
+	}
+	if !(near > 0 && near <= eps) {
+		near = eps / 2
+	}
+	if !(slope(eps) >= 0) {
+		return eps
+	}
+	return min(eps, num.LeastRoot(slope, near, 1e-6))
+}
