@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -34,7 +35,9 @@ func TestQuick(t *testing.T) {
 	case testing.Short(): // the race detector looks for races, not for laws
 		list = testkit.Every(9, list)
 	case !testkit.Long():
-		list = representatives(list)
+		list = slices.DeleteFunc(representatives(list), func(r Result) bool {
+			return r.Mechanism == "discover" // all of its cases are in TestDiscovery
+		})
 	}
 	require.NoError(t, Run(t.Context(), list, Quick, 1, func() {}))
 	for _, r := range list {
