@@ -3,6 +3,7 @@
 package privopt_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -55,18 +56,22 @@ func TestArithmeticIsProved(t *testing.T) {
 		"sco.DPSGD": dp.LossArithmetic,
 	}
 	proved := 0
-	for name, l := range smoothLosses {
-		for _, m := range mechanisms(0) {
+	for i, name := range slices.Sorted(maps.Keys(smoothLosses)) {
+		l := smoothLosses[name]
+		for k, m := range mechanisms(0) {
+			if !testkit.Long() && (i+k)%3 > 0 && name != "huber" { // usually three losses or four for each mechanism
+				continue
+			}
 			family, _, _ := strings.Cut(m.name, ",")
 			named, ok := want[family]
 			budgets := []dp.Budget{{Epsilon: 1, Delta: 1e-6}, {Epsilon: 0.03, Delta: 1e-12}, {Epsilon: 5, Delta: 0.01}}
-			if ok && name != "huber" { // the loss does not enter
+			if ok && name != "huber" || strings.HasPrefix(m.name, "objpert") { // the loss does not enter
 				continue
 			}
 			for _, b := range budgets[:testkit.Of(1, 3)] {
 				p := &erm.Problem{Data: data, Loss: l, Records: 60, Reg: prox.SquaredL2{Weight: 1e-3}}
 				plan, _, err := m.open(p, b, nil)
-				if err != nil || strings.HasPrefix(m.name, "objpert") {
+				if err != nil {
 					continue
 				}
 				got := arithmetic(plan.(dp.Plan).Certificate())

@@ -211,7 +211,7 @@ func TestEveryInputModel(t *testing.T) {
 		"FitUndeclared":        call(model.FitUndeclared, background, u, b, found).keep(3),
 		"DefaultDelta":         call(model.DefaultDelta, 100),
 		"Fit":                  call(model.Fit, background, data, b, o),
-		"NewPlan":              call(model.NewPlan, s, b, o),
+		"NewPlan":              call(model.NewPlan, s, b, o).slow(),
 		"Check":                call(model.Check, s, b, o),
 		"NewScorePlan":         call(model.NewScorePlan, m, large, so),
 		"Losses":               call(model.Losses),

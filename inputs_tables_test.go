@@ -84,7 +84,7 @@ func TestEveryInputDP(t *testing.T) {
 			return p.Delta(eps), err
 		}, poisson, 1., 2, 1.),
 		"Sampler.Epsilon": call(dp.Sampler.Epsilon, poisson, 1., 2, 1e-6),
-		"Sampler.Noise":   call(dp.Sampler.Noise, poisson, 2, b),
+		"Sampler.Noise":   call(dp.Sampler.Noise, poisson, 2, b).slow(),
 		"Sampler.Batches": call(func(s dp.Sampler, records int, src rand.Source) int {
 			return len(s.Batches(records, src)())
 		}, dp.Sampler{Size: 5, Records: 10}, 10, source),
@@ -507,7 +507,7 @@ func TestEveryInputLOP(t *testing.T) {
 	require.NoError(t, err)
 	src := func() rand.Source { return fixed() }
 	everyInput(t, "lop", map[string]row{
-		"Mechanism.Calibrate": call((*lop.Mechanism).Calibrate, &lop.Mechanism{Share: 0.1}, q, b),
+		"Mechanism.Calibrate": call((*lop.Mechanism).Calibrate, &lop.Mechanism{Share: 0.1}, q, b).slow(),
 		"Mechanism.Plan":      call((*lop.Mechanism).Plan, &lop.Mechanism{Share: 0.1}, p, b),
 		"Mechanism.Fit":       call((*lop.Mechanism).Fit, &lop.Mechanism{}, background, p, b, src),
 		"Output.Calibrate":    call((*lop.Output).Calibrate, &lop.Output{}, q, b),

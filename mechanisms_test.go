@@ -461,9 +461,12 @@ func TestHostileRecords(t *testing.T) {
 		}
 		want := last([]float64{0.4, 0.4}, 1)
 		require.Equal(t, "released", want, m.name)
-		for _, row := range testkit.Every(2, [][]float64{{nan, 0}, {inf, 1}, {-inf, nan}, {0, 0}, {1e308, 1e308}, {5e-324, 0},
+		for i, row := range testkit.Every(2, [][]float64{{nan, 0}, {inf, 1}, {-inf, nan}, {0, 0}, {1e308, 1e308}, {5e-324, 0},
 			{0.5, 0.2}, {math.Copysign(0, -1), -1}}) {
-			for _, label := range testkit.Every(6, []float64{nan, inf, -inf, 0, 1e308, -1, 5e-324}) {
+			for k, label := range testkit.Every(6, []float64{nan, inf, -inf, 0, 1e308, -1, 5e-324}) {
+				if !testkit.Long() && (i+k)%2 == 0 { // usually one label for each row: nan for {-inf, nan} and {0.5, 0.2}
+					continue
+				}
 				require.Equal(t, want, last(row, label), "%s: %v, %v", m.name, row, label)
 			}
 		}
@@ -506,7 +509,7 @@ func TestForeignPlanIsListed(t *testing.T) {
 		own := plan.(dp.Plan)
 		require.Empty(t, dp.Declared(own), m.name)
 		for _, p := range testkit.Every(3, []dp.Plan{forged{own}, &forged{own}, struct{ dp.Plan }{own}}) {
-			c, err := dp.Compose(1e-5, own, p)
+			c, err := dp.Compose(1e-5, p, p)
 			require.NoError(t, err, m.name)
 			require.Contains(t, c.Assumptions, dp.DeclaredPlan, m.name)
 			l, err := ledger.Create(filepath.Join(t.TempDir(), "ledger"), ledger.Terms{Total: dp.Budget{Epsilon: 9, Delta: 0.1},
@@ -516,7 +519,7 @@ func TestForeignPlanIsListed(t *testing.T) {
 			require.NoError(t, err, m.name)
 			require.Contains(t, e.Assumptions, dp.DeclaredPlan, m.name)
 		}
-		c, err := dp.Compose(1e-5, own, own)
+		c, err := dp.Compose(1e-5, own)
 		require.NoError(t, err, m.name)
 		require.NotContains(t, c.Assumptions, dp.DeclaredPlan, m.name)
 	}

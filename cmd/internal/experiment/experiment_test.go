@@ -138,7 +138,7 @@ func TestLost(t *testing.T) {
 // TestCoverage: intervals of 95 % cover, and do not without the variance of the noise or
 // without debiasing.
 func TestCoverage(t *testing.T) {
-	results := measured(t, Coverage(testkit.Of(150, 400), 2000, 0.5))
+	results := measured(t, Coverage(testkit.Of(75, 400), 2000, 0.5))
 	for _, r := range results {
 		weak, _ := detail(r, "weak")
 		t.Logf("%s: covered %.3f, weak %.3f", r.Method, r.Mean, weak)

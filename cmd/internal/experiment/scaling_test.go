@@ -222,7 +222,6 @@ func TestOtherSweeps(t *testing.T) {
 		args []string
 		want []float64
 	}{
-		{[]string{"-sweep", "n", "-d", "3"}, []float64{9, 15, 25, 42, 70, 116, 194, 323, 540, 900}},
 		{[]string{"-sweep", "n", "-d", "3", "-values", "20,10"}, []float64{20, 10}},
 		{[]string{"-sweep", "d", "-values", "1,2,6"}, []float64{1, 2, 6}},
 		{[]string{"-sweep", "eps", "-n", "30", "-d", "1"}, []float64{0.1, 0.2, 0.5, 1, 2, 5}},
@@ -240,6 +239,9 @@ func TestOtherSweeps(t *testing.T) {
 	c := &scalingConfig{scalingParams: scalingParams{sizes: sizes{D: 100}}, sweep: "d"}
 	require.NoError(t, c.grid())
 	require.Equal(t, []float64{10, 20, 50, 100, 200}, c.values)
+	c = &scalingConfig{scalingParams: scalingParams{sizes: sizes{D: 3}}, sweep: "n"}
+	require.NoError(t, c.grid())
+	require.Equal(t, []float64{9, 15, 25, 42, 70, 116, 194, 323, 540, 900}, c.values)
 }
 
 // The closing lines of -sweep eps say what was computed.
