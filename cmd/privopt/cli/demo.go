@@ -65,30 +65,28 @@ const demoSchema = `{ "schema": 1, "records": 5000, "neighbors": "add-remove", "
 type demoStep struct{ about, command string }
 
 // demoSteps returns the commands of the demonstration, as one types them in its folder.
-func (a *app) demoSteps() []demoStep {
+func demoSteps() []demoStep {
 	const visits = " --data visits.csv --epsilon 1 --ledger patients.ledger --out "
-	search := demoStep{"Nobody has written down the ranges and levels of the columns: find them privately.",
+	search := demoStep{"Nobody has written down ranges and levels of the columns: find them, privately.",
 		"schema --private visits.csv --label readmitted --task two-classes --person patient --rows 12 " +
 			"--records 5000 --neighbors add-remove --epsilon 0.5 --ledger patients.ledger --out schema.json"}
 	score := demoStep{"How good is it on 1,000 patients that it has not seen? Privately, too.",
-		"score --model model.json --data heldout.csv --records 1000 --epsilon 1 --plot score.svg"}
+		"score --model model.json --data heldout.csv --records 1000 --epsilon 1 " +
+			"--plot score.svg --out score.json"}
 	if !demoSearches {
 		search = demoStep{}
 	}
 	report := demoStep{"All of it for somebody who has never heard of ε.",
-		"report --model factors-model.json --out report.html"}
-	if c, _, err := a.root().Find([]string{"report"}); err != nil || c.Name() != "report" {
-		report = demoStep{}
-	}
+		"report --model model.json --score score.json --ledger patients.ledger --out report.html"}
 	steps := []demoStep{
 		{"A ledger adds up what is spent on these patients, and refuses more than ε = 4.",
 			"ledger create patients.ledger --epsilon 4 --delta 1e-6 --neighbors add-remove --persons"},
 		search,
-		{"Fit a model: will a patient be back within 30 days? ε protects all stays of a patient.",
+		{"Fit a model: will a patient be back within 30 days? ε is for all stays.",
 			"fit --schema schema.json" + visits + "model.json"},
 		{"Predict for five new stays.", "predict --model model.json --data new.csv"},
 		score,
-		{"Which columns matter, and how sure is that? A second model, of fewer columns, with intervals.",
+		{"Which columns matter, and how surely? A smaller model, with intervals.",
 			"fit --schema factors.json --intervals" + visits + "factors-model.json"},
 		{"", "summary factors-model.json"},
 		{"What has been spent?", "ledger show patients.ledger"},
@@ -99,7 +97,7 @@ func (a *app) demoSteps() []demoStep {
 
 // demoFiles are the files of the demonstration.
 var demoFiles = []string{"visits.csv", "heldout.csv", "new.csv", "factors.json", "schema.json", "patients.ledger",
-	"model.json", "factors-model.json", "score.svg", "report.html"}
+	"model.json", "factors-model.json", "score.json", "score.svg", "report.html"}
 
 func (a *app) demo() *cobra.Command {
 	dir, force := "privopt-demo", false
@@ -159,7 +157,7 @@ func (a *app) runDemo(ctx context.Context, dir string, force bool) (err error) {
 	if err := a.demoHead(dir); err != nil {
 		return err
 	}
-	for _, s := range a.demoSteps() {
+	for _, s := range demoSteps() {
 		args := append([]string{"privopt"}, strings.Fields(s.command)...)
 		if s.about != "" {
 			s.about = "\n# " + s.about
@@ -180,7 +178,7 @@ func (a *app) runDemo(ctx context.Context, dir string, force bool) (err error) {
 	if made == nil {
 		made = []string{dir}
 	}
-	_, err = fmt.Fprintf(a.stdout, "\nLook at %s.\n", strings.Join(made, " and "))
+	_, err = io.WriteString(a.stdout, "\n"+paragraph("", "Look at "+strings.Join(made, " and ")+"."))
 	return err
 }
 
