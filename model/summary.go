@@ -66,13 +66,21 @@ type Summary struct {
 
 // Summary returns the coefficients, with intervals if Options.Intervals was set. Each p-value is
 // for one coefficient: testing several needs a correction.
-func (m *Model) Summary() (s Summary) {
-	s = Summary{Note: "No standard errors: to release them, set Options.Intervals, which takes a share of the budget."}
+func (m *Model) Summary() Summary {
+	s := m.estimates()
+	if s.Level > 0 {
+		s.Note = m.note(s.Rows)
+	}
+	return s
+}
+
+// estimates is Summary without the note on intervals.
+func (m *Model) estimates() Summary {
+	s := Summary{Note: "No standard errors: to release them, set Options.Intervals, which takes a share of the budget."}
 	var inf *inference
 	if m.moments != nil {
 		inf = m.inference()
 		s.Level = m.params.Intervals.Level
-		defer func() { s.Note = m.note(s.Rows) }()
 	}
 	add := func(r Row, constant float64, fill func(k []float64)) { // of constant + ⟨k,θ⟩
 		if inf != nil {

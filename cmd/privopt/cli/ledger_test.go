@@ -139,8 +139,8 @@ func TestRefusedBeforeCharged(t *testing.T) {
 	}
 }
 
-// TestLedgerLeft: a filter has left the least share of its totals, and a ledger what its best filter
-// has.
+// TestLedgerLeft: a filter has left the least share of its totals, and a ledger what its best
+// filter has.
 func TestLedgerLeft(t *testing.T) {
 	sums := []ledger.Use{{Filter: "basic", Sum: "ε", Used: 1, Total: 4}, {Filter: "basic", Sum: "δ", Used: 6, Total: 10}}
 	more := func(filter string, used ...float64) []ledger.Use {

@@ -136,16 +136,16 @@ func (r *planned) text(t *task, all bool) string {
 		})
 	}
 	many := units(r.Certificate.Rows > 0)
-	b.WriteString("\n" + paragraph("", fmt.Sprintf("Accuracy at other budgets. Noise / chance: error of a coefficient from "+
-		"privacy noise, divided by its error from having only these %[1]s. Noise (coef.): standard deviation that noise "+
-		"gives a coefficient of encoded rows. Enough %[1]s: the number from which chance matters more than noise. Excess "+
-		"loss: proved bound on the mean loss above its minimum.", many)) + "\n")
+	b.WriteString("\n" + paragraph("", fmt.Sprintf("Accuracy at other budgets. Noise / chance: error of a coefficient "+
+		"from privacy noise, divided by its error from having only these %[1]s. Noise (coef.): standard deviation that "+
+		"noise gives a coefficient of encoded rows. Enough %[1]s: the number from which chance matters more than noise. "+
+		"Excess loss: proved bound on the mean loss above its minimum.", many)) + "\n")
 	b.WriteString(grid([]string{"ε", "noise / chance", "noise (coef.)", "enough " + many, "excess loss ≤"}, rows))
 	for i, f := range r.Budgets {
 		if i > 0 && f.Deviation > r.Budgets[i-1].Deviation {
-			b.WriteString(paragraph("", fmt.Sprintf("Noise (coef.) is smaller at ε = %s than at %s because a smaller budget has "+
-				"another mechanism or a larger ridge, which shrinks the coefficients as well; noise / chance accounts for that.",
-				number(r.Budgets[i-1].Epsilon, 3), number(f.Epsilon, 3))))
+			b.WriteString(paragraph("", fmt.Sprintf("Noise (coef.) is smaller at ε = %s than at %s because a smaller budget "+
+				"has another mechanism or a larger ridge, which shrinks the coefficients as well; noise / chance accounts for "+
+				"that.", number(r.Budgets[i-1].Epsilon, 3), number(f.Epsilon, 3))))
 		}
 	}
 	rows = rows[:0]
