@@ -14,7 +14,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -45,22 +44,6 @@ const demoFactors = `{ "schema": 1, "records": 5000, "neighbors": "add-remove", 
     {"name": "days", "min": 1, "max": 12} ] }
 `
 
-// demoSearches switches the demonstration to a private search for people. Without it its schema is
-// written by hand.
-const demoSearches = false
-
-const demoSchema = `{ "schema": 1, "records": 5000, "neighbors": "add-remove", "person": "patient", "rows": 12,
-  "label": {"column": "readmitted", "positive": ["yes"], "negative": ["no"]},
-  "intercept": true, "missing": ["", "NA"],
-  "columns": [
-    {"name": "admitted", "ignore": true},
-    {"name": "age", "min": 30, "max": 97, "bins": [50, 56, 67, 76, 80, 88]},
-    {"name": "weight", "min": 50, "max": 120, "bins": [62, 69, 74, 79, 86, 95]},
-    {"name": "smoker", "levels": ["no", "yes"], "other": true},
-    {"name": "region", "levels": ["north", "east", "south", "west"], "other": true},
-    {"name": "days", "min": 1, "max": 20, "bins": [3, 4, 5, 6, 8]} ] }
-`
-
 // demoStep is a command of the demonstration, and the sentence before it.
 type demoStep struct{ about, command string }
 
@@ -69,16 +52,14 @@ func demoSteps() []demoStep {
 	const visits = " --data visits.csv --epsilon 1 --ledger patients.ledger --out "
 	search := demoStep{"Nobody has written down ranges and levels of the columns: find them, privately.",
 		"schema --private visits.csv --label readmitted --task two-classes --person patient --rows 12 " +
-			"--records 5000 --neighbors add-remove --epsilon 0.5 --ledger patients.ledger --out schema.json"}
+			"--ignore admitted --records 5000 --neighbors add-remove --epsilon 0.5 --ledger patients.ledger " +
+			"--out schema.json"}
 	score := demoStep{"How good is it on 1,000 patients that it has not seen? Privately, too.",
 		"score --model model.json --data heldout.csv --records 1000 --epsilon 1 " +
 			"--plot score.svg --out score.json"}
-	if !demoSearches {
-		search = demoStep{}
-	}
 	report := demoStep{"All of it for somebody who has never heard of ε.",
 		"report --model model.json --score score.json --ledger patients.ledger --out report.html"}
-	steps := []demoStep{
+	return []demoStep{
 		{"A ledger adds up what is spent on these patients, and refuses more than ε = 4.",
 			"ledger create patients.ledger --epsilon 4 --delta 1e-6 --neighbors add-remove --persons"},
 		search,
@@ -92,7 +73,6 @@ func demoSteps() []demoStep {
 		{"What has been spent?", "ledger show patients.ledger"},
 		report,
 	}
-	return slices.DeleteFunc(steps, func(s demoStep) bool { return s.command == "" })
 }
 
 // demoFiles are the files of the demonstration.
@@ -198,9 +178,6 @@ func writeDemo(dir string) error {
 		"visits.csv":   head + "\n" + rest[:cut],
 		"heldout.csv":  head + "\n" + rest[cut:],
 		"factors.json": demoFactors,
-	}
-	if !demoSearches {
-		files["schema.json"] = demoSchema
 	}
 	var fresh strings.Builder
 	lines := bufio.NewScanner(strings.NewReader(files["heldout.csv"]))
