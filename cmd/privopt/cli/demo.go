@@ -50,7 +50,7 @@ type demoStep struct{ about, command string }
 // demoSteps returns the commands of the demonstration, as one types them in its folder.
 func demoSteps() []demoStep {
 	const visits = " --data visits.csv --epsilon 1 --ledger patients.ledger --out "
-	search := demoStep{"Nobody has written down ranges and levels of the columns: find them, privately.",
+	search := demoStep{"Nobody has written down ranges and levels of the columns: find them privately.",
 		"schema --private visits.csv --label readmitted --task two-classes --person patient --rows 12 " +
 			"--ignore admitted --records 5000 --neighbors add-remove --epsilon 0.5 --ledger patients.ledger " +
 			"--out schema.json"}
@@ -65,7 +65,7 @@ func demoSteps() []demoStep {
 		search,
 		{"Fit a model: will a patient be back within 30 days? ε is for all stays.",
 			"fit --schema schema.json" + visits + "model.json"},
-		{"Predict for five new stays.", "predict --model model.json --data new.csv"},
+		{"Predict for four new stays.", "predict --model model.json --data new.csv"},
 		score,
 		{"Which columns matter, and how surely? A smaller model, with intervals.",
 			"fit --schema factors.json --intervals" + visits + "factors-model.json"},
@@ -181,7 +181,7 @@ func writeDemo(dir string) error {
 	}
 	var fresh strings.Builder
 	lines := bufio.NewScanner(strings.NewReader(files["heldout.csv"]))
-	for i := 0; i < 6 && lines.Scan(); i++ {
+	for i := 0; i < 5 && lines.Scan(); i++ {
 		line := lines.Text()
 		fresh.WriteString(line[:strings.LastIndex(line, ",")] + "\n")
 	}
@@ -200,9 +200,9 @@ func (a *app) demoHead(dir string) error {
 	if err != nil {
 		return err
 	}
-	lines := strings.SplitAfterN(string(text), "\n", 8)
+	lines := strings.SplitAfterN(string(text), "\n", 5)
 	_, err = fmt.Fprintf(a.stdout, "# Made-up stays of %s patients in a hospital. These are the first.\n$ cd %s\n"+
-		"$ head -n 7 visits.csv\n%s", humanize.Comma(demoPeople), dir, strings.Join(lines[:7], ""))
+		"$ head -n 4 visits.csv\n%s", humanize.Comma(demoPeople), dir, strings.Join(lines[:4], ""))
 	return err
 }
 
