@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -66,11 +67,20 @@ type Summary struct {
 // Summary returns the coefficients, with intervals if Options.Intervals was set. Each p-value is
 // for one coefficient: testing several needs a correction.
 func (m *Model) Summary() Summary {
+	s := m.estimates()
+	if s.Level > 0 {
+		s.Note = m.note(s.Rows)
+	}
+	return s
+}
+
+// estimates is Summary without the note on intervals.
+func (m *Model) estimates() Summary {
 	s := Summary{Note: "No standard errors: to release them, set Options.Intervals, which takes a share of the budget."}
 	var inf *inference
 	if m.moments != nil {
 		inf = m.inference()
-		s.Level, s.Note = m.params.Intervals.Level, m.note()
+		s.Level = m.params.Intervals.Level
 	}
 	add := func(r Row, constant float64, fill func(k []float64)) { // of constant + ⟨k,θ⟩
 		if inf != nil {
@@ -108,18 +118,25 @@ func (m *Model) Summary() Summary {
 	return s
 }
 
-func (m *Model) note() string {
-	about := "They estimate the minimizer of the fitted loss without its ridge."
+// note says what the intervals of rows estimate and suppose.
+func (m *Model) note(rows []Row) string {
+	note := "The intervals account for sampling, privacy noise, shrinkage and the noise of the standard errors. "
 	if c := m.choice; c.Clip > 0 {
-		about = fmt.Sprintf("They estimate the coefficients of least squares with gradients clipped at %.3g of their "+
+		note += fmt.Sprintf("They estimate the coefficients of least squares with gradients clipped at %.3g of their "+
 			"range, without a ridge; if the errors are symmetric, these are the ordinary coefficients.", c.Clip)
+	} else {
+		note += "They estimate the minimizer of the fitted loss without its ridge."
 	}
-	return "The intervals account for sampling, privacy noise, shrinkage and the noise of the standard errors. " + about +
-		" If the schema makes columns redundant, such as an intercept beside levels that cover every record, they " +
-		"estimate the solution of least norm. A coefficient marked weak is not identified at this budget: drop or merge " +
-		"columns, raise ε, or declare a smaller bound on the norm of the true coefficients. Without such a bound, " +
-		"intervals of weak coefficients suppose that no column changes a prediction by more than the width of the range of " +
-		"the label, or than 10 in log odds."
+	if m.encoder != nil && len(constants(m.encoder)) > 1 {
+		note += " The columns are redundant, because the levels of a column, or the intercept and these levels, cover " +
+			"every record: the intervals estimate the solution of least norm. Reference levels in the schema avoid this."
+	}
+	if slices.ContainsFunc(rows, func(r Row) bool { return r.Interval != nil && r.Interval.Weak }) {
+		note += " A coefficient marked weak is not identified at this budget: drop or merge columns, raise ε, or declare a " +
+			"smaller bound on the norm of the true coefficients. Without such a bound, intervals of weak coefficients suppose " +
+			"that no column changes a prediction by more than the width of the range of the label, or than 10 in log odds."
+	}
+	return note
 }
 
 // Contrast estimates ⟨k,θ⟩, with θ in the units of encoded rows, and with an interval if

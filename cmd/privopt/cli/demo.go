@@ -14,7 +14,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -45,61 +44,40 @@ const demoFactors = `{ "schema": 1, "records": 5000, "neighbors": "add-remove", 
     {"name": "days", "min": 1, "max": 12} ] }
 `
 
-// demoSearches switches the demonstration to a private search for people. Without it its schema is
-// written by hand.
-const demoSearches = false
-
-const demoSchema = `{ "schema": 1, "records": 5000, "neighbors": "add-remove", "person": "patient", "rows": 12,
-  "label": {"column": "readmitted", "positive": ["yes"], "negative": ["no"]},
-  "intercept": true, "missing": ["", "NA"],
-  "columns": [
-    {"name": "admitted", "ignore": true},
-    {"name": "age", "min": 30, "max": 97, "bins": [50, 56, 67, 76, 80, 88]},
-    {"name": "weight", "min": 50, "max": 120, "bins": [62, 69, 74, 79, 86, 95]},
-    {"name": "smoker", "levels": ["no", "yes"], "other": true},
-    {"name": "region", "levels": ["north", "east", "south", "west"], "other": true},
-    {"name": "days", "min": 1, "max": 20, "bins": [3, 4, 5, 6, 8]} ] }
-`
-
 // demoStep is a command of the demonstration, and the sentence before it.
 type demoStep struct{ about, command string }
 
 // demoSteps returns the commands of the demonstration, as one types them in its folder.
-func (a *app) demoSteps() []demoStep {
+func demoSteps() []demoStep {
 	const visits = " --data visits.csv --epsilon 1 --ledger patients.ledger --out "
-	search := demoStep{"Nobody has written down the ranges and levels of the columns: find them privately.",
+	search := demoStep{"Nobody has written down ranges and levels of the columns: find them privately.",
 		"schema --private visits.csv --label readmitted --task two-classes --person patient --rows 12 " +
-			"--records 5000 --neighbors add-remove --epsilon 0.5 --ledger patients.ledger --out schema.json"}
+			"--ignore admitted --records 5000 --neighbors add-remove --epsilon 0.5 --ledger patients.ledger " +
+			"--out schema.json"}
 	score := demoStep{"How good is it on 1,000 patients that it has not seen? Privately, too.",
-		"score --model model.json --data heldout.csv --records 1000 --epsilon 1 --plot score.svg"}
-	if !demoSearches {
-		search = demoStep{}
-	}
+		"score --model model.json --data heldout.csv --records 1000 --epsilon 1 " +
+			"--plot score.svg --out score.json"}
 	report := demoStep{"All of it for somebody who has never heard of ε.",
-		"report --model factors-model.json --out report.html"}
-	if c, _, err := a.root().Find([]string{"report"}); err != nil || c.Name() != "report" {
-		report = demoStep{}
-	}
-	steps := []demoStep{
+		"report --model model.json --score score.json --ledger patients.ledger --out report.html"}
+	return []demoStep{
 		{"A ledger adds up what is spent on these patients, and refuses more than ε = 4.",
 			"ledger create patients.ledger --epsilon 4 --delta 1e-6 --neighbors add-remove --persons"},
 		search,
-		{"Fit a model: will a patient be back within 30 days? ε protects all stays of a patient.",
+		{"Fit a model: will a patient be back within 30 days? ε is for all stays.",
 			"fit --schema schema.json" + visits + "model.json"},
-		{"Predict for five new stays.", "predict --model model.json --data new.csv"},
+		{"Predict for four new stays.", "predict --model model.json --data new.csv"},
 		score,
-		{"Which columns matter, and how sure is that? A second model, of fewer columns, with intervals.",
+		{"Which columns matter, and how surely? A smaller model, with intervals.",
 			"fit --schema factors.json --intervals" + visits + "factors-model.json"},
 		{"", "summary factors-model.json"},
 		{"What has been spent?", "ledger show patients.ledger"},
 		report,
 	}
-	return slices.DeleteFunc(steps, func(s demoStep) bool { return s.command == "" })
 }
 
 // demoFiles are the files of the demonstration.
 var demoFiles = []string{"visits.csv", "heldout.csv", "new.csv", "factors.json", "schema.json", "patients.ledger",
-	"model.json", "factors-model.json", "score.svg", "report.html"}
+	"model.json", "factors-model.json", "score.json", "score.svg", "report.html"}
 
 func (a *app) demo() *cobra.Command {
 	dir, force := "privopt-demo", false
@@ -159,7 +137,7 @@ func (a *app) runDemo(ctx context.Context, dir string, force bool) (err error) {
 	if err := a.demoHead(dir); err != nil {
 		return err
 	}
-	for _, s := range a.demoSteps() {
+	for _, s := range demoSteps() {
 		args := append([]string{"privopt"}, strings.Fields(s.command)...)
 		if s.about != "" {
 			s.about = "\n# " + s.about
@@ -180,7 +158,7 @@ func (a *app) runDemo(ctx context.Context, dir string, force bool) (err error) {
 	if made == nil {
 		made = []string{dir}
 	}
-	_, err = fmt.Fprintf(a.stdout, "\nLook at %s.\n", strings.Join(made, " and "))
+	_, err = io.WriteString(a.stdout, "\n"+paragraph("", "Look at "+strings.Join(made, " and ")+"."))
 	return err
 }
 
@@ -201,12 +179,9 @@ func writeDemo(dir string) error {
 		"heldout.csv":  head + "\n" + rest[cut:],
 		"factors.json": demoFactors,
 	}
-	if !demoSearches {
-		files["schema.json"] = demoSchema
-	}
 	var fresh strings.Builder
 	lines := bufio.NewScanner(strings.NewReader(files["heldout.csv"]))
-	for i := 0; i < 6 && lines.Scan(); i++ {
+	for i := 0; i < 5 && lines.Scan(); i++ {
 		line := lines.Text()
 		fresh.WriteString(line[:strings.LastIndex(line, ",")] + "\n")
 	}
@@ -225,9 +200,9 @@ func (a *app) demoHead(dir string) error {
 	if err != nil {
 		return err
 	}
-	lines := strings.SplitAfterN(string(text), "\n", 8)
+	lines := strings.SplitAfterN(string(text), "\n", 5)
 	_, err = fmt.Fprintf(a.stdout, "# Made-up stays of %s patients in a hospital. These are the first.\n$ cd %s\n"+
-		"$ head -n 7 visits.csv\n%s", humanize.Comma(demoPeople), dir, strings.Join(lines[:7], ""))
+		"$ head -n 4 visits.csv\n%s", humanize.Comma(demoPeople), dir, strings.Join(lines[:4], ""))
 	return err
 }
 

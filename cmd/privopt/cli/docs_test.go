@@ -163,10 +163,12 @@ func same(a, b string) bool { return slices.Equal(wordsAlone(a), wordsAlone(b)) 
 // picture shows those of README. With -update README gets the numbers of this run.
 func TestReadmeDemo(t *testing.T) {
 	lines, from, to := readmeDemo(t)
-	dir := t.TempDir()
-	code, out, errs := call(t, "", "demo", "--out", filepath.Join(dir, "privopt-demo"))
+	home, err := os.Getwd()
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	code, out, errs := call(t, "", "demo")
 	require.Equal(t, exitOK, code, errs)
-	out = strings.ReplaceAll(out, dir+string(filepath.Separator), "")
+	t.Chdir(home)
 	printed, at := strings.Split(out, "\n"), 0
 	for i := from; i < to; i++ {
 		if lines[i] == "…" {
@@ -327,6 +329,7 @@ func shownFiles(t *testing.T) {
 	for _, name := range []string{"model.json", "a.json", "b.json"} {
 		run("fit --schema people.json --data people.csv --epsilon 1 --ledger people.ledger --out " + name)
 	}
+	run("score --model model.json --data test.csv --epsilon 1 --out score.json")
 	run("pack --schema people.json --data people.csv --out people.npy")
 	run("pack --schema people.json --data test.csv --out holdout.npy")
 	require.NoError(t, os.Mkdir("models", 0o700))

@@ -14,6 +14,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
 )
@@ -69,7 +70,7 @@ unless it is given a model of a later entry.`,
 func (a *app) ledgerCreate() *cobra.Command {
 	var t ledger.Terms
 	var filter string
-	var persons bool
+	var persons, verbose bool
 	c := &cobra.Command{
 		Use:   "create FILE --epsilon E",
 		Short: "Create a ledger with a total budget",
@@ -110,7 +111,7 @@ there is no Gaussian filter, which is not proved for persons.`,
 			if err != nil {
 				return err
 			}
-			return a.showLedger(l)
+			return a.showLedger(l, verbose)
 		}),
 	}
 	c.Flags().SortFlags = false
@@ -122,6 +123,7 @@ there is no Gaussian filter, which is not proved for persons.`,
 	c.Flags().Float64SliceVar(&t.Orders, "orders", nil,
 		"orders `A` > 1 of Rényi filters, such as 4,8,16, beside sums of ε and δ, in place of\n"+
 			"auto; each filter has δ/(1 + number of orders)")
+	verboseLedger(c, &verbose)
 	required(c, "epsilon")
 	return c
 }
@@ -142,10 +144,22 @@ type shownEntry struct {
 	Model string `json:"model,omitempty"` // SHA-256 of its file
 }
 
+// verboseLedger adds a flag that shows the filters and hashes of a ledger.
+func verboseLedger(c *cobra.Command, verbose *bool) {
+	c.Flags().BoolVarP(verbose, "verbose", "v", false, "also print what each filter has used and left, and the hashes")
+}
+
 func (a *app) ledgerShow() *cobra.Command {
-	return &cobra.Command{
-		Use:     "show FILE",
-		Short:   "Print the total budget, what each filter has used and left, and every entry",
+	verbose := false
+	c := &cobra.Command{
+		Use:   "show FILE",
+		Short: "Print the total budget, what is spent and left, and every entry",
+		Long: `Print the total budget, what is spent and left, and every entry.
+
+The guarantee is the total, however much of it is spent. Several filters count the entries
+in different ways, and a fit is admitted if one of them has room: left is the share of the
+filter with the most room. With --verbose, show also prints a table of the filters, and the
+hashes of entries and models.`,
 		Example: "  privopt ledger show people.ledger\n  privopt ledger show people.ledger --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.do(func(_ context.Context, args []string) error {
@@ -153,17 +167,102 @@ func (a *app) ledgerShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.showLedger(l)
+			return a.showLedger(l, verbose)
 		}),
 	}
+	verboseLedger(c, &verbose)
+	return c
 }
 
-func (a *app) showLedger(l *ledger.Ledger) error {
+func (a *app) showLedger(l *ledger.Ledger, verbose bool) error {
 	s := shown{l.Path(), l.Terms(), l.Spent(), l.Used(), []shownEntry{}, l.Head()}
 	for _, e := range l.Entries() {
 		s.Entries = append(s.Entries, shownEntry{e, e.Hash, e.File})
 	}
+	return a.show(s, s.text(verbose))
+}
+
+// text shows the budget and the entries, and if verbose the filters and the hashes.
+func (s *shown) text(verbose bool) string {
 	var b strings.Builder
+	about := ""
+	if s.Terms.Persons {
+		about = " that differ in all lines of one person"
+	}
+	b.WriteString(paragraph("", fmt.Sprintf("%s: %v neighbors%s", s.Path, s.Terms.Relation, about)))
+	total := s.Terms.Total
+	fmt.Fprintf(&b, "total  ε = %s, δ = %s\n", number(total.Epsilon), number(total.Delta, 3))
+	left, how := s.left()
+	sum := ""
+	if len(s.Entries) > 0 {
+		sum = ", whose ε add up to " + number(s.Spent.Epsilon)
+	}
+	fmt.Fprintf(&b, "spent  %d %% in %s%s\n", 100-left, entries(len(s.Entries)), sum)
+	b.WriteString(paragraph("left   ", fmt.Sprintf("%d %%%s", left, how)))
+	if verbose {
+		b.WriteString("\n" + s.filters())
+	}
+	if len(s.Entries) == 0 {
+		return b.String()
+	}
+	head := []string{"entry", "time (UTC)", "theorem", "ε", "δ", "hash", "model"}
+	rows := [][]string{head}
+	for _, e := range s.Entries {
+		file := "none"
+		if e.Model != "" {
+			file = e.Model[:12]
+		}
+		rows = append(rows, []string{humanize.Comma(int64(e.Number)), e.Time.Format("2006-01-02 15:04"), printable(e.Theorem),
+			number(e.Epsilon), number(e.Delta, 3), e.Hash[:12], file})
+	}
+	for i := range rows {
+		rows[i][0] = "  " + rows[i][0]
+		if !verbose {
+			rows[i] = rows[i][:5]
+		}
+	}
+	b.WriteString("\n" + screen.Table("rllr", rows, screen.Out()))
+	return b.String()
+}
+
+// left returns how many percent of its totals the filter with the most room has left, and its name.
+func (s *shown) left() (left int, how string) {
+	rooms := map[string]float64{} // the least share left of the totals of a filter
+	best := ""
+	for _, u := range s.Used {
+		share := 0.0
+		switch {
+		case u.Total > 0:
+			share = max(0, 1-u.Used/u.Total)
+		case u.Used == 0: // nothing of it is allowed or used, such as δ = 0
+			share = 1
+		}
+		if room, ok := rooms[u.Filter]; ok {
+			share = min(share, room)
+		}
+		rooms[u.Filter] = share
+	}
+	for _, u := range s.Used { // the first of equals
+		if best == "" || rooms[u.Filter] > rooms[best] {
+			best = u.Filter
+		}
+	}
+	const basic = "basic"
+	whole := func(filter string) int { return int(100*rooms[filter] + 1e-9) } // 0.6/1 counts as 60 %
+	left = whole(best)
+	switch {
+	case best == basic:
+		return left, ", as sums of ε and δ count"
+	case best == "gaussian":
+		best = "Gaussian"
+	default:
+		best = "Rényi"
+	}
+	return left, fmt.Sprintf(", as a %s filter counts; %d %% as sums of ε and δ count", best, whole(basic))
+}
+
+// filters is a table of what each filter has used and left.
+func (s *shown) filters() string {
 	rows := make([][]string, len(s.Used))
 	for i, u := range s.Used {
 		last := ""
@@ -172,31 +271,9 @@ func (a *app) showLedger(l *ledger.Ledger) error {
 		}
 		rows[i] = []string{u.Filter + ": " + u.Sum, number(u.Used), last, number(max(0, u.Total-u.Used)), number(u.Total)}
 	}
-	about := ""
-	if s.Terms.Persons {
-		about = " that differ in all lines of one person"
-	}
-	b.WriteString(paragraph("", fmt.Sprintf("%s: %v neighbors%s", s.Path, s.Terms.Relation, about)))
-	fmt.Fprintf(&b, "total  ε = %s, δ = %s; %s\n\n",
-		number(s.Terms.Total.Epsilon), number(s.Terms.Total.Delta, 3), entries(len(s.Entries)))
-	b.WriteString(grid([]string{"filter: sum", "used", "last entry", "left", "total"}, rows))
-	b.WriteString(paragraph("", "The next fit is admitted if one filter has enough left of all its sums. What is used of "+
-		"them is no guarantee: the guarantee is the total."))
-	if len(s.Entries) > 0 {
-		rows := make([][]string, len(s.Entries))
-		for i, e := range s.Entries {
-			file := "none"
-			if e.Model != "" {
-				file = e.Model[:12]
-			}
-			rows[i] = []string{
-				printable(e.Theorem), humanize.Comma(int64(e.Number)), e.Time.Format("2006-01-02 15:04"),
-				number(e.Epsilon), number(e.Delta, 3), e.Hash[:12], file,
-			}
-		}
-		b.WriteString("\n" + grid([]string{"theorem", "entry", "time (UTC)", "ε", "δ", "hash", "model"}, rows))
-	}
-	return a.show(s, b.String())
+	return grid([]string{"filter: sum", "used", "last entry", "left", "total"}, rows) + paragraph("", "The next fit is "+
+		"admitted if one filter has enough left of all its sums. What is used of them is no guarantee: the guarantee is the "+
+		"total.")
 }
 
 func (a *app) ledgerVerify() *cobra.Command {

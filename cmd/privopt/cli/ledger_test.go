@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -37,7 +38,7 @@ func TestVerify(t *testing.T) {
 	require.Contains(t, out, "it paid for all 2 models")
 	l, err := ledger.Open(at("l"))
 	require.NoError(t, err)
-	_, out, _ = call(t, "", "ledger", "show", at("l"))
+	_, out, _ = call(t, "", "ledger", "show", "-v", at("l"))
 	for _, e := range l.Entries() {
 		require.Contains(t, out, e.File[:12])
 	}
@@ -138,6 +139,30 @@ func TestRefusedBeforeCharged(t *testing.T) {
 	}
 }
 
+// TestLedgerLeft: a filter has left the least share of its totals, and a ledger what its best
+// filter has.
+func TestLedgerLeft(t *testing.T) {
+	sums := []ledger.Use{{Filter: "basic", Sum: "ε", Used: 1, Total: 4}, {Filter: "basic", Sum: "δ", Used: 6, Total: 10}}
+	more := func(filter string, used ...float64) []ledger.Use {
+		list := slices.Clone(sums)
+		for _, v := range used {
+			list = append(list, ledger.Use{Filter: filter, Used: v, Total: 10})
+		}
+		return list
+	}
+	for want, used := range map[string][]ledger.Use{
+		"40, as sums":                         sums,
+		"75, as sums":                         {sums[0], {Filter: "basic", Sum: "δ"}},
+		"0, as sums":                          {sums[0], {Filter: "basic", Used: 11, Total: 10}},
+		"70, as a Gaussian filter counts; 40": more("gaussian", 1, 3, 2),
+		"90, as a Rényi filter counts; 40":    more("order 8", 1),
+		"40, as sums of ε":                    more("order 8", 1, 7),
+	} {
+		left, how := (&shown{Used: used}).left()
+		require.True(t, strings.HasPrefix(strconv.Itoa(left)+how, want), how)
+	}
+}
+
 // TestLedgerFilters checks which filters a new ledger has, and that show prints what each has used
 // and left, and no ε of the releases so far.
 func TestLedgerFilters(t *testing.T) {
@@ -171,9 +196,13 @@ func TestLedgerFilters(t *testing.T) {
 	used := show(name)
 	require.Equal(t, ledger.Use{Filter: "basic", Sum: "ε", Used: 0.6, Last: 0.3, Total: 1}, used[0])
 	_, out, _ := call(t, "", "ledger", "show", name)
+	require.NotContains(t, out, "basic")
+	require.Regexp(t, `spent  28 % in 2 entries, whose ε add up to 0\.6`, out)
+	require.Regexp(t, `left   72 %, as a Rényi filter counts; 0 % as sums of ε and δ`, out)
+	_, out, _ = call(t, "", "ledger", "show", name, "-v")
 	require.Regexp(t, `basic: ε +0\.6 +0\.3 +0\.4 +1`, out)
 	require.Contains(t, out, "gaussian: squared shifts")
-	require.NotContains(t, out, "spent")
+	require.NotContains(t, out, "spent  ε", "the guarantee is the total")
 	for want, args := range map[string][]string{
 		`--filter "renyi": want auto or basic`: {"--filter", "renyi"},
 		"leave out one of them":                {"--filter", "basic", "--orders", "8", "--delta", "1e-6"},

@@ -63,7 +63,7 @@ func TestPersons(t *testing.T) {
 	require.Contains(t, out, about)
 	require.Contains(t, ok(fit("age.json", "age.json.model", "--ledger", at("l"), "--intervals")...), about)
 	require.Contains(t, ok("ledger", "verify", at("l"), at("m.json"), at("age.json.model")), "2 entries")
-	out = ok("ledger", "show", at("l"))
+	out = ok("ledger", "show", at("l"), "-v")
 	require.NotContains(t, out, "gaussian")
 	require.Contains(t, out, "Rényi divergence")
 	require.Contains(t, ok("plan", "--schema", at("age.json"), "--epsilon", "1"), "enough people")
@@ -99,7 +99,7 @@ func TestPersons(t *testing.T) {
 	out = ok("score", "--epsilon", "2", "--model", at("m.json"), "--data", at("who.csv"), "--ledger", at("l"))
 	require.Contains(t, out, "people 400 value")
 	require.Contains(t, out, "a person with all lines, of which at most 2 count")
-	require.Contains(t, ok("ledger", "show", at("l")), "model.score/1")
+	require.Contains(t, ok("ledger", "show", at("l"), "-v"), "model.score/1")
 	require.Contains(t, ok("plan", "--score", "--model", at("m.json"), "--epsilon", "2", "--records", "400"),
 		"to a score of 400 people")
 	require.Contains(t, ok("score", "--epsilon", "2", "--model", at("m.json"), "--data", at("who.csv"), "--compare",

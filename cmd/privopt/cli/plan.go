@@ -131,16 +131,23 @@ func (r *planned) text(t *task, all bool) string {
 			excess = number(*f.Excess, 3)
 		}
 		rows = append(rows, []string{
-			number(f.Epsilon, 3), number(f.Noise, 3), number(f.Deviation, 3), humanize.Comma(int64(min(f.Records, 1e15))),
-			excess,
+			number(f.Epsilon, 3), against(f.Records, r.Params.Records), number(f.Deviation, 3),
+			humanize.Comma(int64(min(f.Records, 1e15))), excess,
 		})
 	}
 	many := units(r.Certificate.Rows > 0)
-	b.WriteString("\n" + paragraph("", fmt.Sprintf("Accuracy at other budgets. Noise: standard deviation of the noise on "+
-		"each coordinate of the sum of gradients, and on each coefficient of encoded rows. Enough %[1]s: the number of "+
-		"%[1]s above which the sampling error exceeds the privacy error. Excess loss: proved bound on the mean loss above "+
-		"its minimum.", many)) + "\n")
-	b.WriteString(grid([]string{"ε", "noise (sum)", "noise (coef.)", "enough " + many, "excess loss ≤"}, rows))
+	b.WriteString("\n" + paragraph("", fmt.Sprintf("Accuracy at other budgets. Noise / chance: error of a coefficient "+
+		"from privacy noise, divided by its error from having only these %[1]s. Noise (coef.): standard deviation that "+
+		"noise gives a coefficient of encoded rows. Enough %[1]s: the number from which chance matters more than noise. "+
+		"Excess loss: proved bound on the mean loss above its minimum.", many)) + "\n")
+	b.WriteString(grid([]string{"ε", "noise / chance", "noise (coef.)", "enough " + many, "excess loss ≤"}, rows))
+	for i, f := range r.Budgets {
+		if i > 0 && f.Deviation > r.Budgets[i-1].Deviation {
+			b.WriteString(paragraph("", fmt.Sprintf("Noise (coef.) is smaller at ε = %s than at %s because a smaller budget "+
+				"has another mechanism or a larger ridge, which shrinks the coefficients as well; noise / chance accounts for "+
+				"that.", number(r.Budgets[i-1].Epsilon, 3), number(f.Epsilon, 3))))
+		}
+	}
 	rows = rows[:0]
 	unit := unitOf(r.Params.Loss.Name, t.schema.Label.Column)
 	for _, c := range r.Coefficients {
@@ -152,6 +159,15 @@ func (r *planned) text(t *task, all bool) string {
 	b.WriteString(grid([]string{"coefficient", "deviation (" + unit + ")"}, rows))
 	b.WriteString(more)
 	return b.String()
+}
+
+// against returns the error from noise divided by the error from chance for n records. The errors
+// fall as 1/n and 1/√n, and are equal for the given number.
+func against(equal float64, n int) string {
+	if n == 0 {
+		return "–"
+	}
+	return number(math.Sqrt(equal/float64(n)), 2)
 }
 
 // first returns the first rows of a table, and a line about the rows that it leaves out.

@@ -27,7 +27,7 @@ func (a *app) htmlReport() *cobra.Command {
 	out, force := "report.html", false
 	c := &cobra.Command{
 		Use:   "report --model FILE",
-		Short: "Write a report on a model with pictures, for readers who are new to privacy",
+		Short: "Write a report with pictures, for readers new to privacy",
 		Long: `Write a report on a model with pictures, for readers who are new to privacy.
 
 The report is one HTML file that loads nothing from elsewhere: what is guaranteed and to
@@ -36,7 +36,7 @@ would buy, the certificate and the commands. With --score it shows a private sco
 --ledger what all fits to the data have spent. It is made without any record, so that it
 may be published with the model.`,
 		Example: `  privopt report --model model.json
-  privopt score --epsilon 0.3 --model model.json --data test.csv --json > score.json
+  privopt score --epsilon 0.3 --model model.json --data test.csv --out score.json
   privopt report --model model.json --score score.json --ledger people.ledger --out report.html`,
 		Args: noArgs,
 		RunE: a.do(func(ctx context.Context, _ []string) error {
@@ -72,7 +72,7 @@ may be published with the model.`,
 		}),
 	}
 	c.Flags().StringVar(&modelPath, "model", "", "model `FILE` that fit wrote")
-	c.Flags().StringVar(&scorePath, "score", "", "private score `FILE` that score --epsilon --json wrote")
+	c.Flags().StringVar(&scorePath, "score", "", "private score `FILE` that score --epsilon --out wrote")
 	c.Flags().StringVar(&ledgerPath, "ledger", "", "ledger `FILE` that paid for the model")
 	outFlags(c, &out, &force, "HTML `FILE` to write, - for standard output")
 	required(c, "model")
@@ -96,11 +96,11 @@ func (a *app) readScore(ctx context.Context, path string) (*privatelyScored, err
 		err = json.Unmarshal(text, s)
 	}
 	if err != nil {
-		return nil, usagef("--score: %s is no JSON of a score: %w: make one by score --epsilon E --json", in.name, err)
+		return nil, usagef("--score: %s is no JSON of a score: %w: make one by score --epsilon E --out", in.name, err)
 	}
 	if s.PrivateScores == nil || len(s.Metrics) == 0 || s.Certificate.Check() != nil {
 		return nil, usagef("--score: %s is not a private score: a report shows releases only; make one by score "+
-			"--epsilon E --json", in.name)
+			"--epsilon E --out", in.name)
 	}
 	return s, nil
 }
@@ -330,9 +330,9 @@ func budgetReport(r *report.Report, m *model.Model) {
 			continue
 		}
 		f := pl.Forecast()
-		ratio, excess, name := "–", "no bound", number(b.Epsilon, 3)
-		if p.Records > 0 { // the errors fall as 1/n and 1/√n and are equal at n = f.Records
-			ratio = number(math.Sqrt(f.Records/float64(p.Records)), 2) + " : 1"
+		ratio, excess, name := against(f.Records, p.Records), "no bound", number(b.Epsilon, 3)
+		if p.Records > 0 {
+			ratio += " : 1"
 		}
 		if !math.IsInf(f.Excess, 0) {
 			excess, bounded = "at most "+number(f.Excess, 3), true

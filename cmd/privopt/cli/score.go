@@ -5,6 +5,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -171,11 +172,11 @@ func labels(n int) string {
 
 // privateScore holds the flags of a private score.
 type privateScore struct {
-	private                                              bool
-	budget                                               dp.Budget
-	records                                              int
-	only, shares, seed, ledger, compare, plot, threshold string
-	options                                              model.ScoreOptions
+	private                                                   bool
+	budget                                                    dp.Budget
+	records                                                   int
+	only, shares, seed, ledger, compare, plot, threshold, out string
+	options                                                   model.ScoreOptions
 }
 
 func (t *privateScore) flags(c *cobra.Command) {
@@ -186,6 +187,7 @@ func (t *privateScore) flags(c *cobra.Command) {
 	t.budgetFlags(c)
 	f.StringVar(&t.ledger, "ledger", "", "charge the budget to the ledger `FILE` of the test set before noise is drawn")
 	f.StringVar(&t.plot, "plot", "", "write the ROC curve and the calibration to a new SVG `FILE`")
+	f.StringVar(&t.out, "out", "", "also write the score as JSON to a new `FILE`, for report --score")
 	f.StringVar(&t.threshold, "threshold", "", "choose the threshold of the probability with the best `SCORE`, accuracy "+
 		"or balanced, from the released cells")
 	f.StringVar(&t.seed, "seed", "", "draw reproducible noise from the seed `N`; the score is NOT PRIVATE")
@@ -210,7 +212,7 @@ func (t *privateScore) budgetFlags(c *cobra.Command) {
 // unused refuses flags of a private score without a budget.
 func (t *privateScore) unused() error {
 	for flag, v := range map[string]string{"--only": t.only, "--shares": t.shares, "--seed": t.seed, "--ledger": t.ledger,
-		"--compare": t.compare, "--plot": t.plot, "--threshold": t.threshold} {
+		"--compare": t.compare, "--plot": t.plot, "--out": t.out, "--threshold": t.threshold} {
 		if v != "" {
 			return usagef("%s is a flag of private scores: state a budget with --epsilon", flag)
 		}
@@ -348,15 +350,21 @@ func (a *app) scorePrivately(ctx context.Context, u *usage, t *privateScore) err
 		}
 		o.Source = noise.Reproducible(n)
 	}
-	var plot *output
-	if t.plot != "" {
-		if _, err := os.Stat(t.plot); err == nil {
-			return usagef("--plot: %s exists: choose another name", t.plot)
+	var files [2]*output // the picture and the score
+	for i, path := range []string{t.plot, t.out} {
+		flag := []string{"--plot", "--out"}[i]
+		switch _, err := os.Stat(path); {
+		case path == "":
+			continue
+		case path == "-" && i == 1:
+			return usagef("--out -: want the name of a file; --json prints the score to standard output")
+		case err == nil:
+			return usagef("%s: %s exists: choose another name", flag, path)
 		}
-		if plot, err = a.create(t.plot, false, 0); err != nil {
+		if files[i], err = a.create(path, false, 0); err != nil {
 			return err
 		}
-		defer plot.abandon()
+		defer files[i].abandon()
 	}
 	spent := 0
 	if t.ledger != "" {
@@ -390,11 +398,18 @@ func (a *app) scorePrivately(ctx context.Context, u *usage, t *privateScore) err
 		return err
 	}
 	out := privatelyScored{o.Source == nil, origin, s, choose(s.ROC, t.threshold)}
-	if plot != nil {
-		if _, err := io.WriteString(plot, scorePlot(s)); err != nil {
+	object, err := json.MarshalIndent(out, "", "  ")
+	if err != nil {
+		return err
+	}
+	for i, text := range []string{scorePlot(s), string(object) + "\n"} {
+		if files[i] == nil {
+			continue
+		}
+		if _, err := io.WriteString(files[i], text); err != nil {
 			return err
 		}
-		if err := plot.commit(); err != nil {
+		if err := files[i].commit(); err != nil {
 			return err
 		}
 	}

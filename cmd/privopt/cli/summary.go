@@ -5,10 +5,12 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/model"
 )
@@ -26,7 +28,8 @@ with --intervals, summary also prints
 
   debiased   the estimate corrected for the ridge, which shrinks coefficients
   std. err.  its standard error, from sampling and privacy noise together
-  lower, upper, z, p  confidence interval, z statistic and p-value of one coefficient
+  lower, upper, z, p  confidence interval, z statistic and p-value of one coefficient;
+             below 100 columns z, debiased divided by std. err., is left out
   privacy    the share of the variance that comes from privacy noise
 
 A coefficient marked "weak" is not identified at this budget. Everything printed here may
@@ -51,8 +54,7 @@ be published with the model.`,
 func summaryText(m *model.Model, s model.Summary, all bool) string {
 	head := []string{"coefficient", "estimate (" + scoreUnit(m) + ")"}
 	if s.Level > 0 {
-		head = []string{"coefficient", "estimate", "debiased", "std. err.", "lower " + percent0(s.Level), "upper", "z",
-			"p", "privacy", ""}
+		head = []string{"coefficient", "estimate", "debiased", "std. err.", "lower", "upper", "z", "p", "privacy", ""}
 	}
 	rows := make([][]string, len(s.Rows))
 	for i, r := range s.Rows {
@@ -64,8 +66,8 @@ func summaryText(m *model.Model, s model.Summary, all bool) string {
 	rows, more := first(rows, all)
 	var b strings.Builder
 	if s.Level > 0 {
-		b.WriteString(paragraph("", fmt.Sprintf("Estimates, standard errors and bounds are in %s; privacy is the share of "+
-			"the variance that comes from privacy noise.", scoreUnit(m))) + "\n")
+		b.WriteString(paragraph("", fmt.Sprintf("In %s, with %s intervals; privacy is the share of the variance that "+
+			"comes from privacy noise.", scoreUnit(m), percent0(s.Level))) + "\n")
 	}
 	note := s.Note
 	if s.Level == 0 {
@@ -80,8 +82,29 @@ func summaryText(m *model.Model, s model.Summary, all bool) string {
 		}
 		note += " The coefficients describe the average " + about + "."
 	}
+	if s.Level > 0 {
+		head, rows = narrow(head, rows)
+	}
 	b.WriteString(grid(head, rows) + more + "\n" + paragraph("", note))
 	return b.String()
+}
+
+// narrow drops empty marks, and on a terminal of less than 100 columns z, which is debiased over
+// its standard error.
+func narrow(head []string, rows [][]string) ([]string, [][]string) {
+	drop := func(j int) {
+		head = slices.Delete(slices.Clone(head), j, j+1)
+		for i, r := range rows {
+			rows[i] = slices.Delete(slices.Clone(r), j, j+1)
+		}
+	}
+	if mark := len(head) - 1; !slices.ContainsFunc(rows, func(r []string) bool { return r[mark] != "" }) {
+		drop(mark)
+	}
+	if screen.Out() < 100 {
+		drop(slices.Index(head, "z"))
+	}
+	return head, rows
 }
 
 func intervalCells(i *model.Interval) []string {
