@@ -108,6 +108,7 @@ func TestEveryInputTable(t *testing.T) {
 		"Undeclared.Columns":   call(u.Columns),
 		"Undeclared.Label":     call(u.Label),
 		"Undeclared.Records":   call(u.Records),
+		"Undeclared.Persons":   call(u.Persons),
 		"Undeclared.Kinds":     call(u.Kinds, 0),
 		"Undeclared.Spellings": call(func(j int) { u.Spellings(j, func(string, int64) {}) }, 0),
 		"Undeclared.Count": call(func(cells []int64, j int) { u.Count(cells, j, func(float64) int { return 1 }) },

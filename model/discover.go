@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/discover"
 	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
@@ -40,6 +41,9 @@ type Discovery struct {
 	// Positive is the spelling of the positive class of two; "" means the later one in the order of
 	// numbers or text.
 	Positive string
+	// Rows is the most lines of a person that count, if persons and not lines are protected. 0 means
+	// what the table declares, and without one that lines are.
+	Rows int
 }
 
 // Tasks of a search for a schema.
@@ -70,6 +74,9 @@ func (o Discovery) complete() (Discovery, error) {
 	case o.Bins < 1 || o.Bins > 1000 || o.Levels < 1 || o.Levels > 100000:
 		return o, fmt.Errorf("%w: Bins = %d and Levels = %d, want 1 to 1000 bins and 1 to 100,000 levels", ErrOptions,
 			o.Bins, o.Levels)
+	case o.Rows < 0 || o.Rows > erm.MaxRows:
+		return o, fmt.Errorf("%w: Rows = %d, want the most lines of a person that count, 1 to %d, or 0 if a line is a record",
+			ErrOptions, o.Rows, erm.MaxRows)
 	case o.Task != "" && !slices.Contains(tasks, o.Task):
 		return o, fmt.Errorf("%w: Task %.40q, want one of %s", ErrOptions, o.Task, strings.Join(tasks, ", "))
 	}
@@ -136,7 +143,10 @@ func newDiscovery(columns, records int, b dp.Budget, o *Options) (*DiscoveryPlan
 		return nil, fmt.Errorf("%w: %d records, want the public number of records", ErrOptions, records)
 	}
 	pl.q = keyShare * b.Delta
-	pl.cert = dp.Certificate{Budget: b, Relation: pl.relation, Theorem: theoremDiscover}
+	pl.cert = dp.Certificate{Budget: b, Relation: pl.relation, Theorem: theoremDiscover, Rows: choices.Rows}
+	if choices.Rows > 0 {
+		pl.cert = pl.cert.With(erm.OneID)
+	}
 	return pl, nil
 }
 
@@ -173,9 +183,33 @@ func (pl *DiscoveryPlan) alone() error {
 	return nil
 }
 
+// parts returns the weight of a unit, in which everything is counted.
+func (pl *DiscoveryPlan) parts() float64 {
+	if pl.choices.Rows > 0 {
+		return table.PersonParts
+	}
+	return 1
+}
+
+// leastWeight returns the least weight of a line that counts.
+func (pl *DiscoveryPlan) leastWeight() float64 {
+	if pl.choices.Rows > 0 {
+		return float64(table.PersonParts / pl.choices.Rows)
+	}
+	return 1
+}
+
+// unit names what neighbors differ in.
+func (pl *DiscoveryPlan) unit() string {
+	if pl.choices.Rows > 0 {
+		return "persons"
+	}
+	return "records"
+}
+
 // sensitivity returns Δ, how far apart in ℓ₂ the counts of a column are on neighbors.
 func (pl *DiscoveryPlan) sensitivity(f *fault.Set) float64 {
-	return fault.At(f, fault.ColumnSensitivity, pair(pl.relation))
+	return fault.At(f, fault.ColumnSensitivity, pair(pl.relation)) * pl.parts()
 }
 
 // kindSigma returns the noise of the counts of kinds of all columns.
@@ -188,17 +222,28 @@ func (pl *DiscoveryPlan) part(w, total float64) float64 {
 	return math.Sqrt((1-kindShare)*w/total) * pl.t
 }
 
-// threshold returns the least T with P(1 + round(σX) ≥ T) ≤ q.
-func threshold(sigma, q float64) int {
-	enough := func(t float64) bool { return num.LogQ((t-1.5)/sigma)*(1-1e-13) <= num.Log(q) }
-	t := math.Ceil(1.5 - sigma*num.NormalQuantile(q))
+// threshold returns the least T at which a unit of weight parts shows with probability at most q
+// one of the spellings that it has alone, each with a weight of least or more:
+//
+//	P(w + round(σX) ≥ T) ≤ q·w/parts   at w = parts and at w = least
+func threshold(sigma, q, parts, least float64) int {
+	enough := func(t float64) bool {
+		for _, w := range []float64{parts, least} {
+			if !(num.LogQ((t-0.5-w)/sigma)*(1-1e-13) <= num.Log(q*(w/parts))) {
+				return false
+			}
+		}
+		return true
+	}
+	t := math.Ceil(max(0.5+parts-sigma*num.NormalQuantile(q), 0.5+least-sigma*num.NormalQuantile(q*(least/parts))))
 	for !enough(t) {
-		t++
+		t = max(t+1, math.Nextafter(t, math.Inf(1))) // the latter from 2⁵³ on
 	}
-	for enough(t - 1) {
-		t--
+	for less := t; ; t = less {
+		if less = min(t-1, math.Nextafter(t, 0)); !enough(less) {
+			return int(min(t, 1<<62)) // no count is above draw.Most
+		}
 	}
-	return int(t)
 }
 
 // sight returns the threshold of a level if every column were text, and the deviation of a prefix
@@ -207,7 +252,8 @@ func (pl *DiscoveryPlan) sight() (least int, deviation float64) {
 	m := float64(pl.columns)
 	p := pl.part(1, m)
 	_, deviation = prefixNoise(sqrtsum.New(discover.NumCells), pl.relation, p*math.Sqrt(roundShares[0]))
-	return threshold(pl.sensitivity(nil)/p*safeScale, pl.q/m), deviation
+	t := threshold(pl.sensitivity(nil)/p*safeScale, pl.q/m, pl.parts(), pl.leastWeight())
+	return int(math.Ceil(float64(t) / pl.parts())), deviation
 }
 
 // prefixNoise returns the noise of the weighted sums at s, and the deviation of a prefix sum.
@@ -231,12 +277,12 @@ func (pl *DiscoveryPlan) refuse() error {
 			other.t *= math.Sqrt(share)
 			return err == nil && !other.blind()
 		}, 100*pl.budget.Epsilon, pl.budget.Epsilon, 1e-3)
-		return prefix.Errorf("model: %w: discovery: with %d records, %d columns and ε = %.4g a level would have to be in %d "+
-			"records to be seen. Declare columns, ignore some, or use ε ≥ %.3g", dp.ErrCondition, pl.records, pl.columns,
-			pl.budget.Epsilon, least, math.Ceil(100*enough)/100)
+		return prefix.Errorf("model: %w: discovery: with %d %s, %d columns and ε = %.4g a level would have to be in %d "+
+			"%s to be seen. Declare columns, ignore some, or use ε ≥ %.3g", dp.ErrCondition, pl.records, pl.unit(),
+			pl.columns, pl.budget.Epsilon, least, pl.unit(), math.Ceil(100*enough)/100)
 	}
 	if sigma, _ := prefixNoise(sqrtsum.New(discover.NumCells), pl.relation,
-		pl.part(1, 2*float64(pl.columns))*math.Sqrt(roundShares[3]/2)); !(sigma < 1<<55) {
+		pl.part(1, 2*float64(pl.columns))*math.Sqrt(roundShares[3]/2)/pl.parts()); !(sigma < 1<<55) {
 		return prefix.Errorf("model: %w: discovery: noise of deviation %.3g is beyond integers: use a larger ε",
 			dp.ErrCondition, sigma)
 	}
@@ -278,12 +324,17 @@ func (pl *DiscoveryPlan) String() string {
 	}
 	least, deviation := pl.sight()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors, by theorem %s. A search for the schema of %d columns, as "+
-		"private as a Gaussian release with μ = %.4g", pl.budget, pl.relation, theoremDiscover, pl.columns, pl.t)
+	about := ""
+	if m := pl.choices.Rows; m > 0 {
+		about = fmt.Sprintf(" that differ in all lines of one person, of which at most %d count", m)
+	}
+	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors%s, by theorem %s. A search for the schema of %d columns, "+
+		"as private as a Gaussian release with μ = %.4g", pl.budget, pl.relation, about, theoremDiscover, pl.columns,
+		pl.t)
 	fmt.Fprintf(&b, ", counts kinds of fields, spellings and numbers. If all columns are text, a spelling is shown from "+
-		"about %d records on; the count of numbers below an edge has a standard deviation near %.3g.", least, deviation)
+		"about %d %s on; the count of numbers below an edge has a standard deviation near %.3g.", least, pl.unit(), deviation)
 	if n := pl.records; n > 0 && least > n/10 {
-		fmt.Fprintf(&b, " That is more than a tenth of the %d records: rarer levels become \"other\".", n)
+		fmt.Fprintf(&b, " That is more than a tenth of the %d %s: rarer levels become \"other\".", n, pl.unit())
 	}
 	if pl.fit != nil {
 		b.WriteString(" " + pl.fit.words)
@@ -306,7 +357,10 @@ func Discover(ctx context.Context, u *table.Undeclared, b dp.Budget, o *Options)
 	if u == nil {
 		return nil, fmt.Errorf("%w: the table is nil, want one that table.Discovery read", ErrOptions)
 	}
-	o = cmp.Or(o, &Options{})
+	o, err := withRows(u, cmp.Or(o, &Options{}))
+	if err != nil {
+		return nil, err
+	}
 	pl, err := NewDiscoveryPlan(len(u.Columns()), publicRecords(u, o), b, o)
 	if err != nil {
 		return nil, err
@@ -328,6 +382,20 @@ func Discover(ctx context.Context, u *table.Undeclared, b dp.Budget, o *Options)
 	return s, nil
 }
 
+// withRows returns the options with the number of lines of a person that the table declares.
+func withRows(u *table.Undeclared, o *Options) (*Options, error) {
+	p, _ := u.Persons()
+	choices := copied(cmp.Or(o.Discover, &Discovery{}))
+	if choices.Rows != 0 && choices.Rows != p.Rows {
+		return nil, fmt.Errorf("%w: Rows = %d of the search, the table declares %d lines of a person: want one number, or 0",
+			ErrOptions, choices.Rows, p.Rows)
+	}
+	choices.Rows = p.Rows
+	out := *o
+	out.Discover = choices
+	return &out, nil
+}
+
 // publicRecords returns n under dp.Replace, and the declared number under dp.AddRemove.
 func publicRecords(u *table.Undeclared, o *Options) int {
 	if cmp.Or(o.Relation, dp.Replace) == dp.Replace {
@@ -343,7 +411,7 @@ func (pl *DiscoveryPlan) Release(ctx context.Context, u *table.Undeclared, src r
 	if err := release.CheckContext(ErrOptions, ctx); err != nil {
 		return nil, err
 	}
-	if pl == nil || pl.cert.Theorem == "" || u == nil || len(u.Columns()) != pl.columns ||
+	if pl == nil || pl.cert.Theorem == "" || u == nil || len(u.Columns()) != pl.columns || !pl.fits(u) ||
 		pl.relation == dp.Replace && u.Records() != pl.records {
 		return nil, fmt.Errorf("%w: the plan is empty, or the table is nil or has other columns or another number of "+
 			"records than the plan: want a plan that was made for it", ErrOptions)
@@ -353,6 +421,12 @@ func (pl *DiscoveryPlan) Release(ctx context.Context, u *table.Undeclared, src r
 		return nil, prefix.Errorf("model: %w", err)
 	}
 	return s, nil
+}
+
+// fits reports whether the table has the persons of the plan, or none.
+func (pl *DiscoveryPlan) fits(u *table.Undeclared) bool {
+	p, _ := u.Persons()
+	return p.Rows == pl.choices.Rows
 }
 
 // search draws the noise once and returns the schema.

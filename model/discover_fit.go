@@ -47,6 +47,11 @@ func newFitPlan(columns, records int, b dp.Budget, o *Options) (*DiscoveryPlan, 
 	if err != nil {
 		return nil, err
 	}
+	if t.composed() && pl.choices.Rows > 0 {
+		return nil, fmt.Errorf("%w: a fit by person without a schema is proved for one release, not for least squares: want "+
+			"the task %q, the loss %q or %q, or a schema first, by privopt schema --private", ErrOptions, TwoClasses,
+			PseudoHuber, Quantile)
+	}
 	rest, err := pl.rest()
 	if err != nil {
 		return nil, err
@@ -96,6 +101,9 @@ func (pl *DiscoveryPlan) followUp(o Options) (*task, error) {
 		c.Levels = append(c.Levels, strconv.Itoa(j))
 	}
 	s.Columns = []table.Column{c}
+	if m := pl.choices.Rows; m > 0 {
+		s.Person, s.Rows = "person", m
+	}
 	o.Relation, o.Records, o.Source, o.Ledger = pl.relation, pl.records, nil, nil
 	return schemaTask(s, &o)
 }
@@ -156,12 +164,15 @@ func (pl *DiscoveryPlan) minimizerPlan(t *task, q erm.Public, p lop.Params, rest
 	s := &Sequence{Mu: math.Sqrt(pl.t*pl.t + p.Shift*p.Shift + o*o)}
 	share := func(v float64) float64 { return v * v / (s.Mu * s.Mu) }
 	s.Shares = Shares{Last: share(p.Shift), Output: share(o), Search: share(pl.t)}
-	s.C = math.Log1p(p.Smoothness/(p.Ridge+p.Modulus)) * linear.SafeC
+	s.C = p.Smoothness / (p.Ridge + p.Modulus) * linear.SafeC
+	if pl.choices.Rows < 2 {
+		s.C = math.Log1p(p.Smoothness/(p.Ridge+p.Modulus)) * linear.SafeC
+	}
 	fit := &Plan{smoothness: q.Constants.Smoothness, modulus: q.Modulus, monotone: q.Monotone,
 		settings: perturb.Settings{Package: "model", Relation: pl.relation}}
 	fit.params = t.params(rest, q)
 	fit.params.Sequence, fit.params.Decision = s, "One release: the minimizer of a loss with bounded slopes."
-	fit.cert = dp.Certificate{Budget: rest, Relation: pl.relation, Theorem: theoremDiscover}.With(
+	fit.cert = dp.Certificate{Budget: rest, Relation: pl.relation, Theorem: theoremDiscover, Rows: pl.choices.Rows}.With(
 		dp.CalibrationArithmetic).With(q.Assumptions...)
 	return fit
 }
@@ -235,13 +246,17 @@ func FitUndeclared(ctx context.Context, u *table.Undeclared, b dp.Budget, o *Opt
 	if u == nil || o == nil {
 		return nil, nil, fmt.Errorf("%w: the table or the options are nil, want both", ErrOptions)
 	}
+	o, err := withRows(u, o)
+	if err != nil {
+		return nil, nil, err
+	}
 	pl, err := newFitPlan(len(u.Columns()), publicRecords(u, o), b, o)
 	if err != nil {
 		return nil, nil, err
 	}
 	if n := int64(u.Records()); n > pl.fit.plan.params.MaxRecords {
-		return nil, nil, prefix.Errorf("model: %w: the table has more than %d records, the most that the plan allows: "+
-			"declare a larger number of records", dp.ErrCondition, pl.fit.plan.params.MaxRecords)
+		return nil, nil, prefix.Errorf("model: %w: the table has more than %d %s, the most that the plan allows: "+
+			"declare a larger number of %s", dp.ErrCondition, pl.fit.plan.params.MaxRecords, pl.unit(), pl.unit())
 	}
 	if index, l := u.Label(); index < 0 && (l.Levels != nil || (l.Min != nil) != (pl.choices.Task == Numbers)) {
 		return nil, nil, fmt.Errorf("%w: Task %q does not fit the label %q as it is declared: want %q for a range, %q for "+

@@ -47,7 +47,7 @@ func (s *searcher) prefixes(cells []int64, shift float64) (prefix []float64, dev
 		m = sqrtsum.New(len(cells))
 		s.matrix[len(cells)] = m
 	}
-	sigma, deviation := prefixNoise(m, s.pl.relation, shift)
+	sigma, deviation := prefixNoise(m, s.pl.relation, shift/s.pl.parts())
 	sums := s.noisy(m.Times(fault.At(s.f, fault.Cells, cells)), sigma)
 	y, words := make([]float64, len(sums)), make([]string, len(sums))
 	for i, v := range sums {
@@ -74,6 +74,9 @@ func (s *searcher) run() *table.Schema {
 	label, l := s.u.Label()
 	found := &table.Discovered{Theorem: pl.cert.Theorem, Epsilon: pl.budget.Epsilon, Delta: pl.budget.Delta,
 		Neighbors: pl.relation, Assumptions: s.cert.Assumptions, Mu: pl.t}
+	if pl.choices.Rows > 0 {
+		found.Parts = table.PersonParts
+	}
 	plots, total, keyed := make([]plot, len(names)), 0.0, 0
 	sigma := pl.kindSigma(s.f)
 	for j, name := range names {
@@ -136,7 +139,8 @@ func ints(k []int64) []int {
 // by count and then by bytes.
 func (s *searcher) spellings(c *table.DiscoveredColumn, j int, part float64, keyed int) {
 	sigma := s.pl.sensitivity(s.f) / part * safeScale
-	c.Threshold = fault.At(s.f, fault.Threshold, threshold(sigma, s.pl.q/float64(keyed)))
+	c.Threshold = fault.At(s.f, fault.Threshold, threshold(sigma, s.pl.q/float64(keyed), s.pl.parts(),
+		s.pl.leastWeight()))
 	type shown struct {
 		text  string
 		count int

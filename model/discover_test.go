@@ -40,6 +40,10 @@ type goldenDiscovery struct {
 		S, Q, Epsilon string
 		Exact, Bound  string
 	}
+	Weights []struct {
+		Sigma, Threshold, LeastWeight string
+		One, Many, Worst              string
+	}
 	Sequence []struct {
 		Relation              dp.Relation
 		Monotone              bool
@@ -83,7 +87,7 @@ func TestDiscoveryGolden(t *testing.T) {
 		atLeast(row.SigmaKeys, sigma)
 		q := pl.q / float64(row.Keyed)
 		require.InEpsilon(t, float(t, row.Q), q, 1e-12)
-		require.Equal(t, row.Threshold, threshold(sigma, q))
+		require.Equal(t, row.Threshold, threshold(sigma, q, 1, 1))
 		passes := func(at int) float64 { return num.NormalCDF(-(float64(at) - 1.5) / sigma) }
 		require.InEpsilon(t, float(t, row.ProbabilityAtThreshold), passes(row.Threshold), 1e-6)
 		require.InEpsilon(t, float(t, row.ProbabilityBelow), passes(row.Threshold-1), 1e-6)
@@ -356,7 +360,7 @@ func TestDiscoverShares(t *testing.T) {
 	require.NoError(t, err)
 	s, err := pl.Release(t.Context(), u, nil)
 	require.NoError(t, err)
-	want := threshold(math.Sqrt2/(pl.t*math.Sqrt(0.98/4))*safeScale, 1e-7/2)
+	want := threshold(math.Sqrt2/(pl.t*math.Sqrt(0.98/4))*safeScale, 1e-7/2, 1, 1)
 	require.Equal(t, want, s.Discovery.Columns[1].Threshold)
 	require.Equal(t, want, s.Discovery.Columns[2].Threshold)
 	sum := 0.0

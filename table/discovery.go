@@ -25,6 +25,10 @@ type Discovery struct {
 	Missing []string // spellings of a missing value; nil means "", "?", "NA" and "NaN"
 	// Declared lists columns that need no search, with "other" unless they are ignored.
 	Declared []Column
+	// Person, Rows and Weights are those of a Schema: with them the unit of privacy is a person.
+	Person  string
+	Rows    int
+	Weights string
 }
 
 // ReadDiscovery reads what is known of a table: a schema that may leave out columns and everything
@@ -35,15 +39,13 @@ func ReadDiscovery(partial io.Reader) (*Discovery, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Person != "" {
-		return nil, bad("person", "%s: a search is about records, want a whole schema for a table by person", quote(s.Person))
-	}
 	for i, c := range s.Columns {
 		if c.Cross != nil {
 			return nil, bad(fmt.Sprintf("columns[%d].cross", i), "a search has no interactions, want them in a whole schema")
 		}
 	}
-	d := &Discovery{File: s.File, Label: s.Label, Missing: s.Missing, Declared: s.Columns}
+	d := &Discovery{File: s.File, Label: s.Label, Missing: s.Missing, Declared: s.Columns, Person: s.Person, Rows: s.Rows,
+		Weights: s.Weights}
 	complete := *d
 	complete.complete()
 	if err := complete.check(); err != nil {
@@ -71,8 +73,9 @@ type Undeclared struct {
 	d       Discovery
 	text    []byte
 	names   []string // of all columns
+	person  int      // the column of ids, -1 for none
 	columns []undeclared
-	rows    int
+	units   int // records, or persons with an id
 }
 
 // undeclared holds the fields of a column to discover.
@@ -81,6 +84,7 @@ type undeclared struct {
 	at      int
 	kinds   [4]int64
 	numbers []float64
+	weights []int64          // of the numbers, nil if all are 1
 	spelled map[string]int64 // of text, and of the numbers of a label
 }
 
@@ -108,32 +112,48 @@ func (d Discovery) Read(r io.Reader) (*Undeclared, error) {
 	if err := u.header(t); err != nil {
 		return nil, err
 	}
-	t.every = true
 	missing := map[string]bool{}
 	for _, m := range d.Missing {
 		missing[m] = true
 	}
+	if u.person >= 0 {
+		return u, u.readPersons(t, missing)
+	}
+	return u, u.lines(t, func(fields [][]byte) {
+		u.units++
+		u.add(fields, missing, 1)
+	})
+}
+
+// lines calls f with the fields of every line behind the header, none for an empty one.
+func (u *Undeclared) lines(t *text, f func(fields [][]byte)) error {
+	t.every = true
 	for {
 		fields, err := t.next()
 		if errors.Is(err, io.EOF) {
-			return u, nil
+			return nil
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if len(fields) != 0 && len(fields) != len(u.names) {
-			return nil, wrong("line %d: %s, want %d; quote fields that contain %q", t.line, count(len(fields), "field"),
+			return wrong("line %d: %s, want %d; quote fields that contain %q", t.line, count(len(fields), "field"),
 				len(u.names), t.comma)
 		}
-		u.rows++
-		for j := range u.columns {
-			c := &u.columns[j]
-			var field []byte
-			if len(fields) > 0 {
-				field = fields[c.at]
-			}
-			c.add(field, d.File.figures(), missing, c.name == d.Label.Column)
+		f(fields)
+	}
+}
+
+// add counts the fields of a line with a weight.
+func (u *Undeclared) add(fields [][]byte, missing map[string]bool, weight int64) {
+	form := u.d.File.figures()
+	for j := range u.columns {
+		c := &u.columns[j]
+		var field []byte
+		if len(fields) > 0 {
+			field = fields[c.at]
 		}
+		c.add(field, form, missing, c.name == u.d.Label.Column, weight)
 	}
 }
 
@@ -155,6 +175,12 @@ func (d Discovery) check() error {
 		if err := d.Label.check(d.Missing); err != nil {
 			return err
 		}
+	}
+	if err := d.asSchema().checkPerson(); err != nil {
+		return err
+	}
+	if f := d.File.Fields; f != nil && d.Person != "" && !slices.Contains(f, d.Person) {
+		return bad("file.fields", "do not hold the ids of persons: want %s among the names", quote(d.Person))
 	}
 	seen := map[string]bool{label: true}
 	for _, c := range d.Declared {
@@ -208,8 +234,13 @@ func (u *Undeclared) header(t *text) error {
 			return wrong("the file has no column %s, which is declared", quote(c.Name))
 		}
 	}
+	if u.person = -1; u.d.Person != "" {
+		if u.person = slices.Index(u.names, u.d.Person); u.person < 0 {
+			return wrong("the file has no column %s, which holds the ids of persons", quote(u.d.Person))
+		}
+	}
 	for j, s := range u.names {
-		if s == label && u.d.declaresLabel() {
+		if s == label && u.d.declaresLabel() || j == u.person {
 			continue
 		}
 		if !slices.ContainsFunc(u.d.Declared, func(c Column) bool { return c.Name == s }) {
@@ -217,7 +248,8 @@ func (u *Undeclared) header(t *text) error {
 		}
 	}
 	feature := func(s string) bool {
-		return s != label && !slices.ContainsFunc(u.d.Declared, func(c Column) bool { return c.Name == s && c.Ignore })
+		return s != label && s != u.d.Person &&
+			!slices.ContainsFunc(u.d.Declared, func(c Column) bool { return c.Name == s && c.Ignore })
 	}
 	if !slices.ContainsFunc(u.names, feature) {
 		return wrong("the file has no column but the label %s and ignored ones, want at least one more", quote(label))
@@ -225,25 +257,28 @@ func (u *Undeclared) header(t *text) error {
 	return nil
 }
 
-// add counts a field, a function of the field alone.
-func (c *undeclared) add(field []byte, f figures, missing map[string]bool, label bool) {
+// add counts a field with the weight of its line, a function of the field alone.
+func (c *undeclared) add(field []byte, f figures, missing map[string]bool, label bool, weight int64) {
 	x, isNumber := f.number(field)
 	switch {
 	case len(field) > mostSpelling || missing[string(field)] || !utf8.Valid(field) || isNumber && math.IsNaN(x):
-		c.kinds[0]++
+		c.kinds[0] += weight
 		return
 	case !isNumber:
-		c.kinds[3]++
+		c.kinds[3] += weight
 	case x == math.Floor(x):
-		c.kinds[1]++
+		c.kinds[1] += weight
 	default:
-		c.kinds[2]++
+		c.kinds[2] += weight
 	}
 	if isNumber {
 		c.numbers = append(c.numbers, x)
+		if c.weights != nil {
+			c.weights = append(c.weights, weight)
+		}
 	}
 	if !isNumber || label {
-		c.spelled[string(field)]++
+		c.spelled[string(field)] += weight
 	}
 }
 
@@ -262,8 +297,8 @@ func (u *Undeclared) Label() (index int, declared Label) {
 	return slices.IndexFunc(u.columns, func(c undeclared) bool { return c.name == u.d.Label.Column }), u.d.Label
 }
 
-// Records returns the number of records. Not private under dp.AddRemove.
-func (u *Undeclared) Records() int { return u.rows }
+// Records returns the number of records, or of persons with an id. Not private under dp.AddRemove.
+func (u *Undeclared) Records() int { return u.units }
 
 // column returns a column to discover.
 func (u *Undeclared) column(j int) *undeclared {
@@ -277,11 +312,12 @@ const badColumn = "table: no such column"
 
 // Kinds returns how many fields of a column are missing, whole numbers, other numbers and text. A
 // field is missing if it has one of the spellings, is NaN, no UTF-8, or longer than 256 bytes. It
-// panics if there is no such column. Not private.
+// panics if there is no such column. By person the unit is 1/PersonParts. Not private.
 func (u *Undeclared) Kinds(column int) [4]int64 { return u.column(column).kinds }
 
 // Spellings yields the spellings of the text of a column, also of the numbers of the label, and how
-// often they occur. It panics if there is no such column. Not private.
+// often they occur, by person in units of 1/PersonParts. It panics if there is no such column. Not
+// private.
 func (u *Undeclared) Spellings(column int, yield func(spelling string, count int64)) {
 	spelled := u.column(column).spelled
 	for _, s := range slices.Sorted(maps.Keys(spelled)) { // in order, so that a seed gives the same noise
@@ -290,11 +326,17 @@ func (u *Undeclared) Spellings(column int, yield func(spelling string, count int
 }
 
 // Count adds the numbers of a column to counts of cells; numbers with an index out of range are in
-// no cell. It panics if there is no such column. Not private.
+// no cell. By person it adds in units of 1/PersonParts. It panics if there is no such column. Not
+// private.
 func (u *Undeclared) Count(cells []int64, column int, index func(x float64) int) {
-	for _, x := range u.column(column).numbers {
+	c := u.column(column)
+	for k, x := range c.numbers {
 		if i := index(x); i >= 0 && i < len(cells) {
-			cells[i]++
+			weight := int64(1)
+			if c.weights != nil {
+				weight = c.weights[k]
+			}
+			cells[i] += weight
 		}
 	}
 }
@@ -302,7 +344,9 @@ func (u *Undeclared) Count(cells []int64, column int, index func(x float64) int)
 // Schema returns a schema of the declared columns, and of found in place of the others, in the
 // order of the file.
 func (u *Undeclared) Schema(label Label, found []Column) *Schema {
-	s := &Schema{Version: 1, File: u.d.File, Label: label, Intercept: true, Missing: slices.Clone(u.d.Missing)}
+	s := u.d.asSchema()
+	s.Version, s.File, s.Label, s.Intercept, s.Missing = 1, u.d.File, label, true, slices.Clone(u.d.Missing)
+	s.Columns = nil
 	for _, n := range u.names {
 		for _, list := range [][]Column{u.d.Declared, found} {
 			if i := slices.IndexFunc(list, func(c Column) bool { return c.Name == n }); i >= 0 && n != u.d.Label.Column {
@@ -327,6 +371,8 @@ type Discovered struct {
 	Assumptions []dp.Assumption `json:"assumptions,omitzero"`
 	// Mu is the root of the sum of (sensitivity/noise)² of all released counts.
 	Mu float64 `json:"mu"`
+	// Parts is PersonParts if all counts are in units of 1/Parts of a person, 0 if in records.
+	Parts int `json:"parts,omitzero"`
 	// Problem says why no model can be fitted by the schema, "" if one can.
 	Problem string             `json:"problem,omitzero"`
 	Columns []DiscoveredColumn `json:"columns"`

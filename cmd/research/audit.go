@@ -157,7 +157,7 @@ func (c *auditFlags) write(stdout io.Writer, results []audit.Result, wall float6
 		}
 	}
 	if c.png != "" {
-		return writePNG(stdout, c.png, results)
+		return writePNG(stdout, c.png, results, c.what)
 	}
 	return nil
 }

@@ -3,14 +3,17 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"image/color"
 	"io"
 	"math"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -223,7 +226,7 @@ const (
 )
 
 // closest returns the cases to draw: of each mechanism the case whose measured ε is the largest
-// share of its claim.
+// share of its claim, and of these the six with the largest shares.
 func closest(results []audit.Result) []audit.Result {
 	best := map[string]int{}
 	var list []audit.Result
@@ -240,15 +243,39 @@ func closest(results []audit.Result) []audit.Result {
 			list[i] = r
 		}
 	}
-	return list
+	share := func(r audit.Result) float64 { return r.Exact / r.Claim.Epsilon }
+	slices.SortStableFunc(list, func(a, b audit.Result) int { return cmp.Compare(share(b), share(a)) })
+	return list[:min(6, len(list))]
+}
+
+// mechanismNames are the mechanisms in words.
+var mechanismNames = map[string]string{
+	"aggregate": "sample and aggregate", "lop": "linear perturbation", "lop-clip": "clipped linear perturbation",
+	"lop-output": "output perturbation", "model-descent": "gradient steps", "model-mapped": "squares, preconditioned",
+	"opdisc": "OPDisc", "opsamp": "OPSamp", "product": "K-norm noise", "qop": "quadratic perturbation",
+	"rspm": "RSPM", "sco-objective": "linear perturbation, population", "sco-sgd": "noisy SGD",
+	"sco-passes": "permutation SGD", "score": "private score",
+}
+
+var caseNumber = regexp.MustCompile(`(^|/)[A-C][0-9]+/|,? exactly$`)
+
+// tileTitle says in words what a tile shows: a mechanism or a sabotage, and the records.
+func tileTitle(r *audit.Result, what map[string]string) string {
+	name := strings.TrimSuffix(what[r.Mechanism], ", seen by the density")
+	name = cmp.Or(name, mechanismNames[r.Mechanism], r.Mechanism)
+	records := caseNumber.ReplaceAllString(r.Case.Name, "$1")
+	if mechanism, rest, ok := strings.Cut(records, "/"); ok {
+		records = cmp.Or(mechanismNames[mechanism], mechanism) + ", " + rest
+	}
+	return name + "\n" + records
 }
 
 // writePNG draws one tile for each mechanism with a privacy profile: log₁₀ δ against
 // ε, claimed dashed and measured solid.
-func writePNG(stdout io.Writer, path string, results []audit.Result) error {
+func writePNG(stdout io.Writer, path string, results []audit.Result, what map[string]string) error {
 	var tiles []*plot.Plot
 	for _, r := range closest(results) {
-		p, err := tile(&r)
+		p, err := tile(&r, what)
 		if err != nil {
 			return err
 		}
@@ -270,7 +297,7 @@ func writePNG(stdout io.Writer, path string, results []audit.Result) error {
 		title := plot.New().Title.TextStyle
 		title.Font = sweep.Sans(14)
 		page.FillText(title, vg.Point{X: page.Max.X / 2, Y: page.Max.Y - 22},
-			"Privacy profiles δ(ε): claimed (dashed) and measured (solid)")
+			"Privacy profiles δ(ε): claimed (dashed, vermilion) and measured (solid, blue)")
 	})
 	if err != nil {
 		return err
@@ -279,9 +306,9 @@ func writePNG(stdout io.Writer, path string, results []audit.Result) error {
 }
 
 // tile draws one case.
-func tile(r *audit.Result) (*plot.Plot, error) {
+func tile(r *audit.Result, what map[string]string) (*plot.Plot, error) {
 	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = r.Mechanism+"\n"+r.Case.Name, "ε", "δ"
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = tileTitle(r, what), "ε", "δ"
 	p.Title.TextStyle.Font = sweep.Sans(10)
 	p.X.Label.TextStyle.Font, p.Y.Label.TextStyle.Font = sweep.Sans(11), sweep.Sans(11)
 	p.X.Tick.Label.Font, p.Y.Tick.Label.Font = sweep.Sans(9), sweep.Sans(9)

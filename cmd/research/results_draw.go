@@ -3,9 +3,9 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"image/color"
 	"io"
 	"io/fs"
 	"math"
@@ -15,10 +15,6 @@ import (
 	"strings"
 
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
 )
@@ -33,7 +29,6 @@ type figure struct {
 	edit     func(rows []row) []row
 	plot     sweep.Plot
 	curves   []curve
-	render   func(dir string) ([]byte, error) // of a picture without curves
 }
 
 // row is a line of a table of results: the method is PART/METHOD where there are parts.
@@ -50,11 +45,8 @@ type curve struct {
 
 // draw makes the pictures of all tables that are there.
 func (b *bench) draw(stdout io.Writer) error {
-	for _, f := range append(figures, figure{name: "speed", render: speed}) {
-		if f.render == nil {
-			f.render = f.png
-		}
-		data, err := f.render(b.out)
+	for _, f := range figures {
+		data, err := f.png(b.out)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -143,22 +135,6 @@ func results(path string) ([]row, error) {
 	return rows, nil
 }
 
-// above subtracts the mean of a method at the same value: risks become excess risks.
-func above(method string) func(rows []row) []row {
-	return func(rows []row) []row {
-		least := map[float64]float64{}
-		for _, r := range rows {
-			if r.Method == method {
-				least[r.Value] = r.Mean
-			}
-		}
-		for i := range rows {
-			rows[i].Mean -= least[rows[i].Value]
-		}
-		return rows
-	}
-}
-
 // overDraws turns risks into excess risks over nonprivate of the same part, and the parts named
 // "draw …" into their mean and standard deviation.
 func overDraws(rows []row) []row {
@@ -194,6 +170,13 @@ func overDraws(rows []row) []row {
 	return out
 }
 
+// level is the method "level", with one mean from the least to the largest value of rows.
+func level(mean float64, rows []row) []row {
+	at := func(r row) row { return row{Result: sweep.Result{Method: "level", Value: r.Value, Mean: mean}} }
+	byValue := func(a, b row) int { return cmp.Compare(a.Value, b.Value) }
+	return []row{at(slices.MinFunc(rows, byValue)), at(slices.MaxFunc(rows, byValue))}
+}
+
 // relative divides noise by that of the method FAMILY/ours at the same value.
 func relative(rows []row) []row {
 	ours := map[string]float64{}
@@ -206,7 +189,7 @@ func relative(rows []row) []row {
 	for i, r := range rows {
 		rows[i].Mean /= ours[key(r)]
 	}
-	return rows
+	return append(rows, level(1, rows)...)
 }
 
 // lost turns R² on data sets into the mean of min(1, R² of least squares − R²): the
@@ -318,105 +301,37 @@ func solved(path string) ([]row, error) {
 	return out, nil
 }
 
-// speed draws every ratio of bench/peers.sh against its goal: right of 1 it is met.
-func speed(dir string) ([]byte, error) {
-	table, err := readCSV(filepath.Join(dir, "speed-seconds.csv"))
-	if err != nil {
-		return nil, err
-	}
-	pl := plot.New()
-	pl.Title.Text = "Speed against other programs: how far each goal is met"
-	pl.X.Label.Text = "measured ratio over the goal, or goal over ratio where small is good; 1: just met"
-	pl.Title.TextStyle.Font, pl.X.Label.TextStyle.Font = sweep.Sans(15), sweep.Sans(12)
-	pl.X.Tick.Label.Font, pl.Y.Tick.Label.Font = sweep.Sans(11), sweep.Sans(10)
-	pl.Y.LineStyle.Width, pl.Y.Tick.Length = 0, 0
-	var met, missed plotter.XYs
-	var ticks []plot.Tick
-	for i, r := range table[1:] {
-		ratio, err := strconv.ParseFloat(r[2], 64)
-		if err != nil {
-			return nil, err
-		}
-		op, text, _ := strings.Cut(r[3], " ")
-		goal, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return nil, err
-		}
-		x := math.Log10(ratio / goal)
-		if op == "<=" {
-			x = -x
-		}
-		at := plotter.XY{X: x, Y: -float64(i)}
-		if x >= 0 {
-			met = append(met, at)
-		} else {
-			missed = append(missed, at)
-		}
-		ticks = append(ticks, plot.Tick{Value: at.Y, Label: fmt.Sprintf("%s: %s", r[1], r[2])})
-		pl.X.Min, pl.X.Max = min(pl.X.Min, x-0.05, -0.35), max(pl.X.Max, x+0.05, 0.35)
-	}
-	pl.Y.Tick.Marker = plot.ConstantTicks(ticks)
-	var marks []plot.Tick
-	for _, v := range []float64{0.1, 0.2, 0.5, 1, 2, 5, 10} {
-		marks = append(marks, plot.Tick{Value: math.Log10(v), Label: strconv.FormatFloat(v, 'g', -1, 64)})
-	}
-	pl.X.Tick.Marker = plot.ConstantTicks(marks)
-	pl.Y.Min, pl.Y.Max = -float64(len(table)-2)-0.5, 0.5
-	grid := plotter.NewGrid()
-	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{0xd0}, color.Gray{0xe4}
-	pl.Add(grid)
-	one, err := plotter.NewLine(plotter.XYs{{X: 0, Y: pl.Y.Min}, {X: 0, Y: pl.Y.Max}})
-	if err != nil {
-		return nil, err
-	}
-	one.LineStyle = draw.LineStyle{Color: color.Gray{0x40}, Width: vg.Points(1.5)}
-	pl.Add(one)
-	for _, g := range []struct {
-		xy  plotter.XYs
-		ink color.NRGBA
-	}{{met, measuredInk}, {missed, claimedInk}} {
-		if len(g.xy) == 0 {
-			continue
-		}
-		dots, err := plotter.NewScatter(g.xy)
-		if err != nil {
-			return nil, err
-		}
-		dots.GlyphStyle = draw.GlyphStyle{Color: g.ink, Radius: vg.Points(4), Shape: draw.CircleGlyph{}}
-		pl.Add(dots)
-	}
-	return sweep.Picture("png", vg.Points(820), vg.Points(70+17*float64(len(ticks))), func(page draw.Canvas) {
-		pl.Draw(draw.Crop(page, vg.Points(10), vg.Points(-16), vg.Points(10), vg.Points(-8)))
-	})
-}
-
 // boxed are the methods of cmd/scaling.
 var boxed = []curve{
 	{"lop", "LOP", 0, 0}, {"lop-clip", "LOP-Clip", 1, 0}, {"qop", "QOP", 2, 0},
 	{"anchor", "anchor (no record used)", 3, 1},
 }
 
-// against is a figure of a sweep of cmd/scaling.
-func against(name, x, title string) figure {
-	return figure{name: name, from: []string{name}, edit: above("nonprivate"), curves: boxed,
-		plot: sweep.Plot{Title: title, X: x, Y: "risk per record above the minimum"}}
-}
+const overDrawsAxis = "risk per record above the minimum, mean ± one standard deviation over draws"
 
 // figures are the pictures that are drawn from tables.
 var figures = []figure{
 	{name: "diameter", from: []string{"diameter"},
 		plot: sweep.Plot{
-			Title: "Empirical risk in a box of growing half-width (n = 300, d = 100, eps = 0.5, delta = 0.01)",
-			X:     "kappa, half-width of the box", Y: "risk per record, mean ± one standard deviation",
-			Colors: []string{"LOP", "LOP-Clip", "QOP", "anchor (no record used)", "no noise (not private)"},
-			Dashes: []string{"our constants, exact", "published constants, repaired, exact",
-				"as published, 1000 stochastic steps (not private)", "our constants, anchor taken as exact"},
+			Title: "Empirical risk in a box of growing half-width (n = 300, d = 100, ε = 0.5, δ = 0.01)",
+			X:     "κ, half-width of the box", Y: "risk per record, mean ± one standard deviation",
+		},
+		curves: []curve{
+			{"ours/lop", "LOP", 0, 0}, {"ours/lop-clip", "LOP-Clip", 1, 0},
+			{"ours/qop", "QOP, the anchor's error declared", 2, 0}, {"exact/qop", "QOP, anchor taken as exact", 5, 0},
+			{"ours/anchor", "anchor (no record used)", 3, 1}, {"ours/nonprivate", "no noise (not private)", 4, 0},
+		}},
+	{name: "diameter-constants", from: []string{"diameter"},
+		plot: sweep.Plot{
+			Title: "Risk with published constants, and with ours (n = 300, d = 100, ε = 0.5, δ = 0.01)",
+			X:     "κ, half-width of the box", Y: "risk per record, mean ± one standard deviation",
+			Colors: []string{"LOP", "LOP-Clip", "QOP"},
+			Dashes: []string{"our constants", "published constants, repaired", "as published, 1000 steps (not private)"},
 		},
 		curves: []curve{
 			{"ours/lop", "", 0, 0}, {"repaired/lop", "", 0, 1}, {"published/lop", "", 0, 2},
 			{"ours/lop-clip", "", 1, 0}, {"repaired/lop-clip", "", 1, 1}, {"published/lop-clip", "", 1, 2},
-			{"ours/anchor", "", 3, 0}, {"ours/nonprivate", "", 4, 0},
-			{"ours/qop", "", 2, 0}, {"exact/qop", "", 2, 3}, {"repaired/qop", "", 2, 1}, {"published/qop", "", 2, 2},
+			{"ours/qop", "", 2, 0}, {"repaired/qop", "", 2, 1}, {"published/qop", "", 2, 2},
 		}},
 	{name: "published", from: []string{"published"}, edit: beside,
 		plot: sweep.Plot{
@@ -433,25 +348,31 @@ var figures = []figure{
 		plot: sweep.Plot{
 			Title: "Excess risk against the number of records (d = 100, kappa = 0.5, eps = 0.5, delta = 0.01, 20 runs on " +
 				"each of 6 draws)",
-			X: "n, number of records", Y: "risk per record above the minimum, mean ± one standard deviation over draws"},
+			X: "n, number of records", Y: overDrawsAxis},
 		curves: []curve{
 			{"declared/qop", "QOP, the anchor's error declared", 2, 1}, boxed[0], boxed[1],
 			{"qop", "QOP, the anchor taken as exact", 2, 0}, boxed[3],
 		}},
-	against("sweep-d", "d, dimension", "Excess risk against the dimension, the anchor taken as exact (n = 300, kappa "+
-		"= 0.5, eps = 0.5, delta = 0.01, 10 runs)"),
-	against("sweep-eps", "epsilon", "Excess risk against the budget, the anchor taken as exact (n = 300, d = 100, "+
-		"kappa = 0.5, delta = 0.01, 10 runs)"),
+	{name: "sweep-d", from: []string{"sweep-d"}, edit: overDraws,
+		plot: sweep.Plot{
+			Title: "Excess risk against the dimension, anchor taken as exact (n = 300, κ = 0.5, ε = 0.5, δ = 0.01, " +
+				"20 runs on each of 6 draws)",
+			X: "d, dimension", Y: overDrawsAxis},
+		curves: boxed},
+	{name: "sweep-eps", from: []string{"sweep-eps"},
+		plot: sweep.Plot{
+			Title: "Excess risk against the budget, anchor taken as exact (n = 300, d = 100, κ = 0.5, δ = 0.01, 10 runs)",
+			X:     "ε", Y: "risk per record above the minimum", Above: "nonprivate"},
+		curves: append([]curve{{"nonprivate", "", 0, 0}}, boxed...)},
 	{name: "calibrations", from: []string{"calibrations"}, edit: relative,
 		plot: sweep.Plot{
-			Title: "Published noise over the noise that is proved here: below 1 the claim is not proved",
-			X:     "claimed epsilon", Y: "noise / our noise at the same epsilon", Linear: true,
-			Colors: []string{"LOP", "OPDisc", "SGD, n = 1000", "SGD, n = 100"},
-			Dashes: []string{"published", "published, repaired"},
+			Title: "Published noise, in multiples of the noise that is proved here: below 1 the claim is not proved",
+			X:     "claimed epsilon", Y: "published noise / noise proved here, at the same ε", Linear: true,
 		},
 		curves: []curve{
-			{"lop/published", "", 0, 0}, {"lop/repaired", "", 0, 1}, {"opdisc/published", "", 1, 0},
-			{"sgd/published", "", 2, 0}, {"sgd, n = 100/published", "", 3, 0},
+			{"lop/repaired", "LOP, published and repaired", 0, 1}, {"lop/published", "LOP, published", 0, 0},
+			{"opdisc/published", "OPDisc, published", 1, 0}, {"sgd/published", "SGD, published, n = 1000", 2, 0},
+			{"sgd, n = 100/published", "SGD, published, n = 100", 3, 0}, {"level", "proved here", 4, 1},
 		}},
 	{name: "calibrations-qop", from: []string{"calibrations"},
 		plot: sweep.Plot{
@@ -496,13 +417,12 @@ var figures = []figure{
 			for i := range rows {
 				rows[i].Std = rows[i].StdErr
 			}
-			return append(rows, row{Result: sweep.Result{Method: "95", Value: rows[0].Value, Mean: 0.95}},
-				row{Result: sweep.Result{Method: "95", Value: rows[len(rows)-1].Value, Mean: 0.95}})
+			return append(rows, level(0.95, rows)...)
 		},
 		curves: []curve{
 			{"interval", "intervals of model.Fit", 0, 0},
 			{"without the variance of the noise", "without the variance of the noise", 1, 0},
-			{"around the coefficient itself", "around the shrunk coefficient", 2, 0}, {"95", "what is promised", 4, 1},
+			{"around the coefficient itself", "around the shrunk coefficient", 2, 0}, {"level", "what is promised", 4, 1},
 		}},
 	losses("persons", "equal", "20 rows"), losses("persons-visits", "visits", "1 to 20 rows, k with P ~ 1/k"),
 	{name: "lowbits", from: []string{"lowbits"}, edit: named("right", "wrong"),

@@ -65,10 +65,10 @@ func experimentJob(name, what string, e func(b *bench) (*sweep.Experiment, error
 	return job{name: name, what: what, needs: needs, parts: []part{{experiment: e}}}
 }
 
-// draws are the sweep over n with the anchor taken as exact, on k draws of the data.
-func draws(k int) (parts []part) {
-	for i := range k {
-		p := swept(fmt.Sprintf("draw %d", i+1), "scaling -sweep n -eta 0 -runs 20", "-values 300,3000 -runs 2")
+// draws are the sweep over n or d with the anchor taken as exact, on six draws of the data.
+func draws(over, small string) (parts []part) {
+	for i := range 6 {
+		p := swept(fmt.Sprintf("draw %d", i+1), "scaling -eta 0 -runs 20 -sweep "+over, "-runs 2 -values "+small)
 		p.offset = i
 		parts = append(parts, p)
 	}
@@ -175,10 +175,9 @@ var jobs = []job{
 		parts: []part{swept("", "scaling -mode paper -methods lop,lop-clip,qop,anchor -label y -data "+
 			"$PRIVOPT_DATA/fig2/problem.csv -anchor $PRIVOPT_DATA/fig2/anchor.csv", fewBoxes)}},
 	{name: "sweep-n", what: "the same against the number of records, for six draws of the data",
-		parts: append(draws(6),
+		parts: append(draws("n", "300,3000"),
 			swept("declared", "scaling -sweep n -methods qop,nonprivate", "-values 300,3000 -runs 2"))},
-	{name: "sweep-d", what: "the same against the dimension",
-		parts: []part{swept("", "scaling -sweep d -eta 0", "-values 10,20 -runs 2")}},
+	{name: "sweep-d", what: "the same against the dimension, for six draws of the data", parts: draws("d", "10,20")},
 	{name: "sweep-eps", what: "the same against the budget",
 		parts: []part{swept("", "scaling -sweep eps -eta 0", "-values 0.5,2 -runs 2 -d 20")}},
 	{name: "bound", what: "utility bound of quadratic perturbation", picture: "bound.png", parts: []part{

@@ -193,7 +193,7 @@ func redrawnMatrix(replace func(*mat.SymDense) *mat.SymDense) func(erm.Perturbat
 func quadraticControls() []Control {
 	return []Control{
 		{"degrees", "W with m−1 degrees of freedom", "qop/A3/least squares", 0, fewer},
-		{"degrees-5", "the same in five dimensions", "qop/A2/least squares, d = 5", 8000, fewer},
+		{"degrees-5", "W with m−1 degrees of freedom, in five dimensions", "qop/A2/least squares, d = 5", 8000, fewer},
 		{"no-sigma2", "W not multiplied by σ²", "qop/A3/huber, d = 5", 0, drawnBy(func(p *qop.Params) { p.Sigma2 = 1 })},
 		{"curvature-0.9", "curvature of 0.9 times its scale", "qop/A3/least squares", 0, flatter(0.9)},
 		{"curvature-0.125", "curvature of an eighth of its scale, seen from outside", "qop/A3/least squares from outside", 0,

@@ -115,6 +115,7 @@ func draw(ctx context.Context, f figure, out string, stdout io.Writer) error {
 		screen.Table("lr", table, screen.Out())); err != nil {
 		return err
 	}
+	e.plot.Legend = convergenceNames
 	png, err := e.plot.PNG(names, results)
 	if err != nil {
 		return err
@@ -337,6 +338,17 @@ func minimizer(p splitting.Problem, dim int, m splitting.Method, steps int) []fl
 	return res.X
 }
 
+// convergenceNames are the methods in words.
+var convergenceNames = map[string]string{
+	"ForwardBackward": "forward-backward, accelerated", "ForwardBackward, search": "the same with a line search",
+	"ForwardBackward, plain": "forward-backward", "BackwardForward, 1.9/L": "backward-forward, steps 1.9/L",
+	"DavisYin": "Davis–Yin, steps 1/L", "DavisYin, 1.9/L": "Davis–Yin, steps 1.9/L",
+	"DavisYin, search": "Davis–Yin with a line search", "PrimalDual": "primal-dual",
+	"StochasticTOS, fixed step": "stochastic, fixed step", "StochasticTOS, root": "stochastic, steps like 1/√k",
+	"StochasticTOS, strongly convex": "stochastic, steps like 1/k", "VarianceReducedTOS, SAGA": "variance-reduced, SAGA",
+	"VarianceReducedTOS, SVRG": "variance-reduced, SVRG",
+}
+
 // gap returns J(x) − J* over J* for the minimizer found by a long solve.
 func gap(p splitting.Problem, dim int, m splitting.Method, steps int) func(x []float64) float64 {
 	best := p.Func(minimizer(p, dim, m, steps))
@@ -362,7 +374,7 @@ func deterministic() experiment {
 			{"PrimalDual", &splitting.PrimalDual{}, 5000},
 		},
 		plot: sweep.Plot{
-			Title: "Lasso in a box, 400 × 200, columns of sizes 1 to 0.01", X: "iterations", Y: "relative gap",
+			Title: "Lasso in a box, 400 × 200, columns of sizes 1 to 0.01", X: "iterations", Y: "relative gap to the minimum",
 			Dashed: []string{"DavisYin", "PrimalDual", "DavisYin, 1.9/L"}, // they would hide methods that make the same steps
 		},
 	}
@@ -400,7 +412,8 @@ func adaptive() experiment {
 			{"PrimalDual", &splitting.PrimalDual{}, 3000},
 		},
 		plot: sweep.Plot{
-			Title: "Logistic regression, 125 overlapping groups, 100 × 1002", X: "iterations", Y: "relative gap",
+			Title: "Logistic regression with 125 overlapping groups, 100 × 1002", X: "iterations",
+			Y:      "relative gap to the minimum",
 			Dashed: []string{"PrimalDual"}, // it makes nearly the steps of DavisYin
 		},
 	}
@@ -427,7 +440,9 @@ func bias() experiment {
 			{"VarianceReducedTOS, SVRG", &splitting.StochasticTOS{Estimator: splitting.SVRG}, n * passes / 3},
 			{"DavisYin", &splitting.DavisYin{}, passes},
 		},
-		plot: sweep.Plot{Title: "Ridge regression with ℓ1 in a box, 2000 × 40: sampling", X: "passes over the data",
-			Y: "relative distance to the minimizer"},
+		plot: sweep.Plot{
+			Title: "Ridge and ℓ₁ in a box, 2000 × 40: steps from samples of the records", X: "passes over the data",
+			Y: "relative distance to the minimizer",
+		},
 	}
 }

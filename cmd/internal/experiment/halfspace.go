@@ -199,12 +199,26 @@ func (c *halfspaceConfig) experiment() (*sweep.Experiment, error) {
 	return e, nil
 }
 
+// words names the method in a picture.
+func (m halfspaceMethod) words() string {
+	return map[string]string{
+		"opdisc": fmt.Sprintf("OPDisc, Q = %d", m.q), "gaussian": fmt.Sprintf("OPDisc, Gaussian noise, Q = %d", m.q),
+		"paper": "OPDisc, published noise", "product": "K-norm noise on {−1, 0, 1}ᵈ", "cube": "K-norm noise on {−1, 1}ᵈ",
+		"rspm": "RSPM, Laplace noise", "rspm-paper": "RSPM, published noise", "logistic": "logistic regression",
+		"nonprivate": "no noise (not private)",
+	}[m.kind]
+}
+
 func (c *halfspaceConfig) plot(accuracy string) sweep.Plot {
-	return sweep.Plot{
-		Title: fmt.Sprintf("%s of private halfspaces (n = %d, d = %d, %d runs, bars of one standard deviation)", accuracy,
-			c.N, c.Features, c.Runs),
-		X: "eps", Y: "accuracy", Linear: true, Dashed: []string{"paper", "nonprivate", "logistic"},
+	p := sweep.Plot{
+		Title: fmt.Sprintf("%s of private halfspaces (n = %d, d = %d, %d runs)", accuracy, c.N, c.Features, c.Runs),
+		X:     "ε of one release", Y: "accuracy, mean ± one standard deviation", Linear: true,
+		Dashed: []string{"paper", "nonprivate", "logistic"}, Legend: map[string]string{},
 	}
+	for _, m := range c.methods {
+		p.Legend[m.name] = m.words()
+	}
+	return p
 }
 
 // oracles are the searches of package objpert by name. "cells" prefers the search for 0/1 columns.

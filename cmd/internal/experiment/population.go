@@ -166,15 +166,16 @@ func (c *populationConfig) experiment() *sweep.Experiment {
 		})},
 		Plot: sweep.Plot{
 			Title: fmt.Sprintf("Excess population loss, %s, %d runs", c.title(), c.Runs),
-			X:     c.sweep,
-			Y:     "excess loss of one record",
+			X: map[string]string{"n": "n, number of records", "d": "d, number of parameters",
+				"eps": "ε of one release"}[c.sweep],
+			Y:     "population loss above the minimum",
 			Style: map[string]sweep.Style{},
 		},
 	}
 	for i, m := range c.methods {
 		e.Methods = append(e.Methods, m)
 		e.Plot.Style[m] = sweep.Style{Color: i}
-		e.Plot.Colors = append(e.Plot.Colors, m)
+		e.Plot.Colors = append(e.Plot.Colors, cmp.Or(populationNames[m], m))
 		if c.bounds && m != "dpsgd" && m != "zero" { // the others have a proved bound
 			e.Methods = append(e.Methods, m+boundSuffix)
 			e.Plot.Style[m+boundSuffix] = sweep.Style{Color: i, Dash: 1}
@@ -184,11 +185,18 @@ func (c *populationConfig) experiment() *sweep.Experiment {
 	return e
 }
 
-// title describes the quantities that do not grow, in characters that every plot format knows.
+// populationNames are the methods in words.
+var populationNames = map[string]string{
+	"sgd": "noisy SGD", "dpsgd": "DP-SGD", "objpert": "objective perturbation", "output": "output perturbation",
+	"phased": "phased SGD", "psgd": "permutation SGD", "prox": "proximal gradient steps",
+	"svrg": "objective perturbation, SVRG", "onepass": "one pass (not private)", "zero": "no record used",
+}
+
+// title describes the quantities that do not grow.
 func (c *populationConfig) title() string {
-	text := c.Family + " family"
+	text := c.Family + " losses"
 	if c.Family == "linear" {
-		text += fmt.Sprintf(" with the signal at %v of the rate", c.Signal)
+		text += fmt.Sprintf(" with slopes of %v times the minimax rate", c.Signal)
 	}
 	for i, x := range []any{c.N, c.D, c.Epsilon} {
 		if name := []string{"n", "d", "eps"}[i]; name != c.sweep {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -339,21 +340,22 @@ func (c *scalingConfig) boundExperiment() *sweep.Experiment {
 			Style: map[string]sweep.Style{},
 		},
 	}
-	for _, delta := range deltas {
-		e.Plot.Dashes = append(e.Plot.Dashes, fmt.Sprintf("delta = %g", delta))
-	}
+	last := len(deltas) - 1
+	e.Plot.Dashes = []string{fmt.Sprintf("delta = %g", deltas[0]), fmt.Sprintf("delta = %g", deltas[last])}
 	for i, k := range boundKinds {
 		e.Plot.Colors = append(e.Plot.Colors, k.legend)
 		for j, delta := range deltas {
 			name := fmt.Sprintf("%s/%g", k.name, delta)
 			e.Methods = append(e.Methods, name)
-			e.Plot.Style[name] = sweep.Style{Color: i, Dash: j}
+			if j == 0 || j == last { // the table has the others
+				e.Plot.Style[name] = sweep.Style{Color: i, Dash: j / last}
+			}
 		}
 	}
 	e.Prepare = func(_ context.Context, cell sweep.Cell) (sweep.Task, error) {
-		style := e.Plot.Style[cell.Method]
-		k := boundKinds[style.Color]
-		budget := dp.Budget{Epsilon: cell.Value, Delta: deltas[style.Dash]}
+		i := slices.Index(e.Methods, cell.Method)
+		k := boundKinds[i/len(deltas)]
+		budget := dp.Budget{Epsilon: cell.Value, Delta: deltas[i%len(deltas)]}
 		return once(func(ctx context.Context) (float64, error) {
 			return interruptible(ctx, func() (float64, error) { return k.bound(budget, c.Eta) })
 		}), nil

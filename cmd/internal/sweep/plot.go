@@ -8,9 +8,13 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
+	"golang.org/x/image/font/gofont/goregular"
+	"golang.org/x/image/font/opentype"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
@@ -24,6 +28,9 @@ import (
 // bands of one standard deviation.
 type Plot struct {
 	Title, X, Y string
+	// Above is a method whose mean is subtracted from the means of all others at the same value;
+	// itself it is not drawn.
+	Above string
 	// Linear draws the means on a linear axis, with error bars of one standard
 	// deviation instead of bands: for shares and accuracies.
 	Linear bool
@@ -33,7 +40,7 @@ type Plot struct {
 	// baselines, and curves that would hide others.
 	Dashed []string
 	// Style overrides color and dashes, for families of curves; the legend then
-	// names Colors and Dashes in place of the methods.
+	// names Colors and Dashes in place of the methods. Methods without a style are not drawn.
 	Style          map[string]Style
 	Colors, Dashes []string
 }
@@ -197,13 +204,66 @@ func (Decades) Ticks(lo, hi float64) []plot.Tick {
 	return ticks
 }
 
-// tickLabel writes f·10^k plainly between 0.001 and 100000, else like 2e-7.
+// pointTicks marks a logarithmic axis at the points of the curves, with labels that do not touch.
+func pointTicks(at []float64) plot.ConstantTicks {
+	var ticks plot.ConstantTicks
+	last, apart := math.Inf(-1), (at[len(at)-1]-at[0])/20
+	for _, v := range at {
+		t := plot.Tick{Value: v}
+		if v-last >= apart {
+			last, t.Label = v, letters(strconv.FormatFloat(math.Pow(10, v), 'g', 6, 64))
+		}
+		ticks = append(ticks, t)
+	}
+	return ticks
+}
+
+// tickLabel writes f·10^k plainly between 0.001 and 100000, else like 2·10⁻⁷.
 func tickLabel(f, k int) string {
 	if k < -3 || k > 5 {
-		return strconv.Itoa(f) + "e" + strconv.Itoa(k)
+		return letters(strconv.Itoa(f) + "e" + strconv.Itoa(k))
 	}
 	x, _ := strconv.ParseFloat(strconv.Itoa(f)+"e"+strconv.Itoa(k), 64)
 	return strconv.FormatFloat(x, 'f', -1, 64)
+}
+
+var (
+	greek = strings.NewReplacer("epsilon", "ε", "eps", "ε", "delta", "δ", "kappa", "κ", "rho", "ρ", "eta", "η")
+	named = regexp.MustCompile(`\b(epsilon|eps|delta|kappa|rho|eta)\b`)
+	power = regexp.MustCompile(`\b([0-9.]+)e([+-]?)0*([0-9]+)\b`)
+	raise = strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸",
+		"9", "⁹", "-", "⁻", "+", "")
+)
+
+// letters writes names of Greek letters as letters, and numbers such as 2e-07 as 2·10⁻⁷.
+func letters(text string) string {
+	text = named.ReplaceAllStringFunc(text, greek.Replace)
+	return power.ReplaceAllStringFunc(text, func(x string) string {
+		m := power.FindStringSubmatch(x)
+		x = "10" + raise.Replace(m[2]+m[3])
+		if m[1] != "1" {
+			x = m[1] + "·" + x
+		}
+		return x
+	})
+}
+
+// above subtracts the mean of the method Above.
+func (p Plot) above(results []Result) []Result {
+	if p.Above == "" {
+		return results
+	}
+	least := map[float64]float64{}
+	for _, r := range results {
+		if r.Method == p.Above {
+			least[r.Value] = r.Mean
+		}
+	}
+	results = slices.Clone(results)
+	for i := range results {
+		results[i].Mean -= least[results[i].Value]
+	}
+	return results
 }
 
 // PNG draws the results of methods, which need not come from an experiment, as a picture: mean
@@ -215,7 +275,11 @@ func (p Plot) PNG(methods []string, results []Result) ([]byte, error) {
 // render draws the results as png or svg.
 func (p Plot) render(format string, e *Experiment, notPrivate string, results []Result) ([]byte, error) {
 	pl := p.layout(e, notPrivate)
-	list := curves(e.Methods, results, p.Linear)
+	list := curves(e.Methods, p.above(results), p.Linear)
+	list = slices.DeleteFunc(list, func(c curve) bool {
+		_, styled := p.Style[c.method]
+		return c.method == p.Above || p.Style != nil && !styled
+	})
 	var xs, ys plotter.Values
 	for _, c := range list {
 		for j, at := range c.line {
@@ -225,8 +289,14 @@ func (p Plot) render(format string, e *Experiment, notPrivate string, results []
 			ys = append(ys, c.low...)
 		}
 	}
-	pl.X.Min, pl.X.Max = handsome(plotter.Range(xs))
+	pl.X.Min, pl.X.Max = plotter.Range(xs)
+	if !(pl.X.Min < pl.X.Max) {
+		pl.X.Min, pl.X.Max = handsome(pl.X.Min, pl.X.Max)
+	}
 	pl.X.Tick.Marker = Decades{}
+	if at := slices.Compact(slices.Sorted(slices.Values(xs))); len(at) >= 2 && len(at) <= 12 {
+		pl.X.Tick.Marker = pointTicks(at)
+	}
 	if p.Linear {
 		pl.Y.Min, pl.Y.Max = roomy(plotter.Range(ys))
 		pl.Y.Tick.Marker = RoundTicks{}
@@ -284,7 +354,8 @@ func (p Plot) layout(e *Experiment, notPrivate string) *plot.Plot {
 	if notPrivate != "" {
 		pl.Title.Text = "NOT PRIVATE: " + notPrivate + "\n" + p.Title
 	}
-	pl.X.Label.Text, pl.Y.Label.Text = cmp.Or(p.X, e.Sweep), p.Y
+	pl.Title.Text = letters(pl.Title.Text)
+	pl.X.Label.Text, pl.Y.Label.Text = letters(cmp.Or(p.X, e.Sweep)), letters(p.Y)
 	pl.Title.TextStyle.Font = Sans(15)
 	pl.X.Label.TextStyle.Font, pl.Y.Label.TextStyle.Font = Sans(14), Sans(14)
 	pl.X.Tick.Label.Font, pl.Y.Tick.Label.Font = Sans(12), Sans(12)
@@ -294,9 +365,19 @@ func (p Plot) layout(e *Experiment, notPrivate string) *plot.Plot {
 	return pl
 }
 
+// init registers the Go font. The font of the library moves some pairs of letters together, such
+// as a space and an A, until words touch.
+func init() {
+	face, err := opentype.Parse(goregular.TTF)
+	if err != nil {
+		panic(err) // the font is compiled in
+	}
+	font.DefaultCache.Add(font.Collection{{Font: font.Font{Typeface: "Go", Variant: "Sans"}, Face: face}})
+}
+
 // Sans is the sans-serif face at a size in points.
 func Sans(size float64) font.Font {
-	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: font.Points(size)}
+	return font.Font{Typeface: "Go", Variant: "Sans", Size: font.Points(size)}
 }
 
 // draw adds the band, the line and the legend entry of curve c.
@@ -321,7 +402,7 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 		legend = &plot.Legend{} // not shown
 	}
 	if len(c.line) == 0 {
-		legend.Add(name+" (no positive value)", &plotter.Line{LineStyle: style})
+		legend.Add(letters(name)+" (no positive value)", &plotter.Line{LineStyle: style})
 		return nil
 	}
 	if c.band && p.Linear {
@@ -364,7 +445,7 @@ func (p Plot) draw(pl *plot.Plot, legend *plot.Legend, i int, c curve) error {
 		dots.GlyphStyle = draw.GlyphStyle{Color: ink, Radius: vg.Points(3), Shape: draw.CircleGlyph{}}
 		pl.Add(dots)
 	}
-	legend.Add(name, line)
+	legend.Add(letters(name), line)
 	return nil
 }
 
@@ -381,11 +462,11 @@ func (p Plot) legend(pl *plot.Plot, list []curve) plot.Legend {
 		entries = len(p.Colors) + len(p.Dashes)
 		for i, name := range p.Colors {
 			style := draw.LineStyle{Color: Palette[i%len(Palette)], Width: vg.Points(2)}
-			l.Add(name, &plotter.Line{LineStyle: style})
+			l.Add(letters(name), &plotter.Line{LineStyle: style})
 		}
 		for i, name := range p.Dashes {
-			style := draw.LineStyle{Color: color.Gray{0x40}, Width: vg.Points(1.5), Dashes: dashes[i%len(dashes)]}
-			l.Add(name, &plotter.Line{LineStyle: style})
+			style := draw.LineStyle{Color: color.Gray{0x90}, Width: vg.Points(1.5), Dashes: dashes[i%len(dashes)]}
+			l.Add(letters(name), &plotter.Line{LineStyle: style})
 		}
 	}
 	height := 0.033*float64(entries) + 0.04 // of the data area

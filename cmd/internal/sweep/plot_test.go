@@ -71,9 +71,9 @@ func TestAxes(t *testing.T) {
 }
 
 func TestTickLabels(t *testing.T) {
-	for want, fk := range map[string][2]int{"0.001": {1, -3}, "2e-4": {2, -4}, "0.5": {5, -1}, "1": {1, 0}, "20000": {2,
+	for want, fk := range map[string][2]int{"0.001": {1, -3}, "2·10⁻⁴": {2, -4}, "0.5": {5, -1}, "1": {1, 0}, "20000": {2,
 		4}, "100000": {1, 5},
-		"1e6": {1, 6}, "5e12": {5, 12}} {
+		"10⁶": {1, 6}, "5·10¹²": {5, 12}} {
 		require.Equal(t, want, tickLabel(fk[0], fk[1]))
 	}
 }

@@ -26,6 +26,8 @@ type searching struct {
 	thousands             string
 	records               int
 	partial               string // FILE
+	person                string // COLUMN
+	rows                  int
 }
 
 // flags adds the flags of a search. label is the default of --label.
@@ -42,6 +44,9 @@ func (t *searching) flags(c *cobra.Command, label string) {
 	f.StringVar(&t.partial, "partial", "", "schema `FILE` of what is known, for a private search: some columns, "+
 		"each with\n"+
 		"\"other\": true, and the name of the label or all of it, with \"unknown\"")
+	f.StringVar(&t.person, "person", "", "`COLUMN` of ids of persons, for a private search that\n"+
+		"protects all lines of a person; needs --rows")
+	f.IntVar(&t.rows, "rows", 0, "most lines `N` of a person that count, 1 to 1024")
 	f.StringVar(&t.ignore, "ignore", "", "`NAMES` of columns that a private search leaves out: a,b,c")
 	f.StringVar(&t.choices.Task, "task", "", "what the label is for, in a private search: `TASK` two-classes or number\n"+
 		"(default: what its counts show)")
@@ -66,7 +71,7 @@ func (t *searching) file() table.File {
 
 // read reads the table whose columns are not known.
 func (t *searching) read(ctx context.Context, a *app, flag, path string) (*table.Undeclared, error) {
-	d := &table.Discovery{File: t.file(), Label: table.Label{Column: t.label}}
+	d := &table.Discovery{File: t.file(), Label: table.Label{Column: t.label}, Person: t.person, Rows: t.rows}
 	if t.partial != "" {
 		in, err := a.open(ctx, "--partial", t.partial, "")
 		if err != nil {
@@ -76,10 +81,11 @@ func (t *searching) read(ctx context.Context, a *app, flag, path string) (*table
 		if d, err = table.ReadDiscovery(in); err != nil {
 			return nil, fmt.Errorf("%s: %w", in.name, err)
 		}
-		if d.Label.Column != t.label || t.delimiter+t.comment+t.fields != "" ||
-			t.encoding+t.decimal+t.thousands != "" {
-			return nil, usagef("--partial names the label %s and the form of the file: want --label to be the same, and no "+
-				"flag about the form of the file, such as --fields or --delimiter", printable(d.Label.Column))
+		if d.Label.Column != t.label || t.delimiter+t.comment+t.fields+t.encoding+t.decimal+t.thousands+t.person != "" ||
+			t.rows != 0 {
+			return nil, usagef("--partial names the label %s, the form of the file and persons: want --label to be the "+
+				"same, and no flag about the form of the file, such as --fields or --delimiter, no --person and no --rows",
+				printable(d.Label.Column))
 		}
 	}
 	if t.ignore != "" {
@@ -130,9 +136,14 @@ func (a *app) prepareSearch(ctx context.Context, t *fitting, flag, path string) 
 			return nil, usagef("the default δ = 1/n₀² needs the number of records: state --records N, or --delta, such as 1e-9")
 		}
 		t.budget.Delta = model.DefaultDelta(n)
-		t.origin = "1/n₀² for " + amount(n, "record")
+		t.origin = "1/n₀² for " + amount(n, unit(isByPerson(u)))
 	}
 	return u, t.budget.Check()
+}
+
+func isByPerson(u *table.Undeclared) bool {
+	_, ok := u.Persons()
+	return ok
 }
 
 // private finds a schema for a private table.
@@ -175,8 +186,13 @@ func (a *app) searched(t *fitting, s *table.Schema) {
 	if t.options.Source != nil {
 		publish = "All"
 	}
-	a.note("%s cost ε = %s, δ = %s (%s), %v neighbors. %s that was released is in the \"discovery\" of the schema.", what,
-		number(d.Epsilon), number(d.Delta, 3), t.origin, d.Neighbors, publish)
+	about := ""
+	if s.Person != "" {
+		about = fmt.Sprintf(", for all lines of one person, of which at most %d count", s.Rows)
+	}
+	a.note("%s cost ε = %s, δ = %s (%s), %v neighbors%s. %s that was released is in the \"discovery\" of the "+
+		"schema.", what, number(d.Epsilon), number(d.Delta, 3), t.origin, d.Neighbors, about,
+		publish)
 	for _, c := range d.Columns {
 		if c.Note != "" {
 			a.note("%s is ignored: %s.", printable(c.Name), c.Note)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -147,4 +148,50 @@ func TestFitWithoutSchema(t *testing.T) {
 	l, err := ledger.Open(at("l"))
 	require.NoError(t, err)
 	require.Len(t, l.Entries(), 2)
+}
+
+// TestSearchPeople: --person and --rows, or a partial schema, protect persons in a search and
+// in a fit without a schema, and a ledger of records refuses both before anything is spent.
+func TestSearchPeople(t *testing.T) {
+	at := folder(t)
+	lines := strings.Split(strings.TrimSpace(unknownTable(9000)), "\n")
+	for i, l := range lines[1:] {
+		lines[1+i] = fmt.Sprintf("p%d,%s", i%3000, l)
+	}
+	lines[0] = "who," + lines[0]
+	require.NoError(t, os.WriteFile(at("t.csv"), []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	require.NoError(t, os.WriteFile(at("part.json"), []byte(`{"schema": 1, "person": "who", "rows": 2, `+
+		`"label": {"column": "income"}}`), 0o600))
+	for name, more := range map[string][]string{"r": nil, "p": {"--persons"}} {
+		args := append([]string{"ledger", "create", at(name), "--epsilon", "9", "--delta", "1e-5"}, more...)
+		code, _, errs := call(t, "", args...)
+		require.Equal(t, 0, code, errs)
+	}
+	search := []string{"schema", "--private", at("t.csv"), "--label", "income", "--epsilon", "2", "--ignore", "id"}
+	fit := []string{"fit", "--data", at("t.csv"), "--label", "income", "--task", "two-classes", "--epsilon", "3",
+		"--ignore", "id"}
+	flags, partial := []string{"--person", "who", "--rows", "2"}, []string{"--partial", at("part.json")}
+	for i, args := range [][]string{slices.Concat(search, flags), slices.Concat(search, partial),
+		slices.Concat(fit, flags)} {
+		args = append(args, "--out", at(fmt.Sprint("out", i)))
+		code, _, errs := call(t, "", append(args, "--ledger", at("r"))...)
+		require.NotEqual(t, 0, code, errs)
+		require.Contains(t, errs, "person")
+		require.NoFileExists(t, at(fmt.Sprint("out", i)))
+		code, out, errs := call(t, "", append(args, "--ledger", at("p"))...)
+		require.Equal(t, 0, code, errs)
+		require.Contains(t, strings.Join(strings.Fields(out+errs), " "),
+			"for all lines of one person, of which at most 2 count")
+		require.Contains(t, flat(errs), "1/n₀² for 3,000 people")
+		require.Contains(t, must(os.ReadFile(at(fmt.Sprint("out", i)))), `"person": "who"`)
+	}
+	l, err := ledger.Open(at("r"))
+	require.NoError(t, err)
+	require.Empty(t, l.Entries())
+	code, out, errs := call(t, "", "explain", at("out2"))
+	require.Equal(t, 0, code, errs)
+	require.Contains(t, flat(out), "all lines of one person")
+	code, _, errs = call(t, "", append(search, "--person", "who")...)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "rows: not declared")
 }

@@ -133,7 +133,8 @@ func (e *explained) tell(m *model.Model, to prose) {
 		who, differs = "person", "all lines of one person"
 	}
 	line("Compare the table with any other table that differs from it in %s. For every set S of models,", differs)
-	to.formula(fmt.Sprintf("    P(model in S | one table) ≤ e^ε · P(model in S | other table) + δ,\n    e^ε = %s, δ = %s,\n",
+	to.formula(fmt.Sprintf("    P(model in S | one table) ≤ e^ε · P(model in S | other table) + δ,\n"+
+		"    e^ε = %s, δ = %s,\n",
 		number(math.Exp(c.Epsilon)), number(c.Delta, 3)))
 	line("in both directions. This holds whatever else a reader of the model knows, now or later, and whatever the " +
 		"reader computes from the model.")

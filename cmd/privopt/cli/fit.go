@@ -165,7 +165,8 @@ not at all.
 Without --schema, a tenth of the budget (of the squared signal-to-noise ratio) finds a schema
 privately, see privopt schema -h, and the rest fits by it; the certificate covers both. That
 needs --label and --task: the noise of the fit is fixed before the label is known. --set,
---group and --intervals need a schema.
+--group and --intervals need a schema. --person and --rows protect all lines of one person; they
+need --task two-classes, or a loss other than squares.
 
 Budgets of several fits to the same data add up. --ledger counts them in a file that
 several processes may share. It refuses a fit that would exceed the total, and records the
@@ -301,7 +302,8 @@ func (t *fitting) openLedger() error {
 	if err != nil {
 		return err
 	}
-	if person := t.schema != nil && t.schema.Person != ""; person != l.Terms().Persons {
+	// Without a schema, Spend compares the units: a partial schema is not read yet.
+	if person := t.schema != nil && t.schema.Person != ""; t.schema != nil && person != l.Terms().Persons {
 		option := ""
 		if person {
 			option = " --persons"

@@ -24,8 +24,8 @@ const (
 	reportClasses = 6
 )
 
-// estimate returns what a report shows of a coefficient, times k: its interval and the middle of it,
-// or the estimate if no interval was released.
+// estimate returns the bar of a coefficient in a report, times k: its interval and the middle of
+// it, or the estimate if no interval was released.
 func estimate(r model.Row, k float64) report.Value {
 	v := report.Value{Name: printable(r.Name), Lo: k * r.Estimate, Mid: k * r.Estimate, Hi: k * r.Estimate}
 	if i := r.Interval; i != nil {

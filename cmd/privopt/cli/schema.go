@@ -72,6 +72,9 @@ becomes "other". privopt fit without --schema does both steps for one budget.`,
 				}
 				return a.write(t.out, t.force, func(w io.Writer) error { _, err := io.WriteString(w, adult.Schema); return err })
 			}
+			if t.search.person != "" || t.search.rows != 0 {
+				return usagef("--person and --rows are for --private: add \"person\" and \"rows\" to a draft by hand")
+			}
 			o.File, o.Label.Column = t.search.file(), t.search.label
 			in, err := a.open(ctx, "--public", public, "reading")
 			if err != nil {
