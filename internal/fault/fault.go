@@ -100,6 +100,7 @@ const (
 	StochasticParams = "parameters of stochastic gradients"
 	DiscreteParams   = "parameters over a finite set"
 	SampParams       = "parameters of OPSamp"
+	SearchTable      = "table of a search"
 )
 
 // Steps that several packages have in common. Integers are in units of a grid.
