@@ -139,8 +139,8 @@ var (
 	ScoreSigmas = NewStep[[]float64]("noise scales of a score")
 	ScoreNoise  = NewStep[[]int64]("noise of a score")
 	LossClip    = NewStep[float64]("clip of the log loss")
-	// PersonLines is the number by which the sums of the lines of a person are divided, BendFactor four
-	// times the factor of the products in their second moments.
+	// PersonLines is the number by which the sums of the lines of a person are divided, BendFactor
+	// four times the factor of the products in their second moments.
 	PersonLines = NewStep[int64]("lines of a person in a score")
 	BendFactor  = NewStep[int64]("factor of second moments")
 

@@ -100,8 +100,8 @@ func misread(how string) sabotage {
 	})
 }
 
-// lines returns the lines of the record or person i, whose fields are given. Of more than rows lines
-// of a person those behind have another number.
+// lines returns the lines of the record or person i, whose fields are given. Of more than rows
+// lines of a person those behind have another number.
 func (c *discovery) lines(i int, x, text, y string) (lines []string) {
 	k := 1
 	switch {
@@ -190,7 +190,8 @@ func (c *discovery) prepare() error {
 		}
 	}
 	var err error
-	if c.plan, err = model.NewDiscoveryPlan(3, discoveryRows, b, &model.Options{Discover: &model.Discovery{Rows: c.rows}}); err != nil {
+	o := &model.Options{Discover: &model.Discovery{Rows: c.rows}}
+	if c.plan, err = model.NewDiscoveryPlan(3, discoveryRows, b, o); err != nil {
 		return err
 	}
 	c.q = b.Delta / 10
