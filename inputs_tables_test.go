@@ -527,7 +527,7 @@ func TestEveryInputAdditive(t *testing.T) {
 	require.NoError(t, err)
 	everyInput(t, "additive", map[string]row{
 		"Mechanism.Plan":   call((*additive.Mechanism).Plan, m, b),
-		"Plan.Release":     call(plan.Release, []float64{1, 2}, func() rand.Source { return fixed() }),
+		"Plan.Release":     call(plan.Release, background, []float64{1, 2}, func() rand.Source { return fixed() }),
 		"Plan.Profile":     call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
 		"Plan.Params":      call(plan.Params),
 		"Plan.Certificate": call(plan.Certificate),

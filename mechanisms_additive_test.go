@@ -62,6 +62,6 @@ func summed(p *erm.Problem, b dp.Budget, rel dp.Relation, one bool, trace tracin
 		if trace != nil {
 			trace(erm.Trace{Theta: sum})
 		}
-		return plan.Release(sum, src)
+		return plan.Release(ctx, sum, src)
 	}, nil
 }

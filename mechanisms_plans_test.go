@@ -85,7 +85,7 @@ func TestEmptyPlans(t *testing.T) {
 				case fitter[*erm.Problem]:
 					_, err = f.Fit(t.Context(), p, nil)
 				case *additive.Plan:
-					_, err = f.Release([]float64{1}, nil)
+					_, err = f.Release(t.Context(), []float64{1}, nil)
 				case *model.Plan:
 					return // model.Fit makes its own
 				case *model.ScorePlan:

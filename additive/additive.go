@@ -5,8 +5,8 @@
 // between neighboring data sets; the package adds the noise that hides this change, exactly.
 //
 //	m := &additive.Mechanism{Relation: dp.AddRemove, Dim: 2, Radius: 1e6, L1: 51}
-//	plan, err := m.Plan(dp.Budget{Epsilon: 1})          // before a record is read
-//	rel, err := plan.Release([]float64{sum, count}, nil) // may be published, with its certificate
+//	plan, err := m.Plan(dp.Budget{Epsilon: 1})                // before a record is read
+//	rel, err := plan.Release(ctx, []float64{sum, count}, nil) // may be published, and certified
 //
 // Start with [Mechanism], then [Mechanism.Plan] and [Plan.Release].
 //

@@ -3,6 +3,7 @@
 package additive_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/privopt/privopt/additive"
@@ -23,7 +24,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	rel, err := plan.Release([]float64{sum, float64(len(ages))}, nil)
+	rel, err := plan.Release(context.Background(), []float64{sum, float64(len(ages))}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

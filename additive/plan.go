@@ -3,6 +3,7 @@
 package additive
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 
@@ -30,13 +31,20 @@ func (pl *Plan) made() bool { return pl != nil && pl.cert.Theorem != "" }
 //
 // src feeds the noise; nil means a secure source, anything else adds the assumption
 // dp.CallerSource. Equal sources give equal results. Each call spends the budget once. The error is
-// about the length of x or about src: no value of x is an error. x is not changed.
-func (pl *Plan) Release(x []float64, src rand.Source) (*dp.Release, error) {
+// about the length of x or about src, or it is ctx.Err(): no value of x is an error. x is not
+// changed.
+func (pl *Plan) Release(ctx context.Context, x []float64, src rand.Source) (*dp.Release, error) {
 	if !pl.made() {
 		return nil, fmt.Errorf("%w: this plan is nil or empty, want one from Mechanism.Plan", ErrMechanism)
 	}
 	if len(x) != pl.m.Dim {
 		return nil, fmt.Errorf("%w: the point has %d coordinates, want Dim = %d", ErrMechanism, len(x), pl.m.Dim)
+	}
+	if err := release.CheckContext(ErrMechanism, ctx); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	point := make([]float64, len(x))
 	for i, v := range x {
@@ -44,7 +52,7 @@ func (pl *Plan) Release(x []float64, src rand.Source) (*dp.Release, error) {
 			point[i] = min(max(v, -pl.m.Radius), pl.m.Radius)
 		}
 	}
-	return pl.out.Release(point, pl.cert, src)
+	return pl.out.Release(ctx, point, pl.cert, src)
 }
 
 // Certificate returns the certificate of one release from the secure source.

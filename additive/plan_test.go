@@ -3,6 +3,7 @@
 package additive
 
 import (
+	"context"
 	"math"
 	"testing"
 
@@ -74,7 +75,7 @@ func TestLaws(t *testing.T) {
 		src := noise.Reproducible(4, name)
 		var sample []float64
 		for range testkit.Of(2000, 20_000) {
-			rel, err := pl.Release([]float64{3, -1000, 7}, src)
+			rel, err := pl.Release(t.Context(), []float64{3, -1000, 7}, src)
 			require.NoError(t, err)
 			sample = append(sample, rel.Theta[0]-3, rel.Theta[1]+100) // clamped to 100
 		}
@@ -88,7 +89,7 @@ func TestLaws(t *testing.T) {
 func TestClamps(t *testing.T) {
 	pl := plan(t, Mechanism{L2: 1}, dp.Budget{Epsilon: 1, Delta: 1e-6})
 	release := func(x ...float64) []float64 {
-		rel, err := pl.Release(x, noise.Reproducible(1))
+		rel, err := pl.Release(t.Context(), x, noise.Reproducible(1))
 		require.NoError(t, err)
 		require.Equal(t, []dp.Assumption{DeclaredSensitivity, dp.CallerSource}, rel.Certificate.Assumptions)
 		return rel.Theta
@@ -104,9 +105,13 @@ func TestClamps(t *testing.T) {
 		k := v / pl.Params().Grid
 		require.Equal(t, math.Round(k), k, i)
 	}
-	_, err := pl.Release([]float64{1}, nil)
+	_, err := pl.Release(t.Context(), []float64{1}, nil)
 	require.ErrorIs(t, err, ErrMechanism)
-	rel, err := pl.Release([]float64{1, 2, 3}, nil)
+	cancelled, stop := context.WithCancel(t.Context())
+	stop()
+	_, err = pl.Release(cancelled, []float64{1, 2, 3}, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	rel, err := pl.Release(t.Context(), []float64{1, 2, 3}, nil)
 	require.NoError(t, err)
 	require.Equal(t, []dp.Assumption{DeclaredSensitivity}, rel.Certificate.Assumptions)
 }

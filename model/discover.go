@@ -429,9 +429,13 @@ func (pl *DiscoveryPlan) fits(u *table.Undeclared) bool {
 	return p.Rows == pl.choices.Rows
 }
 
+// searched is the table of a search.
+var searched = fault.NewStep[*table.Undeclared](fault.SearchTable)
+
 // search draws the noise once and returns the schema.
 func (pl *DiscoveryPlan) search(ctx context.Context, u *table.Undeclared, src rand.Source) (*table.Schema, error) {
 	source, cert := draw.Open(src, pl.cert)
+	u = fault.At(fault.From(ctx), searched, u)
 	s := &searcher{pl: pl, u: u, cert: cert, f: fault.From(ctx), src: source, matrix: map[int]*sqrtsum.Matrix{}}
 	out := s.run()
 	if err := source.Err(); err != nil {

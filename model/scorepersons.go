@@ -10,6 +10,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/sqrtsum"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table"
@@ -103,16 +104,18 @@ func (t *TestSet) addPersons(ctx context.Context, data *erm.Data, judge func(a [
 // 2¹². Means of sums are rounded towards zero.
 func (t *TestSet) addPerson(counts, sums []float64, lines int64) {
 	t.n++
+	lines = fault.At(t.faults, fault.PersonLines, lines)
+	c := fault.At(t.faults, fault.BendFactor, 4*bendFactor)
 	behind, before := int64(0), int64(0)
 	own := make([]int64, len(counts))
-	for i, c := range counts {
-		behind += int64(c)
+	for i, k := range counts {
+		behind += int64(k)
 		end := (behind<<(personBits+1) + lines) / (2 * lines)
 		own[i] = end - before
 		t.counts[i] += own[i]
 		before = end
 	}
-	t.inner.add(&t.subject, own)
+	t.inner.add(&t.subject, own, c)
 	for i, s := range sums {
 		mean := int64(s) << personBits / lines
 		t.sums[i] += mean
@@ -120,7 +123,7 @@ func (t *TestSet) addPerson(counts, sums []float64, lines int64) {
 		case t.subject.against != nil:
 			t.bends[i] += dome(mean, scaleBits+personBits)
 		case t.bends != nil:
-			t.bends[i] += bend(mean, 1<<(scaleBits+personBits)-mean, scaleBits+personBits)
+			t.bends[i] += bend(mean, 1<<(scaleBits+personBits)-mean, scaleBits+personBits, c)
 		}
 	}
 }
@@ -132,30 +135,30 @@ type inner struct {
 	right int64    // bend of right and wrong predictions
 }
 
-// add adds a person with these counts.
-func (w *inner) add(s *subject, own []int64) {
+// add adds a person with these counts; c is four times the factor of bend.
+func (w *inner) add(s *subject, own []int64, c int64) {
 	var four [4]int64
 	right := int64(0)
-	for i, c := range own {
+	for i, v := range own {
 		switch {
 		case s.kind == table.Range:
 			return
 		case s.against != nil:
-			four[i] += c
+			four[i] += v
 		case s.kind == table.Classes:
 			if i/s.classes == i%s.classes {
-				right += c
+				right += v
 			}
 		default:
-			four[2*(i/numCells)+i%numCells/halfCell] += c
+			four[2*(i/numCells)+i%numCells/halfCell] += v
 		}
 	}
 	if s.kind == table.Binary {
 		right = four[0] + four[3]
 	}
-	w.right += bend(right, 1<<personBits-right, personBits)
+	w.right += bend(right, 1<<personBits-right, personBits, c)
 	for k, p := range pairsOfFour {
-		w.pairs[k] += bend(four[p[0]], four[p[1]], personBits)
+		w.pairs[k] += bend(four[p[0]], four[p[1]], personBits, c)
 	}
 }
 
@@ -166,8 +169,8 @@ var pairsOfFour = [6][2]int{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}}
 // are (docs/theory/evaluation.md#evaluation.squares).
 const bendFactor = 2.75
 
-// bend returns 2.75xy in units of 2^−bits, rounded down, for x, y ≥ 0 with a sum of at most 1.
-func bend(x, y int64, bits int) int64 { return product(11*x, y, bits) / 4 }
+// bend returns c/4·xy in units of 2^−bits, rounded down, for x, y ≥ 0 with a sum of at most 1.
+func bend(x, y int64, bits int, c int64) int64 { return product(c*x, y, bits) / 4 }
 
 // dome returns 1 − v² in units of 2^−bits, rounded down, for v in [−1, 1].
 func dome(v int64, bits int) int64 { return product(1<<bits-v, 1<<bits+v, bits) }

@@ -296,14 +296,14 @@ func TestScoreBends(t *testing.T) {
 					p[i] = float64(v)
 				}
 				for k, ij := range pairsOfFour {
-					p[4+k] = float64(bend(x[ij[0]], x[ij[1]], personBits))
+					p[4+k] = float64(bend(x[ij[0]], x[ij[1]], personBits, 4*bendFactor))
 				}
 				simplex = append(simplex, p)
 			}
 		}
 	}
 	for l := int64(0); l <= u; l += 1 + 30*int64(btoi(l > 20 && l < u-40)) { // finest at the ends
-		shares = append(shares, point{float64(l), float64(bend(l, u-l, personBits))})
+		shares = append(shares, point{float64(l), float64(bend(l, u-l, personBits, 4*bendFactor))})
 		for _, v := range []int64{l, -l} {
 			lines = append(lines, point{float64(v), float64(dome(v, personBits))})
 		}
@@ -311,7 +311,7 @@ func TestScoreBends(t *testing.T) {
 	far(simplex, 1, math.Sqrt2)
 	far(shares, 1, 1)
 	far(lines, 1, 2)
-	require.EqualValues(t, 3*u/4*u/4*11/4/u, bend(3*u/4, u/4, personBits))
+	require.EqualValues(t, 3*u/4*u/4*11/4/u, bend(3*u/4, u/4, personBits, 4*bendFactor))
 	require.EqualValues(t, 1<<32, dome(0, 32))
 	require.EqualValues(t, 0, dome(-1<<32, 32))
 }

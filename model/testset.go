@@ -57,6 +57,7 @@ type TestSet struct {
 	sums    []int64    // of fractions, in units of 2^exponent
 	bends   []int64    // of what tells their squares, see bend and dome
 	inner   inner      // of persons
+	faults  *fault.Set
 }
 
 // largestScore bounds the score of every row that the schema admits: each column has one entry.
@@ -103,6 +104,7 @@ func newTestSet(ctx context.Context, m, against *Model) (*TestSet, error) {
 		return nil, err
 	}
 	t := &TestSet{subject: s, clip: fault.At(fault.From(ctx), fault.LossClip, mostLoss), sums: make([]int64, 1)}
+	t.faults = fault.From(ctx)
 	for i, m := range []*Model{m, against} {
 		if m != nil {
 			t.sigmoid[i] = m.largestScore() / 16

@@ -3,6 +3,7 @@
 package dptest_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -33,7 +34,9 @@ func exact(t testing.TB, b dp.Budget) mechanism {
 	m := additive.Mechanism{Dim: 3, Radius: 1, L1: 0.3}
 	plan, err := m.Plan(b)
 	require.NoError(t, err)
-	return func(i int, src rand.Source) (*dp.Release, error) { return plan.Release(points[i], src) }
+	return func(i int, src rand.Source) (*dp.Release, error) {
+		return plan.Release(context.Background(), points[i], src)
+	}
 }
 
 // float adds noise in float64, with the certificate of an exact release.
@@ -107,7 +110,9 @@ func TestCheckNeedsPower(t *testing.T) {
 	require.NoError(t, err)
 	var r recorder
 	points := [2][]float64{{1}, {2}}
-	dptest.Check(&r, points, func(i int, src rand.Source) (*dp.Release, error) { return plan.Release(points[i], src) })
+	dptest.Check(&r, points, func(i int, src rand.Source) (*dp.Release, error) {
+		return plan.Release(context.Background(), points[i], src)
+	})
 	require.Len(t, r.reports, 1)
 	require.Contains(t, r.reports[0], "would not notice")
 }

@@ -3,6 +3,7 @@
 package dptest_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 
@@ -22,7 +23,7 @@ func ExampleCheck() {
 	points := [2][]float64{{0.1, 2.3}, {0.4, 2.7}} // of two neighboring data sets
 	var reports recorder
 	dptest.Check(&reports, points, func(i int, src rand.Source) (*dp.Release, error) {
-		return plan.Release(points[i], src)
+		return plan.Release(context.Background(), points[i], src)
 	})
 	fmt.Println(len(reports.reports), "faults")
 	// Output: 0 faults

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"math"
@@ -63,7 +64,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	rel, err := plan.Release(m.Point(salaries), nil)
+	rel, err := plan.Release(context.Background(), m.Point(salaries), nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -20,7 +20,9 @@ func TestLowBits(t *testing.T) {
 		t.Fatal(err)
 	}
 	points := [2][]float64{mean.Point([]float64{0.1, 0.7, -0.3}), mean.Point([]float64{0.1, 0.7})}
-	dptest.Check(t, points, func(i int, src rand.Source) (*dp.Release, error) { return plan.Release(points[i], src) })
+	dptest.Check(t, points, func(i int, src rand.Source) (*dp.Release, error) {
+		return plan.Release(t.Context(), points[i], src)
+	})
 }
 
 // The declared sensitivity is true: whatever a person adds, the point moves by at most √2.
@@ -41,7 +43,7 @@ func TestValue(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, numbers := range map[float64][]float64{0.5: {0.25, 0.75}, 0: {}, 1: {9, 9, 9}} {
-		rel, err := plan.Release(mean.Point(numbers), nil)
+		rel, err := plan.Release(t.Context(), mean.Point(numbers), nil)
 		if err != nil || math.Abs(mean.Value(rel)-want) > 0.05 {
 			t.Errorf("%v: %v, %v, want %v", numbers, rel, err, want)
 		}

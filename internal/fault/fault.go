@@ -100,6 +100,7 @@ const (
 	StochasticParams = "parameters of stochastic gradients"
 	DiscreteParams   = "parameters over a finite set"
 	SampParams       = "parameters of OPSamp"
+	SearchTable      = "table of a search"
 )
 
 // Steps that several packages have in common. Integers are in units of a grid.
@@ -138,6 +139,10 @@ var (
 	ScoreSigmas = NewStep[[]float64]("noise scales of a score")
 	ScoreNoise  = NewStep[[]int64]("noise of a score")
 	LossClip    = NewStep[float64]("clip of the log loss")
+	// PersonLines is the number by which the sums of the lines of a person are divided, BendFactor
+	// four times the factor of the products in their second moments.
+	PersonLines = NewStep[int64]("lines of a person in a score")
+	BendFactor  = NewStep[int64]("factor of second moments")
 
 	// Stage is the first stage of the solver of a covered release that runs, counted from 0: the
 	// methods of package splitting, refinement, proved descent.

@@ -3,6 +3,7 @@
 package release
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/enclose"
+	"github.com/privopt/privopt/internal/fault"
 )
 
 // NewPoint returns the grid and the least noise for points of [−reach, reach]ᵈ that are at most
@@ -46,9 +48,9 @@ func (o Output) ProvesLaplace(b dp.Budget) bool {
 
 // Release releases a point of the reach of the grid: g·(round(x/g) + round(ν/g)). It overwrites x.
 // The error is about src.
-func (o Output) Release(x []float64, cert dp.Certificate, src rand.Source) (*dp.Release, error) {
+func (o Output) Release(ctx context.Context, x []float64, cert dp.Certificate, src rand.Source) (*dp.Release, error) {
 	source, cert := draw.Open(src, cert.With())
-	o.add(nil, x, false, source)
+	o.add(fault.From(ctx), x, false, source)
 	if err := source.Err(); err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ type mechanism struct {
 var mechanisms = sync.OnceValue(func() []mechanism {
 	all := slices.Concat(linearMechanisms(), quadraticMechanisms(), stochasticMechanisms(),
 		discreteMechanisms(), enclosureMechanisms(), discoveryMechanisms(), scoreMechanisms(),
-		intervalMechanisms(), sequenceMechanisms())
+		intervalMechanisms(), sequenceMechanisms(), pointMechanisms())
 	slices.SortFunc(all, func(a, b mechanism) int { return cmp.Compare(a.name, b.name) })
 	return all
 })

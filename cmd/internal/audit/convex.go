@@ -59,7 +59,7 @@ func ready[L plan[*erm.Problem]](
 			c.records[i] = append(c.records[i], use(r))
 		}
 		if c.crowd != nil {
-			c.records[i], c.weights[i] = c.crowd.counted(i, c.records[i])
+			c.records[i], c.weights[i], _ = c.crowd.counted(i, c.records[i])
 		}
 	}
 	if first, err = open(&c.pair, mech(func(t erm.Trace) { c.trace = t }), problems, c.budget); err != nil {

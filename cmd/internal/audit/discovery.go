@@ -3,13 +3,17 @@
 package audit
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"gonum.org/v1/gonum/mathext"
 
@@ -21,8 +25,12 @@ import (
 )
 
 // discovery is a search for a schema in two neighboring tables of three columns. On each side one
-// record has a number on the boundary of two cells, and a spelling of its own.
+// record has a number on the boundary of two cells, and a spelling of its own. If rows is positive,
+// the records are persons with one to three lines, or with more than rows, and that person has rows
+// lines with a spelling each.
 type discovery struct {
+	rows   int
+	wrong  string // how the tables are misread: see misread
 	plan   *model.DiscoveryPlan
 	tables [2]*table.Undeclared
 	shift  float64 // T
@@ -36,13 +44,26 @@ const (
 	cellOfBig     = 1
 	cellOfTwo     = 216 - 9*9
 	discoveryCell = 435
+	manyLines     = 64   // that count
+	parts         = 1024 // of a person
 )
 
 func discoveryMechanisms() []mechanism {
 	const name = "discover/A2/spellings and cells"
+	lower := sync.OnceValue(func() int {
+		c := discovery{rows: manyLines}
+		if err := c.prepare(); err != nil {
+			panic(err)
+		}
+		_, key := c.scales()
+		return int(math.Ceil(0.5 + parts - parts*key*num.NormalQuantile(c.q/2)))
+	})
 	return []mechanism{{
-		name:  "discover",
-		cases: []Case{{Name: "A2/spellings and cells", Pair: "A2", Layer: WhiteBox, run: discoveries}},
+		name: "discover",
+		cases: []Case{
+			{Name: "A2/spellings and cells", Pair: "A2", Layer: WhiteBox, run: discovery{}.white},
+			{Name: "A14/persons", Pair: "A14", Layer: WhiteBox, run: discovery{rows: manyLines}.white},
+		},
 		controls: []Control{
 			{"threshold", "the threshold of spellings is lower by 5", name, 600,
 				edit(fault.Threshold, func(t *int) { *t -= 5 })},
@@ -56,27 +77,121 @@ func discoveryMechanisms() []mechanism {
 						(*c)[cellOfTwo+1] += (*c)[cellOfTwo]
 					}
 				})},
+			{"search-weight", "the weight of a line rounded up to that of a person", "discover/A14/persons", 600,
+				misread("weight")},
+			{"search-order", "the lines of a person that stand first kept", "discover/A14/persons", 600, misread("order")},
+			{"search-threshold", "a threshold for one spelling of a person, not for one in each line",
+				"discover/A14/persons", 600, edit(fault.Threshold, func(t *int) { *t = lower() })},
 		},
 	}}
+}
+
+// misread is a sabotage that reads the tables in a wrong way. The first takes the place of both.
+func misread(how string) sabotage {
+	wrong := sync.OnceValue(func() *table.Undeclared {
+		c := discovery{rows: manyLines, wrong: how}
+		if err := c.prepare(); err != nil {
+			panic(err)
+		}
+		return c.tables[0]
+	})
+	return one(fault.NewStep[*table.Undeclared](fault.SearchTable), func(*table.Undeclared) *table.Undeclared {
+		return wrong()
+	})
+}
+
+// lines returns the lines of the record or person i, whose fields are given. Of more than rows
+// lines of a person those behind have another number.
+func (c *discovery) lines(i int, x, text, y string) (lines []string) {
+	k := 1
+	switch {
+	case c.rows == 0:
+		return []string{x + "," + text + "," + y}
+	case i == 0:
+		k = c.rows
+	case i%4 == 0:
+		k = c.rows * 3 / 2
+	default:
+		k = i % 4
+	}
+	for j := range k {
+		who, own := fmt.Sprint("p", i), text
+		switch {
+		case i == 0:
+			own += fmt.Sprint(j)
+		case i%4 == 0:
+			x = []string{fmt.Sprint(10 + j%10), fmt.Sprint(90 + j%10)}[j/c.rows]
+		}
+		if c.wrong == "weight" {
+			who += fmt.Sprint("line", j)
+		}
+		if c.wrong != "order" || j < c.rows {
+			lines = append(lines, x+","+own+","+y+","+who)
+		}
+	}
+	return lines
+}
+
+// counted returns the numbers of the lines of i > 0 that count, and the weight of each.
+func (c *discovery) counted(i int) (x []int, weight float64) {
+	lines := c.lines(i, fmt.Sprint(10+i%90), "all", []string{"yes", "no"}[i%2])
+	weight = 1
+	if c.rows > 0 { // those with the least digests of all fields, each after its length
+		slices.SortFunc(lines, func(a, b string) int { return bytes.Compare(digest(a), digest(b)) })
+		lines = lines[:min(len(lines), c.rows)]
+		weight = float64(parts / len(lines))
+	}
+	for _, line := range lines {
+		v, _ := strconv.Atoi(line[:2])
+		x = append(x, v)
+	}
+	return x, weight
+}
+
+func digest(line string) []byte {
+	var text []byte
+	for _, f := range strings.Split(line, ",") {
+		text = append(binary.LittleEndian.AppendUint64(text, uint64(len(f))), f...)
+	}
+	sum := sha256.Sum256(text)
+	return sum[:16]
+}
+
+// unit returns what one record or person adds to a count.
+func (c *discovery) unit() float64 {
+	if c.rows > 0 {
+		return parts
+	}
+	return 1
+}
+
+// scales returns the noise of the kinds and of the spellings, in records or persons.
+func (c *discovery) scales() (kind, key float64) {
+	return math.Sqrt(2*3/0.02) / c.shift, math.Sqrt2 / (math.Sqrt(0.98/3) * c.shift)
 }
 
 // prepare plans, and computes the scale of the noise and the weights of the sums again.
 func (c *discovery) prepare() error {
 	b := dp.Budget{Epsilon: 4, Delta: 0.1}
-	for side, record := range []string{"-2,mine,yes", "-1e15,yours,yes"} {
-		var text strings.Builder
-		text.WriteString("x,c,y\n" + record + "\n")
+	read, header := table.Discovery{Label: table.Label{Column: "y"}}, "x,c,y"
+	if c.rows > 0 {
+		b.Epsilon = 1 // the threshold is that of lines, not of a person
+		read.Person, read.Rows, header = "who", c.rows, "x,c,y,who"
+	}
+	for side, first := range [][2]string{{"-2", "mine"}, {"-1e15", "yours"}} {
+		lines := append([]string{header}, c.lines(0, first[0], first[1], "yes")...)
 		for i := 1; i < discoveryRows; i++ {
-			fmt.Fprintf(&text, "%d,all,%s\n", 10+i%90, []string{"yes", "no"}[i%2])
+			lines = append(lines, c.lines(i, fmt.Sprint(10+i%90), "all", []string{"yes", "no"}[i%2])...)
 		}
 		var err error
-		c.tables[side], err = table.Discovery{Label: table.Label{Column: "y"}}.Read(strings.NewReader(text.String()))
+		c.tables[side], err = read.Read(strings.NewReader(strings.Join(lines, "\n") + "\n"))
 		if err != nil {
 			return err
 		}
 	}
 	var err error
-	if c.plan, err = model.NewDiscoveryPlan(3, discoveryRows, b, nil); err != nil {
+	o := &model.Options{Discover: &model.Discovery{Rows: c.rows}}
+	if c.plan, err = model.NewDiscoveryPlan(3, discoveryRows, b, o); err != nil {
 		return err
 	}
 	c.q = b.Delta / 10
@@ -109,18 +224,25 @@ func (c *discovery) sensitivity() float64 {
 	return math.Sqrt(most)
 }
 
-// discoveries recovers the noise of all counts and of some sums, and counts how often an own
+// white recovers the noise of all counts and of some sums, and counts how often an own
 // spelling is shown.
-func discoveries(ctx context.Context, e *env) (Finding, error) {
-	own := discovery{}
+func (c discovery) white(ctx context.Context, e *env) (Finding, error) {
+	own := c
 	if err := own.prepare(); err != nil {
 		return Finding{}, err
 	}
 	part := math.Sqrt(0.98/3) * own.shift
-	kind, key := math.Sqrt(2*3/0.02)/own.shift, math.Sqrt2/part
-	sums := own.sensitivity() / (part * math.Sqrt(0.55))
+	kind, key := own.scales()
+	unit := own.unit()
+	kind, key = kind*unit, key*unit
+	sums := own.sensitivity() / (part * math.Sqrt(0.55)) * unit
 	exact := [2][]float64{own.sums(cellOfTwo), own.sums(cellOfBig)}
-	watched := []int{0, 1, 2, 3, 4, cellOfTwo - 1, cellOfTwo, cellOfTwo + 1, 218, 300, 434}
+	watched := []int{0, 1, 2, 3, 4, cellOfTwo - 1, cellOfTwo, cellOfTwo + 1, 218, 312, 434}
+	total := [2]float64{unit, 0} // of yes and no
+	for i := 1; i < discoveryRows; i++ {
+		x, w := own.counted(i)
+		total[i%2] += float64(len(x)) * w
+	}
 	side, seen, runs := 0, 0, 0
 	dither := rand.New(e.source("dither"))
 	score := func(y, mean, sigma float64) float64 {
@@ -137,17 +259,19 @@ func discoveries(ctx context.Context, e *env) (Finding, error) {
 			for k, n := range col.Kinds {
 				mean := 0.0
 				if j == 0 && k == 1 || j > 0 && k == 3 {
-					mean = discoveryRows
+					mean = total[0] + total[1]
 				}
 				z = append(z, score(float64(n), mean, kind))
 			}
 			for _, common := range [][]string{{}, {"all"}, {"yes", "no"}}[j] {
 				if k := slices.Index(col.Spellings, common); k >= 0 { // in a fixed order, unlike the released one
-					mean := map[string]float64{"all": discoveryRows - 1, "yes": discoveryRows / 2, "no": discoveryRows / 2}[common]
+					mean := map[string]float64{"all": total[0] + total[1] - unit, "yes": total[0], "no": total[1]}[common]
 					z = append(z, score(float64(col.Counts[k]), mean, key))
 				}
 			}
-			if slices.Contains(col.Spellings, "mine") || slices.Contains(col.Spellings, "yours") {
+			if slices.ContainsFunc(col.Spellings, func(s string) bool {
+				return strings.HasPrefix(s, "mine") || strings.HasPrefix(s, "yours")
+			}) {
 				seen++
 			}
 		}
@@ -181,9 +305,12 @@ func discoveries(ctx context.Context, e *env) (Finding, error) {
 // sums returns the weighted sums of the table whose first record is in a cell.
 func (c *discovery) sums(cell int) []float64 {
 	counts := make([]float64, discoveryCell)
-	counts[cell]++
+	counts[cell] += c.unit()
 	for i := 1; i < discoveryRows; i++ {
-		counts[218+9*10+(10+i%90)/10-1]++ // 10 to 99: the first digit
+		list, weight := c.counted(i)
+		for _, x := range list {
+			counts[218+9*10+x/10-1] += weight // 10 to 99: the first digit
+		}
 	}
 	out := make([]float64, discoveryCell)
 	for k := range out {

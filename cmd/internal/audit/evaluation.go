@@ -21,41 +21,56 @@ import (
 
 // scoring is a private score of one model on either of two neighboring test sets: 1200 records in
 // common, and one that goes from the lowest cell of the negatives to the same cell of the
-// positives, or that is there or not. Its contributions attain the distance of every block.
-type scoring struct{ relation dp.Relation }
+// positives, or that is there or not. Its contributions attain the distance of every block. If rows
+// is positive, the records are lines of 241 persons, of which at most rows count, and one more
+// person has as many lines of that record.
+type scoring struct {
+	relation dp.Relation
+	rows     int
+}
 
-// scorer is a model of one feature in [−1, 1] whose log odds at the ends are far beyond the clip of
-// the loss.
-var scorer = sync.OnceValues(func() (*model.Model, error) {
+// scorers are models of records and of persons with up to 4 lines, by the number of lines: of one
+// feature in [−1, 1], with log odds at the ends that are far beyond the clip of the loss.
+var scorers = map[int]func() (*model.Model, error){
+	0: sync.OnceValues(func() (*model.Model, error) { return scorer(`, {"name": "who", "ignore": true}]`) }),
+	4: sync.OnceValues(func() (*model.Model, error) { return scorer(`], "person": "who", "rows": 4`) }),
+}
+
+func scorer(persons string) (*model.Model, error) {
 	schema, err := table.ReadSchema(strings.NewReader(`{"schema": 1, "label": {"column": "y", "positive": ["1"],
-		"negative": ["0"]}, "columns": [{"name": "x", "min": -1, "max": 1}]}`))
+		"negative": ["0"]}, "columns": [{"name": "x", "min": -1, "max": 1}` + persons + `}`))
 	if err != nil {
 		return nil, err
 	}
-	data, err := table.ReadCSV(strings.NewReader("x,y\n"+strings.Repeat("0.1,1\n-0.1,0\n", 2000)), schema)
+	text := "x,y,who\n"
+	for i := range 2000 {
+		text += fmt.Sprintf("0.1,1,a%d\n-0.1,0,b%[1]d\n", i)
+	}
+	data, err := table.ReadCSV(strings.NewReader(text), schema)
 	if err != nil {
 		return nil, err
 	}
 	return model.Fit(context.Background(), data, dp.Budget{Epsilon: 1e4, Delta: 1e-3},
 		&model.Options{Source: noise.Reproducible(1, "audit"), Radius: 100})
-})
+}
 
-// scoreRecord is a record of a test set.
-type scoreRecord struct{ x, y float64 }
-
-// rows returns the records of either data set.
-func (c scoring) rows(i int) []scoreRecord {
-	var rows []scoreRecord
+// records returns the records of either data set, and whose they are.
+func (c scoring) records(i int) (list []record, ids []string) {
+	add := func(x, y float64, id int) {
+		list, ids = append(list, record{[]float64{x}, y}), append(ids, fmt.Sprint(id))
+	}
 	for k := range 1200 {
-		rows = append(rows, scoreRecord{float64(k%25)/12 - 1, float64(2*(k%3/2) - 1)})
+		add(float64(k%25)/12-1, float64(2*(k%3/2)-1), k%241) // 4 or 5 lines of a person, of both classes
 	}
-	switch {
-	case i == 0:
-		return append(rows, scoreRecord{-1, 1})
-	case c.relation == dp.Replace:
-		return append(rows, scoreRecord{-1, -1})
+	for range max(1, c.rows) {
+		switch {
+		case i == 0:
+			add(-1, 1, -1)
+		case c.relation == dp.Replace:
+			add(-1, -1, -1)
+		}
 	}
-	return rows
+	return list, ids
 }
 
 // expected returns the sums of the three blocks, from their definitions.
@@ -63,10 +78,23 @@ func (c scoring) expected(m *model.Model, i int) [][]float64 {
 	edges := []float64{.001, .003, .01, .02, .05, .1, .15, .2, .25, .3, .4, .5, .6, .7, .75, .8, .85, .9, .95, .98, .99,
 		.997,
 		.999}
-	counts, chains, sum := make([]float64, 4), make([]float64, 48), 0.0
-	for _, r := range c.rows(i) {
-		p, y := m.Predict([]float64{r.x}).Probabilities, 0
-		if r.y > 0 {
+	list, ids := c.records(i)
+	units := map[string]*contribution{}
+	if c.rows == 0 {
+		for k := range ids { // each record is a unit
+			ids[k] = fmt.Sprint(k)
+		}
+	}
+	w := &crowd{Persons: erm.Persons{Rows: max(1, c.rows)}, ids: [2][]string{ids, ids}}
+	kept, weights, owners := w.counted(i, list)
+	total := &contribution{}
+	for k, r := range kept {
+		if units[owners[k]] == nil {
+			units[owners[k]] = &contribution{}
+		}
+		u := units[owners[k]]
+		p, y := m.Predict(r.a).Probabilities, 0
+		if r.b > 0 {
 			y = 1
 		}
 		cell, predicted := 0, 0
@@ -76,15 +104,39 @@ func (c scoring) expected(m *model.Model, i int) [][]float64 {
 		if p[1] >= 0.5 {
 			predicted = 1
 		}
-		counts[2*y+predicted]++
+		u.counts[2*y+predicted] += weights[k]
 		root := 1.0 // of prefix sums: the coefficients of (1−x)^{−1/2}
-		for k := cell; k < 24; k++ {
-			chains[24*y+k] += math.Round(root*(1<<20)) / (1 << 20)
-			root *= float64(2*(k-cell)+1) / float64(2*(k-cell)+2)
+		for k2 := cell; k2 < 24; k2++ {
+			total.chains[24*y+k2] += weights[k] * math.Round(root*(1<<20)) / (1 << 20)
+			root *= float64(2*(k2-cell)+1) / float64(2*(k2-cell)+2)
 		}
-		sum += math.Round(min(-math.Log(p[y]), math.Log(100))/math.Log(100)*(1<<20)) / (1 << 20)
+		u.loss += weights[k] * math.Round(min(-math.Log(p[y]), math.Log(100))/math.Log(100)*(1<<20)) / (1 << 20)
 	}
-	return [][]float64{counts, chains, {sum}}
+	var pairs [6]float64
+	bend := 0.0
+	for _, u := range units {
+		at := 0
+		for a, x := range u.counts {
+			total.counts[a] += x
+			for _, y := range u.counts[a+1:] {
+				pairs[at] += 2.75 * x * y
+				at++
+			}
+		}
+		total.loss += u.loss
+		bend += 2.75 * u.loss * (1 - u.loss)
+	}
+	if c.rows == 0 {
+		return [][]float64{total.counts[:], total.chains[:], {total.loss}}
+	}
+	return [][]float64{append(total.counts[:], pairs[:]...), total.chains[:], {total.loss, bend}}
+}
+
+// contribution is what a record or a person adds.
+type contribution struct {
+	counts [4]float64
+	chains [48]float64
+	loss   float64
 }
 
 // scales returns the noise scales of the three blocks, from their definitions.
@@ -103,7 +155,7 @@ func (c scoring) scales(b dp.Budget) []float64 {
 
 // white compares released sums with those of the records.
 func (c scoring) white(ctx context.Context, e *env) (Finding, error) {
-	m, err := scorer()
+	m, err := scorers[c.rows]()
 	if err != nil {
 		return Finding{}, err
 	}
@@ -111,19 +163,24 @@ func (c scoring) white(ctx context.Context, e *env) (Finding, error) {
 		return Finding{}, fmt.Errorf("audit: the model is not steep: p = %v", p)
 	}
 	b := dp.Budget{Epsilon: 0.1, Delta: 1e-6}
+	if c.rows > 0 {
+		b.Epsilon = 1 // there are fewer persons
+	}
 	var sets [2]*model.TestSet
 	var sums [2][][]float64
 	scales := c.scales(b)
 	for i := range sets {
-		rows, labels := [][]float64{}, []float64{}
-		for _, r := range c.rows(i) {
-			rows, labels = append(rows, []float64{r.x}), append(labels, r.y)
+		list, ids := c.records(i)
+		w := &crowd{Persons: erm.Persons{Rows: c.rows}, ids: [2][]string{ids, ids}}
+		bounds := loss.Bounds{Row: 1, Label: 1}
+		p, err := problem(list, bounds, loss.Logistic{}, free)
+		if c.rows > 0 {
+			p, err = w.problem(ctx, i, list, bounds, loss.Logistic{}, free)
 		}
-		data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1})
 		if err != nil {
 			return Finding{}, err
 		}
-		if sets[i], err = m.TestSet(ctx, &table.Data{Records: data, Encoder: m.Encoder()}, nil); err != nil {
+		if sets[i], err = m.TestSet(ctx, &table.Data{Records: p.Data, Encoder: m.Encoder()}, nil); err != nil {
 			return Finding{}, err
 		}
 		sums[i] = c.expected(m, i)
@@ -178,8 +235,10 @@ func scoreMechanisms() []mechanism {
 	return []mechanism{{
 		name: "score",
 		cases: []Case{
-			{Name: "A1/two classes", Pair: "A1", Layer: WhiteBox, run: scoring{dp.Replace}.white},
-			{Name: "A2/two classes", Pair: "A2", Layer: WhiteBox, run: scoring{dp.AddRemove}.white},
+			{Name: "A1/two classes", Pair: "A1", Layer: WhiteBox, run: scoring{dp.Replace, 0}.white},
+			{Name: "A2/two classes", Pair: "A2", Layer: WhiteBox, run: scoring{dp.AddRemove, 0}.white},
+			{Name: "A14/persons", Pair: "A14", Layer: WhiteBox, run: scoring{dp.Replace, 4}.white},
+			{Name: "A14/persons, one missing", Pair: "A14", Layer: WhiteBox, run: scoring{dp.AddRemove, 4}.white},
 		},
 		controls: []Control{
 			{"score-loss", "a log loss that is not clipped", "score/A1/two classes", 0, one(fault.LossClip, always(1000.0))},
@@ -187,6 +246,10 @@ func scoreMechanisms() []mechanism {
 				scaledBlocks(1, half, 1)},
 			{"score-relation", "the scales of an added record for a replaced one", "score/A1/two classes", 0,
 				scaledBlocks(half, half, 1)},
+			{"score-lines", "a person counts once for each of its lines", "score/A14/persons", 0,
+				one(fault.PersonLines, always(int64(1)))},
+			{"score-squares", "second moments at a factor of 3, beyond the root of 8", "score/A14/persons", 0,
+				one(fault.BendFactor, always(int64(12)))},
 		},
 	}}
 }

@@ -40,7 +40,7 @@ func (c intervals) sums(i int, theta []float64) (out []float64) {
 		for range lines {
 			own.ids[0] = append(own.ids[0], id)
 		}
-		kept, weights := own.counted(0, lines)
+		kept, weights, _ := own.counted(0, lines)
 		g := make([]float64, d)
 		for k, r := range kept {
 			p := 1 / (1 + math.Exp(r.b*floats.Dot(r.a, theta)))

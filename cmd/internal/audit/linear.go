@@ -121,15 +121,7 @@ func (c *linear) coarse(ctx context.Context, e *env) (Finding, error) {
 
 // residues tests that the released integers have uniform residues modulo 8.
 func (c *linear) residues(ctx context.Context, e *env) (Finding, error) {
-	aux := e.source("cells")
-	return c.scores(ctx, e, e.rows(c.dim()), func(_ int, rel *dp.Release) ([]float64, error) {
-		z := make([]float64, c.dim())
-		for j, x := range rel.Theta {
-			k := float64(int64(x/c.Grid) & 7)
-			z[j] = spread(k/8, 1.0/8, (7-k)/8, aux)
-		}
-		return z, nil
-	})
+	return c.pair.residues(ctx, e, c.dim(), c.Grid)
 }
 
 // covered tests the cover radius with the noise of each release.

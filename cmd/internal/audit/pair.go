@@ -95,6 +95,19 @@ func (p *pair) scores(
 	})
 }
 
+// residues tests that the released integers have uniform residues modulo 8.
+func (p *pair) residues(ctx context.Context, e *env, dim int, grid float64) (Finding, error) {
+	aux := e.source("cells")
+	return p.scores(ctx, e, e.rows(dim), func(_ int, rel *dp.Release) ([]float64, error) {
+		z := make([]float64, dim)
+		for j, x := range rel.Theta {
+			k := float64(int64(x/grid) & 7)
+			z[j] = spread(k/8, 1.0/8, (7-k)/8, aux)
+		}
+		return z, nil
+	})
+}
+
 // theta releases a point from data set i, for distinguish.
 func (p *pair) theta(ctx context.Context, i int, src rand.Source) ([]float64, error) {
 	rel, err := p.fit[i](ctx, src)

@@ -45,9 +45,10 @@ func (w *crowd) problem(
 	return &erm.Problem{Data: data, Loss: l, Reg: reg, Set: set, Records: n}, nil
 }
 
-// counted returns the records of data set i that a fit must count and their weights, from the rule
-// that erm.Persons documents, without the code behind it. The records are forced into their bounds.
-func (w *crowd) counted(i int, list []record) (kept []record, weights []float64) {
+// counted returns the records of data set i that a fit must count and their weights and
+// persons, from the rule that erm.Persons documents, without the code behind it. The records are
+// forced into their bounds.
+func (w *crowd) counted(i int, list []record) (kept []record, weights []float64, owners []string) {
 	lines := map[string][]record{}
 	for j, id := range w.ids[i] {
 		lines[id] = append(lines[id], list[j])
@@ -73,10 +74,10 @@ func (w *crowd) counted(i int, list []record) (kept []record, weights []float64)
 			share = 1 / float64(w.Rows)
 		}
 		for _, r := range all {
-			kept, weights = append(kept, r), append(weights, share)
+			kept, weights, owners = append(kept, r), append(weights, share), append(owners, id)
 		}
 	}
-	return kept, weights
+	return kept, weights, owners
 }
 
 // persons is logistic regression on a pair of persons: 12 persons with the given number of lines
