@@ -262,7 +262,8 @@ var solverSources = map[string]bool{"splitting": true}
 var suites = map[string]bool{
 	"erm/ermtest": true, "loss/losstest": true, "prox/proxtest": true,
 	"cmd/internal/experiment/coverage.go": true, "cmd/internal/experiment/lowbits.go": true,
-	"cmd/internal/experiment/persons.go": true,
+	"cmd/internal/experiment/persons.go": true, "cmd/internal/experiment/scores.go": true,
+	"examples/ownmechanism": true,
 }
 
 // bannedMethods draw floating-point numbers on a grid, whatever the receiver.

@@ -340,8 +340,9 @@ func minimizer(p splitting.Problem, dim int, m splitting.Method, steps int) []fl
 
 // convergenceNames are the methods in words.
 var convergenceNames = map[string]string{
-	"ForwardBackward": "forward-backward, accelerated", "ForwardBackward, search": "forward-backward, accelerated, line search",
-	"ForwardBackward, plain": "forward-backward", "BackwardForward, 1.9/L": "backward-forward, steps 1.9/L",
+	"ForwardBackward":         "forward-backward, accelerated",
+	"ForwardBackward, search": "forward-backward, accelerated, line search",
+	"ForwardBackward, plain":  "forward-backward", "BackwardForward, 1.9/L": "backward-forward, steps 1.9/L",
 	"DavisYin": "Davis–Yin, steps 1/L", "DavisYin, 1.9/L": "Davis–Yin, steps 1.9/L",
 	"DavisYin, search": "Davis–Yin with a line search", "PrimalDual": "primal-dual",
 	"StochasticTOS, fixed step": "stochastic, fixed step", "StochasticTOS, root": "stochastic, steps like 1/√k",

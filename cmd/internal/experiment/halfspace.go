@@ -202,8 +202,10 @@ func (c *halfspaceConfig) experiment() (*sweep.Experiment, error) {
 // words names the method in a picture.
 func (m halfspaceMethod) words() string {
 	return map[string]string{
-		"opdisc": fmt.Sprintf("OPDisc, integers with ‖w‖² ≤ %d", m.q), "gaussian": fmt.Sprintf("the same with Gaussian noise, ‖w‖² ≤ %d", m.q),
-		"paper": fmt.Sprintf("OPDisc, published noise, ‖w‖² ≤ %d", m.q), "product": "K-norm noise on {−1, 0, 1}ᵈ", "cube": "K-norm noise on {−1, 1}ᵈ",
+		"opdisc":   fmt.Sprintf("OPDisc, integers with ‖w‖² ≤ %d", m.q),
+		"gaussian": fmt.Sprintf("the same with Gaussian noise, ‖w‖² ≤ %d", m.q),
+		"paper":    fmt.Sprintf("OPDisc, published noise, ‖w‖² ≤ %d", m.q),
+		"product":  "K-norm noise on {−1, 0, 1}ᵈ", "cube": "K-norm noise on {−1, 1}ᵈ",
 		"rspm": "RSPM, Laplace noise", "rspm-paper": "RSPM, published noise", "logistic": "logistic regression",
 		"nonprivate": "no noise (not private)",
 	}[m.kind]

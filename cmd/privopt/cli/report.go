@@ -183,7 +183,7 @@ func corners(b dp.Budget) []float64 {
 	return []float64{0, (1 - b.Delta) / (1 + math.Exp(b.Epsilon)), 1 - b.Delta, 1}
 }
 
-// plainGuarantee introduces ε in one sentence and gives an example, for somebody without statistics.
+// plainGuarantee introduces ε in a sentence with an example, for somebody without statistics.
 func plainGuarantee(c dp.Certificate, who string) []string {
 	one, many := "one particular record was used", "records that were"
 	if c.Rows > 0 {
@@ -287,8 +287,8 @@ func ledgerReport(r *report.Report, l *ledger.Ledger) {
 		fmt.Sprintf("A ledger adds up what all releases from the same data may reveal together. This one allows ε = %s and "+
 			"δ = %s in all. It has %s, is intact, and paid for this model.", number(t.Total.Epsilon, 3),
 			number(t.Total.Delta, 3), entries(len(l.Entries()))),
-		"The first table is for specialists. It adds up in several ways, each of them valid: the next release is allowed if " +
-			"one way has enough left on all its lines.",
+		"The first table is for specialists. It adds up in several ways, each of them valid: the next release is allowed " +
+			"if one way has enough left on all its lines.",
 	}
 	used := report.Table{Caption: "What is used and left", Head: []string{"Way of counting", "Used", "Left", "Total"}}
 	for _, u := range l.Used() {
@@ -343,13 +343,14 @@ func budgetReport(r *report.Report, m *model.Model) {
 		r.Budgets.Rows = append(r.Budgets.Rows, []string{name, ratio,
 			amount(int64(min(f.Records, 1e15)), unit), excess})
 	}
-	r.BudgetNote = "A smaller ε protects better and needs more noise, so the model gets less right. Every model also errs " +
-		"by chance, because it saw these " + many + " and not everybody. “Noise\u00a0:\u00a0chance” compares the two errors: at " +
-		"0.5\u00a0:\u00a01 the noise adds half as much as chance. “Equal with” is the number of " + many + " with which both would be " +
-		"as large; with more of them, noise matters less. These are forecasts from the declared columns, not from the data."
+	r.BudgetNote = "A smaller ε protects better and needs more noise, so the model gets less right. Every model also " +
+		"errs by chance, because it saw these " + many + " and not everybody. “Noise\u00a0:\u00a0chance” compares the two " +
+		"errors: at 0.5\u00a0:\u00a01 the noise adds half as much as chance. “Equal with” is the number of " + many + " " +
+		"with which both would be as large; with more of them, noise matters less. These are forecasts from the declared " +
+		"columns, not from the data."
 	if bounded {
-		r.BudgetNote += " “Loss above the best” is a proved bound: the loss, of which a model makes the mean small, lies on " +
-			"average at most this far above the smallest possible."
+		r.BudgetNote += " “Loss above the best” is a proved bound: the loss, of which a model makes the mean small, lies " +
+			"on average at most this far above the smallest possible."
 	} else {
 		r.Budgets.Head = r.Budgets.Head[:3]
 		for i := range r.Budgets.Rows {
@@ -397,9 +398,10 @@ func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
 	if c.Relation == dp.AddRemove {
 		records = "about " + records
 	}
-	out := &report.Score{Notes: []string{fmt.Sprintf("The model was tried on %s that it should not have learned from. This "+
-		"measurement is protected too: it has noise of its own and its own budget %s. Each value lies between “from” and "+
-		"“to” with a chance of about 95 %%, which counts chance in the data and noise together.", records, budget(c.Budget))}}
+	out := &report.Score{Notes: []string{fmt.Sprintf("The model was tried on %s that it should not have learned from. "+
+		"This measurement is protected too: it has noise of its own and its own budget %s. Each value lies between “from” "+
+		"and “to” with a chance of about 95 %%, which counts chance in the data and noise "+
+		"together.", records, budget(c.Budget))}}
 	if !s.Private {
 		out.Notes = append(out.Notes, "NOT PRIVATE: whoever guesses the seed of the score can take its noise away.")
 	}

@@ -166,16 +166,16 @@ func axisOf(m *model.Model) report.Axis {
 }
 
 // odds explains the word.
-const odds = "Odds are the chance of yes divided by the chance of no: odds of 3 mean a chance of 75 %, odds of 1 one of " +
-	"50 %. “× 2” doubles the odds and “÷ 2” halves them."
+const odds = "Odds are the chance of yes divided by the chance of no: odds of 3 mean a chance of 75 %, odds of 1 one " +
+	"of 50 %. “× 2” doubles the odds and “÷ 2” halves them."
 
 // meaning says in words how to read a coefficient.
 func meaning(m *model.Model) string {
 	l := schemaOf(m).Label
 	switch {
 	case m.Params().Loss.Name == model.Multinomial:
-		return "A positive coefficient makes its class more likely, a negative one less likely. The coefficients are natural " +
-			"logarithms of odds (log-odds): 0.7 more doubles the odds against another class."
+		return "A positive coefficient makes its class more likely, a negative one less likely. The coefficients are " +
+			"natural logarithms of odds (log-odds): 0.7 more doubles the odds against another class."
 	case len(l.Positive) > 0 && m.Params().Loss.Name == model.Logistic:
 		return fmt.Sprintf("A positive coefficient makes %s more likely, a negative one less likely. The coefficients are "+
 			"natural logarithms of odds (log-odds): 0.7 more doubles the odds.", either(l.Positive))
