@@ -248,7 +248,6 @@ func (l scoreLaw) truth(n int) map[string]float64 {
 // scorers are two models of two features, which are their log odds by a factor.
 type scorers struct {
 	first, second *model.Model
-	factor        float64
 }
 
 // scoredModel fits the models to lines that two classes separate, so that their log odds reach far
