@@ -57,6 +57,11 @@ func TestEveryInputNum(t *testing.T) {
 	}, 2., 1., 1e-9).mayBeNaN()
 	table["LogGamma"] = call(num.LogGamma, 2.).mayBeNaN()
 	table["GammaStep"] = call(num.GammaStep, 2., 1., -3.).mayBeNaN()
+	table["MillsSlopes"] = call(func(x float64) float64 {
+		slope := []float64{x}
+		num.MillsSlopes(slope)
+		return slope[0]
+	}, 1.).mayBeNaN()
 	piece := num.NewPiece(1, 1, -1, 1)
 	table["NewPiece"] = call(func(l1, l2, lo, hi float64) float64 {
 		p := num.NewPiece(l1, l2, lo, hi)
