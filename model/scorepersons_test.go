@@ -63,7 +63,7 @@ func TestScoreOfPersonsSensitivity(t *testing.T) {
 			require.Equal(t, 1024, p.Params().Rows)
 			require.NotEmpty(t, p.Forecast(0.3))
 			all := map[string][][]int64{}
-			for i := range testkit.Of(60, 300) {
+			for i := range testkit.Of(60, 150, 300) {
 				set, err := newTestSet(t.Context(), c.m, c.against)
 				require.NoError(t, err)
 				lines := []int{1, 1, 2, 3, 7, 1023, 1024}[i%7]
@@ -252,7 +252,7 @@ func TestScoreOfPersonsCoverage(t *testing.T) {
 	n := 4000
 	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
 		b := dp.Budget{Epsilon: 1, Delta: DefaultDelta(n)}
-		coverage(t, testkit.Of(60, 500), m, b, ScoreOptions{Relation: rel}, exact(p, y), n, rnd, func(set *TestSet) {
+		coverage(t, testkit.Of(60, 150, 500), m, b, ScoreOptions{Relation: rel}, exact(p, y), n, rnd, func(set *TestSet) {
 			lines, label := visit(rnd, 1+rnd.IntN(10))
 			v := make([]float64, len(set.counts)+1)
 			for _, at := range lines {

@@ -199,7 +199,7 @@ func TestScoreCoverage(t *testing.T) {
 		{world{0.05, 2.5, 1}, dp.Replace, 16000, 0.3},
 		{world{0.5, 1, 1.7}, dp.Replace, 16000, 0.3},
 	}
-	runs := testkit.Of(100, 500)
+	runs := testkit.Of(100, 200, 500)
 	for _, c := range testkit.Every(4, settings) {
 		rnd := rand.New(rand.NewPCG(5, uint64(c.n)))
 		var p []float64
@@ -226,7 +226,7 @@ func TestScoreCoverageOfNumbers(t *testing.T) {
 	}
 	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
 		rnd := rand.New(rand.NewPCG(6, 7))
-		n, runs := 16000, testkit.Of(60, 500)
+		n, runs := 16000, testkit.Of(60, 200, 500)
 		b := dp.Budget{Epsilon: 0.3, Delta: DefaultDelta(n)}
 		covered := map[string]int{}
 		shown := 0
@@ -295,7 +295,7 @@ func TestScoreCoverageOfPairs(t *testing.T) {
 			"log loss difference": float64(large.sums[0]) / n / (1 << scaleBits)}
 		require.Greater(t, truth["accuracy difference"], 0.01)
 		b := dp.Budget{Epsilon: 0.3, Delta: DefaultDelta(16000)}
-		coverage(t, testkit.Of(60, 500), m, b, ScoreOptions{Relation: rel, Against: m}, truth, 16000, rnd,
+		coverage(t, testkit.Of(60, 200, 500), m, b, ScoreOptions{Relation: rel, Against: m}, truth, 16000, rnd,
 			func(set *TestSet) { set.add(pair()) })
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/privopt/privopt/cmd/internal/experiment"
 	"github.com/privopt/privopt/cmd/internal/sweep"
@@ -110,13 +111,13 @@ func installed(name string) func() error {
 // interpreter is the Python that peers run on.
 func interpreter() string { return cmp.Or(os.Getenv("PYTHON"), "/usr/bin/python3") }
 
-// science needs numpy, scipy and scikit-learn.
-func science() error {
+// science needs numpy, scipy and scikit-learn. To import them takes seconds, so it is tried once.
+var science = sync.OnceValue(func() error {
 	if err := exec.Command(interpreter(), "-c", "import numpy, scipy, sklearn").Run(); err != nil {
 		return fmt.Errorf("%s has no numpy, scipy, sklearn", interpreter())
 	}
 	return nil
-}
+})
 
 var (
 	adultData = variable("PRIVOPT_DATA", "adult/adult.test")

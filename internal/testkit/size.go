@@ -46,8 +46,11 @@ func Every[T any](k int, list []T) []T {
 	return some
 }
 
-// Of returns the second value if Long holds, and else the first.
-func Of[T any](usual, long T) T {
+// Of returns deep, where there is one, if Deep holds, long if Long holds, and else the usual value.
+func Of[T any](usual, long T, deep ...T) T {
+	if Deep() && len(deep) > 0 {
+		return deep[0]
+	}
 	if Long() {
 		return long
 	}
