@@ -2,9 +2,9 @@
 
 // Package kernel holds the inner loops that decide how fast solvers are. Every exported function
 // states its formula and has a portable implementation, that of gonum for plain products. On amd64
-// processors with AVX2 and FMA, products with blocks of rows run in assembly and agree with the
-// portable ones to the rounding that their comments state. The build tags noasm, safe and purego
-// leave the assembly out. A BLAS registered with gonum is not used.
+// processors with AVX2 and FMA they run in assembly. The bits are those of the portable functions,
+// but for products with blocks of rows, which agree to the rounding that their comments state. The
+// build tags noasm, safe and purego leave the assembly out. A BLAS registered with gonum is not used.
 //
 // In products with a block of rows, A has m rows of d numbers, row-major without gaps; u and w hold
 // one number per row, x and dst one per column. Arguments that are written must not overlap others.

@@ -27,6 +27,18 @@ func mulRows2(u, ul, a, x *float64, groups, d int)
 //go:noescape
 func addRows2(hi, lo, a, w, wl *float64, m, d int)
 
+//go:noescape
+func shrinkDot(theta, x, a *float64, n int, tau float64) float64
+
+//go:noescape
+func relax(x, theta, a, q *float64, n int, alpha, c, omega, lo, hi, lambda float64)
+
+//go:noescape
+func sumRows(dst, a, w *float64, groups, d int)
+
+//go:noescape
+func sumRows8(dst, a, w *float64, groups, d int)
+
 func cpuid(leaf, sub uint32) (a, b, c, d uint32)
 
 func xgetbv() (low uint32)

@@ -4,22 +4,14 @@
 
 #include "textflag.h"
 
-// Four lanes on, four off: the mask of the first k lanes starts k words before the middle.
-DATA tails<>+0(SB)/8, $-1
-DATA tails<>+8(SB)/8, $-1
-DATA tails<>+16(SB)/8, $-1
-DATA tails<>+24(SB)/8, $-1
-GLOBL tails<>(SB), RODATA|NOPTR, $64
+#include "tail_amd64.h"
 
-// TAIL sets R8 to the bytes of a row of BX numbers, AX to those of its last BX mod 4 and Y15 to the lanes of these.
-#define TAIL \
-	LEAQ    (BX*8), R8; \
-	MOVQ    BX, AX; \
-	ANDQ    $3, AX; \
-	SHLQ    $3, AX; \
-	LEAQ    tails<>+32(SB), R9; \
-	SUBQ    AX, R9; \
-	VMOVUPD (R9), Y15
+// Four lanes on, four off: the mask of the first k lanes starts k words before the middle.
+DATA ·tails+0(SB)/8, $-1
+DATA ·tails+8(SB)/8, $-1
+DATA ·tails+16(SB)/8, $-1
+DATA ·tails+24(SB)/8, $-1
+GLOBL ·tails(SB), RODATA|NOPTR, $64
 
 // FOUR sets R10, …, R13 to four rows from SI on.
 #define FOUR \
@@ -484,7 +476,7 @@ add2EightRow:
 	JGE     add2Eight
 
 add2Four:
-	LEAQ    tails<>(SB), R9      // all four lanes
+	LEAQ    ·tails(SB), R9      // all four lanes
 	VMOVUPD (R9), Y15
 	MOVQ    $32, R11
 	TESTQ   $4, BX              // BX is 8 too small, which bits 0 to 2 do not show
@@ -495,7 +487,7 @@ add2Tail:
 	ANDQ $3, AX
 	JZ   add2Done
 	SHLQ $3, AX
-	LEAQ tails<>+32(SB), R9
+	LEAQ ·tails+32(SB), R9
 	SUBQ AX, R9
 	VMOVUPD (R9), Y15           // lanes of the last d mod 4 columns
 	XORQ R11, R11               // none come after them

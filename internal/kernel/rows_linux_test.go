@@ -59,6 +59,11 @@ func rowsAtTheEndOfMemory(t *testing.T) {
 			require.Equal(t, sum, y, "m=%d d=%d", m, d)
 			AddScaled(y, -1, sum)
 			require.Equal(t, make([]float64, d), y)
+			theta := guarded(t, d)
+			ShrinkDot(theta, x, y, 1)
+			Relax(theta, x, x, y, 1, 1, 1, -1, 1, 1)
+			Symv(theta, guarded(t, d*d), x)
+			require.Equal(t, make([]float64, d), theta)
 			stride := GramStride(d)
 			p, h, ones := guarded(t, m*stride), guarded(t, d*stride), guarded(t, m)
 			want := 0.0

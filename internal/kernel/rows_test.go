@@ -18,7 +18,7 @@ import (
 // nothing beyond their arguments.
 func TestRowsByDefinition(t *testing.T) { eachKernel(t, rowsByDefinition) }
 
-// eachKernel runs f with the kernels of this build and processor, and with gonum's.
+// eachKernel runs f with the kernels of this build and processor, and with the portable ones.
 func eachKernel(t *testing.T, f func(t *testing.T)) {
 	t.Run("own", f)
 	defer func(r, w bool) { haveRows, haveWide = r, w }(haveRows, haveWide)
@@ -27,7 +27,7 @@ func eachKernel(t *testing.T, f func(t *testing.T)) {
 		t.Run("narrow", f)
 	}
 	haveRows = false
-	t.Run("gonum", f)
+	t.Run("portable", f)
 }
 
 func rowsByDefinition(t *testing.T) {

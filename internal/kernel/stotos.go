@@ -2,26 +2,39 @@
 
 package kernel
 
-import (
-	"math"
+import "math"
 
-	"gonum.org/v1/gonum/blas"
-)
+// The bits of the three functions of this file are the same on all processors: products are rounded
+// before they are added, and sums have one order.
 
 // ShrinkDot stores θ = soft(x, τ), which is sgn(xⱼ)·max(|xⱼ|−τ, 0) in coordinate j, in theta and
 // returns ⟨a,θ⟩. theta and a have the length of x, and τ ≥ 0. A NaN stays NaN. θ is rounded once
-// per coordinate; the sum has the bits of gonum's Ddot.
+// per coordinate.
 func ShrinkDot(theta, x, a []float64, tau float64) float64 {
-	theta, a = theta[:len(x)], a[:len(x)]
+	n := len(x)
+	theta, a = theta[:n], a[:n]
+	if haveRows && n > 0 {
+		return shrinkDot(&theta[0], &x[0], &a[0], n, tau)
+	}
+	var s [8]float64
 	limit := math.Float64bits(tau)
 	i := 0
-	for ; i < len(x)-1; i += 2 {
-		theta[i], theta[i+1] = soften(x[i], limit), soften(x[i+1], limit)
+	for ; i+8 <= n; i += 8 {
+		t, v, b := (*[8]float64)(theta[i:]), (*[8]float64)(x[i:]), (*[8]float64)(a[i:])
+		for k := range s {
+			t[k] = soften(v[k], limit)
+			s[k] += float64(b[k] * t[k])
+		}
 	}
-	if i < len(x) {
+	k := 0 // the last seven numbers at most: first four, then those that add to the other sums
+	if n-i < 4 {
+		k = 4
+	}
+	for ; i < n; i, k = i+1, k+1 {
 		theta[i] = soften(x[i], limit)
+		s[k] += float64(a[i] * theta[i])
 	}
-	return sse.Ddot(len(x), a, 1, theta, 1)
+	return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
 }
 
 // Relax is the second half of a step of three-operator splitting with a box:
@@ -31,26 +44,14 @@ func ShrinkDot(theta, x, a []float64, tau float64) float64 {
 // All slices have the length of x, and lo ≤ hi. A NaN stays NaN.
 func Relax(x, theta, a, q []float64, alpha, c, omega, lo, hi, lambda float64) {
 	theta, a, q = theta[:len(x)], a[:len(x)], q[:len(x)]
-	if lo == -hi {
-		limit := math.Float64bits(hi)
-		i := 0
-		for ; i < len(x)-1; i += 2 { // two at a time: they do not wait for each other
-			v, w := x[i], x[i+1]
-			t, u := theta[i], theta[i+1]
-			y := alpha*t - v - c*a[i] - omega*q[i]
-			z := alpha*u - w - c*a[i+1] - omega*q[i+1]
-			x[i] = v + lambda*(limited(y, hi, limit)-t)
-			x[i+1] = w + lambda*(limited(z, hi, limit)-u)
-		}
-		if i < len(x) {
-			x[i] += lambda * (limited(alpha*theta[i]-x[i]-c*a[i]-omega*q[i], hi, limit) - theta[i])
-		}
+	if haveRows && len(x) > 0 {
+		relax(&x[0], &theta[0], &a[0], &q[0], len(x), alpha, c, omega, lo, hi, lambda)
 		return
 	}
 	l, h := math.Float64bits(lo), math.Float64bits(hi)
 	for i, v := range x {
 		t := theta[i]
-		z := alpha*t - v - c*a[i] - omega*q[i]
+		z := float64(alpha*t) - v - float64(c*a[i]) - float64(omega*q[i])
 		b := math.Float64bits(z)
 		if z < lo {
 			b = l
@@ -58,24 +59,47 @@ func Relax(x, theta, a, q []float64, alpha, c, omega, lo, hi, lambda float64) {
 		if z > hi {
 			b = h
 		}
-		x[i] = v + lambda*(math.Float64frombits(b)-t)
+		x[i] = v + float64(lambda*(math.Float64frombits(b)-t))
 	}
 }
 
 // Symv stores Qx in dst. Both triangles of the symmetric Q are stored, row-major without gaps. dst
-// must not overlap x. The product is gonum's Dgemv, three to four times as fast as its Dsymv.
+// must not overlap x.
 func Symv(dst, q, x []float64) {
 	n := len(x)
-	sse.Dgemv(blas.NoTrans, n, n, 1, q[:n*n], max(n, 1), x, 1, 0, dst[:n], 1)
+	dst, q = dst[:n], q[:n*n]
+	clear(dst)
+	i := 0
+	switch {
+	case n < 4:
+	case haveWide:
+		sumRows8(&dst[0], &q[0], &x[0], n/4, n)
+		i = n &^ 3
+	case haveRows:
+		sumRows(&dst[0], &q[0], &x[0], n/4, n)
+		i = n &^ 3
+	}
+	for ; i+4 <= n; i += 4 {
+		w, r0, r1 := (*[4]float64)(x[i:]), q[i*n:][:n], q[(i+1)*n:][:n]
+		r2, r3 := q[(i+2)*n:][:n], q[(i+3)*n:][:n]
+		for j, v := range dst {
+			dst[j] = v + float64(w[0]*r0[j]) + float64(w[1]*r1[j]) + float64(w[2]*r2[j]) + float64(w[3]*r3[j])
+		}
+	}
+	for ; i < n; i++ {
+		for j, v := range q[i*n:][:n] {
+			dst[j] += float64(x[i] * v)
+		}
+	}
 }
 
 const signBit = 1 << 63
 
 // soften returns soft(v, τ) = v − clip(v, −τ, τ), where limit is the bits of τ.
 //
-// soften and limited compile to code without branches, which would be unpredictable on noisy data
-// and take five times as long: the compiler turns an assignment of an integer under an if into a
-// conditional move, and magnitudes of floats have the order of their bits as integers.
+// soften and the clipping of Relax compile to code without branches, which would be unpredictable
+// on noisy data and take five times as long: the compiler turns an assignment of an integer under
+// an if into a conditional move, and magnitudes of floats have the order of their bits as integers.
 func soften(v float64, limit uint64) float64 {
 	b := math.Float64bits(v)
 	m := b &^ signBit
@@ -83,14 +107,4 @@ func soften(v float64, limit uint64) float64 {
 		m = limit
 	}
 	return v - math.Float64frombits(m|b&signBit)
-}
-
-// limited returns clip(z, −hi, hi), where limit is the bits of hi. A NaN stays NaN.
-func limited(z, hi float64, limit uint64) float64 {
-	b := math.Float64bits(z)
-	m := b &^ signBit
-	if math.Abs(z) > hi {
-		m = limit
-	}
-	return math.Float64frombits(m | b&signBit)
 }

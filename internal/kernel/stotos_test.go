@@ -23,7 +23,9 @@ func random(r *rand.Rand, n int) []float64 {
 var sizes = []int{0, 1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15, 16, 23, 100, 101, 102, 103}
 
 // The step by its definition, with branches.
-func TestStepByDefinition(t *testing.T) {
+func TestStepByDefinition(t *testing.T) { eachKernel(t, stepByDefinition) }
+
+func stepByDefinition(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, n := range sizes {
 		for _, box := range [][2]float64{{-1, 1}, {-0.3, 0.7}, {0, math.Inf(1)}, {math.Inf(-1), math.Inf(1)}, {-0.5, -0.5}} {
@@ -61,8 +63,57 @@ func TestStepByDefinition(t *testing.T) {
 	}
 }
 
+// TestStepBits: the kernels of all builds have the same bits, and write nothing behind their
+// arguments, also where these are zeros, infinities and numbers at the ends of the box.
+func TestStepBits(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	odd := []float64{0, math.Copysign(0, -1), 0.5, -0.5, 1, -1, 1e308, -1e308, 5e-324, math.Inf(1), math.Inf(-1)}
+	var seen [][]uint64
+	for _, n := range sizes {
+		in := make([][]float64, 5)
+		for i := range in {
+			in[i] = random(r, n)
+			for j := range in[i] {
+				if n < 20 && r.IntN(3) == 0 {
+					in[i][j] = odd[r.IntN(len(odd))]
+				}
+			}
+		}
+		q := symmetric(r, n)
+		seen = seen[:0]
+		eachKernel(t, func(t *testing.T) {
+			var bits []uint64
+			show := func(v ...float64) {
+				for _, f := range v {
+					if bits = append(bits, math.Float64bits(f)); math.IsNaN(f) {
+						bits[len(bits)-1] = 1 // any NaN will do
+					}
+				}
+			}
+			theta := make([]float64, n+3)
+			for _, tau := range []float64{0, 0.5, math.Inf(1)} {
+				show(ShrinkDot(theta[:n], in[0], in[1], tau))
+				show(theta...)
+			}
+			for _, box := range [][2]float64{{-0.5, 0.5}, {0, 0.3}, {math.Inf(-1), 0.5}, {0, 0}} {
+				x := append(append([]float64(nil), in[0]...), 1, 2, 3)
+				Relax(x[:n], in[1], in[2], in[3], 1.9, -0.3, 0.7, box[0], box[1], 0.05)
+				show(x...)
+			}
+			Symv(theta[:n], q, in[4])
+			show(theta...)
+			seen = append(seen, bits)
+		})
+		for _, bits := range seen {
+			require.Equal(t, seen[len(seen)-1], bits, "n=%d", n) // the last is the portable one
+		}
+	}
+}
+
 // No kernel hides a NaN, wherever it stands.
-func TestStepNaN(t *testing.T) {
+func TestStepNaN(t *testing.T) { eachKernel(t, stepNaN) }
+
+func stepNaN(t *testing.T) {
 	for _, n := range []int{1, 4, 8, 9, 13} {
 		for k := range n {
 			one := func() []float64 {
@@ -97,7 +148,9 @@ func symmetric(r *rand.Rand, n int) []float64 {
 	return q
 }
 
-func TestSymvByDefinition(t *testing.T) {
+func TestSymvByDefinition(t *testing.T) { eachKernel(t, symvByDefinition) }
+
+func symvByDefinition(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, n := range sizes {
 		q, x, dst := symmetric(r, n), random(r, n), random(r, n)
