@@ -37,7 +37,7 @@ func relax(x, theta, a, q *float64, n int, alpha, c, omega, lo, hi, lambda float
 func sumRows(dst, a, w *float64, groups, d int)
 
 //go:noescape
-func sumRows8(dst, a, w *float64, groups, d int)
+func sumRows8(dst, a, w *float64, rows, d, stride int)
 
 func cpuid(leaf, sub uint32) (a, b, c, d uint32)
 

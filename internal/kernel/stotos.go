@@ -68,14 +68,15 @@ func Relax(x, theta, a, q []float64, alpha, c, omega, lo, hi, lambda float64) {
 func Symv(dst, q, x []float64) {
 	n := len(x)
 	dst, q = dst[:n], q[:n*n]
+	if haveWide {
+		for j := 0; j < n; j += 128 {
+			sumRows8(&dst[j], &q[j], &x[0], n, min(128, n-j), n)
+		}
+		return
+	}
 	clear(dst)
 	i := 0
-	switch {
-	case n < 4:
-	case haveWide:
-		sumRows8(&dst[0], &q[0], &x[0], n/4, n)
-		i = n &^ 3
-	case haveRows:
+	if haveRows && n >= 4 {
 		sumRows(&dst[0], &q[0], &x[0], n/4, n)
 		i = n &^ 3
 	}

@@ -69,7 +69,7 @@ func TestStepBits(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	odd := []float64{0, math.Copysign(0, -1), 0.5, -0.5, 1, -1, 1e308, -1e308, 5e-324, math.Inf(1), math.Inf(-1)}
 	var seen [][]uint64
-	for _, n := range sizes {
+	for _, n := range append([]int{32, 64, 127, 128, 129, 160, 261}, sizes...) {
 		in := make([][]float64, 5)
 		for i := range in {
 			in[i] = random(r, n)
