@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/randmat"
@@ -196,15 +197,16 @@ func (e *Experiment) draw(m Method, kappa float64, src rand.Source) (f *terms, o
 	return f, omega, nil
 }
 
-// scaled returns s·w with both triangles, row-major.
+// scaled returns s·w as kernel.Symv wants it.
 func scaled(s float64, w *mat.SymDense) []float64 {
 	d := w.SymmetricDim()
 	raw := w.RawSymmetric()
-	full := make([]float64, d*d)
+	stride := kernel.GramStride(d)
+	full := make([]float64, d*stride)
 	for i := range d {
 		for j := i; j < d; j++ {
 			v := s * raw.Data[i*raw.Stride+j]
-			full[i*d+j], full[j*d+i] = v, v
+			full[i*stride+j], full[j*stride+i] = v, v
 		}
 	}
 	return full

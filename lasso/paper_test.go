@@ -17,6 +17,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/splitting"
@@ -95,7 +96,7 @@ func TestSolveFollowsThePublishedSteps(t *testing.T) {
 				full := n * g[j]
 				if m == QOP {
 					for l := range d {
-						full += f.quad[j*d+l] * (theta[l] - in.Anchor[l])
+						full += f.quad[j*kernel.GramStride(d)+l] * (theta[l] - in.Anchor[l])
 					}
 				} else {
 					full += 2*float64(d)*25/0.5*theta[j] + f.linear[j]

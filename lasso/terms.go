@@ -25,7 +25,7 @@ type terms struct {
 	zeta         float64   // ζ: longer gradients of a record become unit vectors
 	ridge        float64   // Δ
 	linear       []float64 // a, nil for QOP
-	quad         []float64 // σ²W, d×d, nil for LOP
+	quad         []float64 // σ²W as kernel.Symv wants it, nil for LOP
 	center, y0   []float64 // θ_ref, and memory for θ − θ_ref
 	smooth       float64   // 1/ω
 }

@@ -34,7 +34,7 @@ func shrinkDot(theta, x, a *float64, n int, tau float64) float64
 func relax(x, theta, a, q *float64, n int, alpha, c, omega, lo, hi, lambda float64)
 
 //go:noescape
-func sumRows(dst, a, w *float64, groups, d int)
+func sumRows(dst, a, w *float64, groups, d, stride int)
 
 //go:noescape
 func sumRows8(dst, a, w *float64, rows, d, stride int)

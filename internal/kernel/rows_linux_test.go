@@ -62,7 +62,7 @@ func rowsAtTheEndOfMemory(t *testing.T) {
 			theta := guarded(t, d)
 			ShrinkDot(theta, x, y, 1)
 			Relax(theta, x, x, y, 1, 1, 1, -1, 1, 1)
-			Symv(theta, guarded(t, d*d), x)
+			Symv(theta, guarded(t, d*GramStride(d)), x)
 			require.Equal(t, make([]float64, d), theta)
 			stride := GramStride(d)
 			p, h, ones := guarded(t, m*stride), guarded(t, d*stride), guarded(t, m)

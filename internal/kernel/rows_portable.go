@@ -12,7 +12,7 @@ func addMulVec(_, _, _ []float64)               { panic(badBuild) }
 func addGram(_, _, _ []float64, _ int)          { panic(badBuild) }
 func mulRows2(_, _, _, _ *float64, _, _ int)    { panic(badBuild) }
 func addRows2(_, _, _, _, _ *float64, _, _ int) { panic(badBuild) }
-func sumRows(_, _, _ *float64, _, _ int)        { panic(badBuild) }
+func sumRows(_, _, _ *float64, _, _, _ int)     { panic(badBuild) }
 func sumRows8(_, _, _ *float64, _, _, _ int)    { panic(badBuild) }
 
 func shrinkDot(_, _, _ *float64, _ int, _ float64) float64       { panic(badBuild) }

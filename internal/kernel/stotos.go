@@ -63,32 +63,32 @@ func Relax(x, theta, a, q []float64, alpha, c, omega, lo, hi, lambda float64) {
 	}
 }
 
-// Symv stores Qx in dst. Both triangles of the symmetric Q are stored, row-major without gaps. dst
-// must not overlap x.
+// Symv stores Qx in dst. Both triangles of the symmetric Q are stored, in rows that are
+// GramStride(len(x)) apart, so that wide loads meet one cache line each. dst must not overlap x.
 func Symv(dst, q, x []float64) {
-	n := len(x)
-	dst, q = dst[:n], q[:n*n]
+	n, stride := len(x), GramStride(len(x))
+	dst, q = dst[:n], q[:n*stride]
 	if haveWide {
 		for j := 0; j < n; j += 128 {
-			sumRows8(&dst[j], &q[j], &x[0], n, min(128, n-j), n)
+			sumRows8(&dst[j], &q[j], &x[0], n, min(128, n-j), stride)
 		}
 		return
 	}
 	clear(dst)
 	i := 0
 	if haveRows && n >= 4 {
-		sumRows(&dst[0], &q[0], &x[0], n/4, n)
+		sumRows(&dst[0], &q[0], &x[0], n/4, n, stride)
 		i = n &^ 3
 	}
 	for ; i+4 <= n; i += 4 {
-		w, r0, r1 := (*[4]float64)(x[i:]), q[i*n:][:n], q[(i+1)*n:][:n]
-		r2, r3 := q[(i+2)*n:][:n], q[(i+3)*n:][:n]
+		w, r0, r1 := (*[4]float64)(x[i:]), q[i*stride:][:n], q[(i+1)*stride:][:n]
+		r2, r3 := q[(i+2)*stride:][:n], q[(i+3)*stride:][:n]
 		for j, v := range dst {
 			dst[j] = v + float64(w[0]*r0[j]) + float64(w[1]*r1[j]) + float64(w[2]*r2[j]) + float64(w[3]*r3[j])
 		}
 	}
 	for ; i < n; i++ {
-		for j, v := range q[i*n:][:n] {
+		for j, v := range q[i*stride:][:n] {
 			dst[j] += float64(x[i] * v)
 		}
 	}

@@ -166,11 +166,11 @@ relaxDone:
 	LEAQ (R11)(R8*2), R13; \
 	MOVQ DI, AX
 
-// func sumRows(dst, a, w *float64, groups, d int)
+// func sumRows(dst, a, w *float64, groups, d, stride int)
 //
-// dst gets added groups·4 rows of d numbers, each w times, in their order: every product and every
-// sum is rounded. groups > 0, d > 0.
-TEXT ·sumRows(SB), NOSPLIT, $0-40
+// dst gets added groups·4 rows of d numbers that are stride numbers apart, each w times, in their
+// order: every product and every sum is rounded. groups > 0, d > 0.
+TEXT ·sumRows(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ a+8(FP), SI
 	MOVQ w+16(FP), DX
@@ -180,6 +180,8 @@ TEXT ·sumRows(SB), NOSPLIT, $0-40
 	LEAQ (DI)(R8*1), R14
 	SUBQ AX, R14                // those columns of dst stay in Y14
 	VMASKMOVPD (R14), Y15, Y14
+	MOVQ stride+40(FP), R8
+	SHLQ $3, R8
 
 sumGroup:
 	ROWS4

@@ -139,10 +139,11 @@ func stepNaN(t *testing.T) {
 }
 
 func symmetric(r *rand.Rand, n int) []float64 {
-	q := random(r, n*n)
+	stride := GramStride(n)
+	q := random(r, n*stride)
 	for i := range n {
 		for j := range i {
-			q[i*n+j] = q[j*n+i]
+			q[i*stride+j] = q[j*stride+i]
 		}
 	}
 	return q
@@ -158,8 +159,8 @@ func symvByDefinition(t *testing.T) {
 		for i := range n {
 			var want, size float64
 			for j := range n {
-				want += q[i*n+j] * x[j]
-				size += math.Abs(q[i*n+j] * x[j])
+				want += q[i*GramStride(n)+j] * x[j]
+				size += math.Abs(q[i*GramStride(n)+j] * x[j])
 			}
 			require.InDelta(t, want, dst[i], 2*float64(n)*0x1p-52*size, "n=%d i=%d", n, i)
 		}
