@@ -26,13 +26,9 @@ func ShrinkDot(theta, x, a []float64, tau float64) float64 {
 			s[k] += float64(b[k] * t[k])
 		}
 	}
-	k := 0 // the last seven numbers at most: first four, then those that add to the other sums
-	if n-i < 4 {
-		k = 4
-	}
-	for ; i < n; i, k = i+1, k+1 {
+	for ; i < n; i++ {
 		theta[i] = soften(x[i], limit)
-		s[k] += float64(a[i] * theta[i])
+		s[i%8] += float64(a[i] * theta[i])
 	}
 	return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
 }

@@ -26,7 +26,7 @@ TEXT ·shrinkDot(SB), NOSPLIT, $0-48
 	VPCMPEQQ     Y3, Y3, Y3
 	VPSLLQ       $63, Y3, Y3
 	VXORPD       Y0, Y0, Y0      // the sums of numbers 0 to 3 of eight
-	VXORPD       Y1, Y1, Y1      // of numbers 4 to 7, and of the last n mod 4
+	VXORPD       Y1, Y1, Y1      // of numbers 4 to 7
 	SUBQ         $8, BX
 	JLT          shrinkFour
 
@@ -66,8 +66,14 @@ shrinkTail:
 	VMASKMOVPD (DX), Y15, Y5
 	SHRINK(Y4)
 	VMASKMOVPD Y4, Y15, (DI)
-	VMULPD     Y5, Y4, Y4
-	VADDPD     Y4, Y1, Y1       // other lanes get +0, which changes no sum that began with +0
+	VMULPD     Y5, Y4, Y4       // +0 in other lanes, which changes no sum that began with +0
+	TESTQ      $4, BX
+	JNZ        shrinkLast
+	VADDPD     Y4, Y0, Y0
+	JMP        shrinkSum
+
+shrinkLast:
+	VADDPD Y4, Y1, Y1
 
 shrinkSum:
 	VADDPD       Y1, Y0, Y0
@@ -234,10 +240,14 @@ sumNext:
 	VPXORQ d, d, d
 
 // COLUMNS32 adds 32 columns of a row, from R10 on and times Z31, to their sums and goes to done
-// after the last.
+// after the last. It fetches those of the next row.
 #define COLUMNS32(n, a, b, c, d, done) \
 	CMPQ   R9, $n; \
 	JEQ    done; \
+	PREFETCHT0 (R10)(R8*1); \
+	PREFETCHT0 64(R10)(R8*1); \
+	PREFETCHT0 128(R10)(R8*1); \
+	PREFETCHT0 192(R10)(R8*1); \
 	VMULPD (R10), Z31, Z24; \
 	VMULPD 64(R10), Z31, Z25; \
 	VMULPD 128(R10), Z31, Z26; \
@@ -266,17 +276,6 @@ sumNext:
 	VMOVUPD d, 192(DI); \
 	ADDQ    $256, DI
 
-// LANES sets k to those of eight columns, from column n on, that are among the R11 bytes.
-#define LANES(n, k) \
-	MOVQ    R11, CX; \
-	SUBQ    $(8*n), CX; \
-	CMOVQLT R12, CX; \
-	SHRQ    $3, CX; \
-	MOVQ    $1, R13; \
-	SHLQ    CX, R13; \
-	DECQ    R13; \
-	KMOVW   R13, k
-
 // func sumRows8(dst, a, w *float64, rows, d, stride int)
 //
 // dst gets the sum of rows of d ≤ 128 numbers that are stride numbers apart, each w times, in their
@@ -293,11 +292,18 @@ TEXT ·sumRows8(SB), NOSPLIT, $0-48
 	ANDQ $31, R11
 	SHLQ $3, R11                // the bytes of the last d mod 32 columns
 	SHRQ $5, R9                 // the other columns, in groups of 32
-	XORQ R12, R12
-	LANES(0, K1)
-	LANES(8, K2)
-	LANES(16, K3)
-	LANES(24, K4)
+	MOVQ d+32(FP), CX
+	ANDQ $31, CX
+	MOVQ  $1, R13
+	SHLQ  CX, R13
+	DECQ  R13                   // their lanes
+	KMOVW R13, K1
+	SHRQ  $8, R13
+	KMOVW R13, K2
+	SHRQ  $8, R13
+	KMOVW R13, K3
+	SHRQ  $8, R13
+	KMOVW R13, K4
 	ZERO4(Z0, Z1, Z2, Z3)
 	ZERO4(Z4, Z5, Z6, Z7)
 	ZERO4(Z8, Z9, Z10, Z11)
