@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/internal/num"
 )
 
@@ -15,6 +16,9 @@ const (
 	tailMass   = 1e-13 // mass that is counted as killed, or moved up, without computing it
 	dropped    = 1e-11 // mass counted as killed in excess, relative to a lower bound of F
 )
+
+// panel holds a number for each node of a panel.
+type panel = [gaussNodes]float64
 
 var logTail = num.Log(tailMass)
 
@@ -36,10 +40,10 @@ type chain struct {
 	g, w   []float64 // state: nodes and masses
 
 	h       float64
-	node    [gaussNodes]float64 // on [0,1]
-	weight  [gaussNodes]float64
+	node    panel // on [0,1]
+	weight  panel
 	logr, p []float64 // grid of log r and its masses
-	q, inv  []float64 // 1+1/r, and the exponent's part in r
+	q, inv  []float64 // (1+1/r)/2, and the exponent's part in r
 }
 
 // minEigCDF returns F(x). The chain may drop masses relative to F, so it runs with a guess of F,
@@ -99,8 +103,8 @@ func (c *chain) kill(nu, scale float64) {
 	}
 }
 
-// panel returns the lattice index of the panel that holds t.
-func (c *chain) panel(t float64) int { return int(math.Floor(t / c.h)) }
+// index returns the lattice index of the panel that holds t.
+func (c *chain) index(t float64) int { return int(math.Floor(t / c.h)) }
 
 // half carries the state to masses on a grid of log r. It reports false if no mass survives.
 func (c *chain) half(nuA, nuB float64) bool {
@@ -113,8 +117,8 @@ func (c *chain) half(nuA, nuB float64) bool {
 		return false
 	}
 	low := num.Log(gMin / (aTop - gMin))
-	p1 := c.panel(high) + 1
-	p0 := min(c.panel(low), p1-1)
+	p1 := c.index(high) + 1
+	p0 := min(c.index(low), p1-1)
 	c.kill(nuA, 1+math.Exp(-float64(p1)*c.h))
 
 	n := (p1 - p0) * gaussNodes
@@ -123,7 +127,7 @@ func (c *chain) half(nuA, nuB float64) bool {
 	for k := range n {
 		t := (float64(p0+k/gaussNodes) + c.node[k%gaussNodes]) * c.h
 		c.logr[k], c.p[k] = t, 0
-		c.q[k] = 1 + math.Exp(-t)
+		c.q[k] = (1 + math.Exp(-t)) / 2
 		c.inv[k] = (nuA/2-1)*math.Log1p(math.Exp(-t)) - t
 	}
 	norm := -nuA/2*math.Ln2 - num.LogGamma(nuA/2)
@@ -132,17 +136,14 @@ func (c *chain) half(nuA, nuB float64) bool {
 		if g >= aTop || c.w[j] == 0 {
 			continue
 		}
-		// w f_A(g q) g/r = exp(e + inv - g q/2)
+		// w f_A(2gq) g/r = exp(e + inv - gq)
 		e := norm + num.Log(c.w[j]) + nuA/2*num.Log(g)
-		first := max(0, (c.panel(num.Log(g/(aTop-g)))-p0)*gaussNodes)
-		last := 0.
-		for k := first; k < n; k++ {
-			v := math.Exp(e + c.inv[k] - g*c.q[k]/2)
-			c.p[k] += v
-			if v < negligible && v < last { // unimodal in log r
+		first := max(0, (c.index(num.Log(g/(aTop-g)))-p0)*gaussNodes)
+		for k := first; k < n; k += gaussNodes {
+			p, inv, q := (*panel)(c.p[k:]), (*panel)(c.inv[k:]), (*panel)(c.q[k:])
+			if left, right := kernel.AddExp(p, inv, q, e, g); right < negligible && right < left { // unimodal in log r
 				break
 			}
-			last = v
 		}
 	}
 	for k := range n {
@@ -154,14 +155,14 @@ func (c *chain) half(nuA, nuB float64) bool {
 // step carries the masses in r to the next state; nu is the number of degrees of the next pivot.
 func (c *chain) step(nu, nuB float64) {
 	enough := tailMass * c.least / float64(c.d)
-	p0 := c.panel(c.logr[0])
+	p0 := c.index(c.logr[0])
 	n := len(c.logr) / gaussNodes
 
 	bLow := num.Log(num.Chi2Quantile(logTail, nuB))
 	bHigh := num.Log(num.Chi2UpperQuantile(num.Log(enough), nuB))
 	floor := num.Log(c.x) + logTail
-	y0 := c.panel(max(c.logr[0]+bLow, floor))
-	y1 := c.panel(num.Log(num.Chi2UpperQuantile(logTail, nu))) + 1
+	y0 := c.index(max(c.logr[0]+bLow, floor))
+	y1 := c.index(num.Log(num.Chi2UpperQuantile(logTail, nu))) + 1
 	y0 = min(y0, y1-1)
 
 	// Mass above Y is killed.
@@ -185,7 +186,7 @@ func (c *chain) step(nu, nuB float64) {
 	}
 	c.g, c.w = append(c.g, c.x+bottom), append(c.w, lost)
 
-	// kernel[Δ] couples panel q of r with panel q+Δ of y.
+	// coupling couples panel q of r with panel q+Δ of y.
 	norm := -nuB/2*math.Ln2 - num.LogGamma(nuB/2)
 	d0, d1 := int(math.Floor(bLow/c.h))-1, int(math.Ceil(bHigh/c.h))+1
 	d0 = max(d0, y0-(p0+n-1))
@@ -194,19 +195,23 @@ func (c *chain) step(nu, nuB float64) {
 	c.g, c.w = slices.Grow(c.g, size), slices.Grow(c.w, size)
 	mass := c.w[1 : 1+size]
 	clear(mass)
-	var kernel [gaussNodes][gaussNodes]float64
+	var coupling [gaussNodes]panel
 	for delta := d0; delta <= d1; delta++ {
-		for i := range kernel {
-			for j := range kernel[i] {
-				t := (float64(delta) + c.node[i] - c.node[j]) * c.h // log b²
-				kernel[i][j] = math.Exp(norm + nuB/2*t - math.Exp(t)/2)
+		for i := range coupling {
+			var logs, halves panel // log b², and b²/2
+			for j := range logs {
+				logs[j] = (float64(delta) + c.node[i] - c.node[j]) * c.h
+				halves[j] = math.Exp(logs[j]) / 2
+				logs[j] *= nuB / 2
 			}
+			coupling[i] = panel{}
+			kernel.AddExp(&coupling[i], &logs, &halves, norm, 1)
 		}
 		for q := max(0, y0-p0-delta); q < min(n, y1-p0-delta); q++ {
-			r := (*[gaussNodes]float64)(c.p[q*gaussNodes:])
-			to := (*[gaussNodes]float64)(mass[(q+p0+delta-y0)*gaussNodes:])
+			r := (*panel)(c.p[q*gaussNodes:])
+			to := (*panel)(mass[(q+p0+delta-y0)*gaussNodes:])
 			for i := range to {
-				row := &kernel[i]
+				row := &coupling[i]
 				var s0, s1, s2, s3 float64
 				for j := 0; j < gaussNodes; j += 4 {
 					s0 += row[j] * r[j]

@@ -39,6 +39,9 @@ func sumRows(dst, a, w *float64, groups, d, stride int)
 //go:noescape
 func sumRows8(dst, a, w *float64, rows, d, stride int)
 
+//go:noescape
+func addExp(p, b, c *float64, add, slope float64) (first, last float64)
+
 func cpuid(leaf, sub uint32) (a, b, c, d uint32)
 
 func xgetbv() (low uint32)
