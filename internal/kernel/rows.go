@@ -4,7 +4,8 @@
 // states its formula and has a portable implementation, that of gonum for plain products. On amd64
 // processors with AVX2 and FMA they run in assembly. The bits are those of the portable functions,
 // but for products with blocks of rows, which agree to the rounding that their comments state. The
-// build tags noasm, safe and purego leave the assembly out. A BLAS registered with gonum is not used.
+// build tags noasm, safe and purego leave the assembly out. A BLAS registered with gonum is not
+// used.
 //
 // In products with a block of rows, A has m rows of d numbers, row-major without gaps; u and w hold
 // one number per row, x and dst one per column. Arguments that are written must not overlap others.
