@@ -40,11 +40,12 @@ func ExceedsExpm1(y, x float64) bool {
 	return m*(1-math.Ldexp(5, k-53)) >= x
 }
 
-// Below returns a float64 that is certainly at most the number and close to it, or −Inf.
+// Below returns a float64 that is certainly at most the number, and close to it if the least
+// precision is enough, or −Inf.
 func Below(number func(c Arithmetic) Interval) (v float64) {
 	v = math.Inf(-1)
 	Proves(nil, func(c Arithmetic) (less, more Interval) {
-		if x := number(New(128, nil)); !x.Lo.IsInf() {
+		if x := number(New(leastPrec, nil)); !x.Lo.IsInf() {
 			v, _ = x.Lo.Float64()
 			v = math.Nextafter(v, math.Inf(-1))
 		}
