@@ -38,15 +38,17 @@ func newScalar(l, mu, beta float64, envelope func(lo, hi float64) float64, monot
 	return k.tabulated()
 }
 
+// gridSize is the number of points of a grid.
+const gridSize = 48
+
 // tabulated returns k with its grid and the κ there.
 func (k *scalar) tabulated() *scalar {
 	if k.envelope == nil {
 		k.grid, k.kappas = []float64{1}, []float64{k.c}
 		return k
 	}
-	const steps = 32
-	for i := range steps {
-		k.grid = append(k.grid, float64(i)/steps)
+	for i := range 32 {
+		k.grid = append(k.grid, float64(i)/32)
 	}
 	for j := 6; j <= 20; j++ {
 		k.grid = append(k.grid, 1-math.Ldexp(1, -j))
@@ -91,11 +93,41 @@ func (k *scalar) at(eps, s, o, p, kappa float64) float64 {
 // logRemove returns the logarithm of the largest value over p that a search finds, and its p. It is
 // at most about 1e-10 below the logarithm of the supremum.
 func (k *scalar) logRemove(eps, s, o float64) (log, p float64) {
-	return k.largest(func(p, kappa float64) float64 { return k.at(eps, s, o, p, kappa) }, 3e-5, 0)
+	f := func(p, kappa float64) float64 { return k.at(eps, s, o, p, kappa) }
+	if k.envelope == nil {
+		return k.largest(f, 0, 0)
+	}
+	// δ_G(e, S) ≤ e^{−a²/2} for a = e/S − S/2 ≥ 0 leaves few points of the grid.
+	var most [gridSize]float64
+	peak := 0
+	for i, p := range k.grid {
+		shift := math.Sqrt(s*s*p*p + o*o)
+		if a := (eps-k.kappas[i])/shift - shift/2; a > 0 {
+			most[i] = -a * a / 2
+		}
+		if k.persons > 0 {
+			most[i] += k.kappas[i]/2 + s*s*p*p/8
+		}
+		if most[i] > most[peak] {
+			peak = i
+		}
+	}
+	at := f(k.grid[peak], k.kappas[peak])
+	best := 0
+	log = math.Inf(-1)
+	for i, p := range k.grid {
+		if most[i]+1e-9 < at { // far more than rounding
+			continue
+		}
+		if v := f(p, k.kappas[i]); v > log {
+			log, best = v, i
+		}
+	}
+	return k.refine(f, best, log, 3e-5, 0)
 }
 
-// largest returns the largest f(p, κ(p)) that a search finds, and its p. The search takes the best
-// point of the grid and refines it between its neighbors, to a share of their distance plus tol.
+// largest returns the largest f(p, κ(p)) that a search finds, and its p: that of refine from the best
+// point of the grid.
 func (k *scalar) largest(f func(p, kappa float64) float64, share, tol float64) (value, p float64) {
 	best := 0
 	value = math.Inf(-1)
@@ -104,6 +136,12 @@ func (k *scalar) largest(f func(p, kappa float64) float64, share, tol float64) (
 			value, best = v, i
 		}
 	}
+	return k.refine(f, best, value, share, tol)
+}
+
+// refine searches for the largest f(p, κ(p)) between the neighbors of point number best of the grid,
+// with a given value, to a share of their distance plus tol.
+func (k *scalar) refine(f func(p, kappa float64) float64, best int, value, share, tol float64) (most, p float64) {
 	p = k.grid[best]
 	if k.envelope == nil || math.IsInf(value, -1) {
 		return value, p
