@@ -97,13 +97,14 @@ func (k *scalar) logRemove(eps, s, o float64) (log, p float64) {
 	if k.envelope == nil {
 		return k.largest(f, 0, 0)
 	}
-	// δ_G(e, S) ≤ e^{−a²/2} for a = e/S − S/2 ≥ 0 leaves few points of the grid.
+	// δ_G(e, S) = φ(a)(R(a)−R(a+S)) ≤ e^{−a²/2} S/(1+a²) for a = e/S − S/2 ≥ 0, as 1 − aR(a) ≤
+	// 1/(1+a²), leaves few points of the grid.
 	var most [gridSize]float64
 	peak := 0
 	for i, p := range k.grid {
 		shift := math.Sqrt(s*s*p*p + o*o)
 		if a := (eps-k.kappas[i])/shift - shift/2; a > 0 {
-			most[i] = -a * a / 2
+			most[i] = -a*a/2 + num.Log(min(1, shift/(1+a*a)))
 		}
 		if k.persons > 0 {
 			most[i] += k.kappas[i]/2 + s*s*p*p/8
@@ -147,7 +148,12 @@ func (k *scalar) refine(f func(p, kappa float64) float64, best int, value, share
 		return value, p
 	}
 	lo, hi := k.grid[max(best-1, 0)], k.grid[min(best+1, len(k.grid)-1)]
-	x, v := num.Minimize(func(p float64) float64 { return -f(p, k.kappa(p, p)) }, lo, hi, 0, share*(hi-lo)+tol)
+	tol += share * (hi - lo)
+	g := func(p float64) float64 { return -f(p, k.kappa(p, p)) }
+	if p == hi && g(hi-tol) >= -value { // the end is best
+		return value, p
+	}
+	x, v := num.Valley(g, lo, hi, tol)
 	if -v > value {
 		return -v, x
 	}
