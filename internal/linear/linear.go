@@ -228,6 +228,7 @@ type Noise struct {
 	Curve Curve
 
 	dim int
+	leg *leg // a good one for replacing a record; nil if none was searched for
 }
 
 // Square returns E‖b‖²: dσ² or d(d+1)/a².
@@ -388,7 +389,8 @@ func (k *Calibrator) better(b Noise, mu float64, budget dp.Budget, o, most float
 	}
 	if t := k.scalar(mu); t != nil {
 		theorem := TheoremEnvelope
-		u, byRenyi := t.leastNoise(eps, o, target, most/l, replace)
+		from := new(guess)
+		u, byRenyi := t.leastNoise(eps, o, target, most/l, from, replace)
 		switch {
 		case byRenyi:
 			theorem = TheoremRenyi
@@ -398,6 +400,7 @@ func (k *Calibrator) better(b Noise, mu float64, budget dp.Budget, o, most float
 			theorem = TheoremEnvelopeReplace
 		}
 		try(l*u, b.Sigma, theorem)
+		b.leg = from.leg
 	}
 	if m := k.simplex(mu); m != nil && o == 0 {
 		x := l / math.Sqrt2

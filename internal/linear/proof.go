@@ -21,6 +21,7 @@ type claim struct {
 	sigma, rate float64 // of b: Gaussian, or pure with δ = 0
 	eps, delta  float64
 	o           float64
+	leg         *leg // to try first, if not nil
 }
 
 // enclosed is a real number, as a function that encloses it at any precision.
@@ -52,7 +53,7 @@ func (k *Calibrator) provers() (list []func(claim) bool) {
 func (k *Calibrator) Prove(b Noise, budget dp.Budget, o float64) (Noise, bool) {
 	const most = 1e-6
 	provers := k.provers()
-	q := claim{ridge: b.Ridge, eps: budget.Epsilon, delta: budget.Delta, o: o}
+	q := claim{ridge: b.Ridge, eps: budget.Epsilon, delta: budget.Delta, o: o, leg: b.leg}
 	for up := 0.0; up < most; up = max(1e-12, 4*up) {
 		q.sigma, q.rate = b.Sigma*(1+up), b.Rate/(1+up)
 		for _, proves := range provers {
@@ -150,6 +151,9 @@ func (k *Calibrator) provesScalar(q claim) bool {
 		return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
 			return t.adding(c, c.Of(q.eps), q.o, q), c.Of(q.delta)
 		}) && t.provesRemoval(eps, q.eps, q.o, q.delta, q)
+	}
+	if q.leg != nil && t.provesLeg(*q.leg, q) {
+		return true
 	}
 	_, g := t.logReplace(q.eps, t.l/q.sigma, q.o, nil)
 	return t.provesLeg(g, q)

@@ -153,7 +153,7 @@ func (k *scalar) refine(f func(p, kappa float64) float64, best int, value, share
 	if p == hi && g(hi-tol) >= -value { // the end is best
 		return value, p
 	}
-	x, v := num.Valley(g, lo, hi, tol)
+	x, v := num.Valley(g, lo, hi, 0, tol)
 	if -v > value {
 		return -v, x
 	}
@@ -324,13 +324,14 @@ var slacks = [...]struct {
 
 // leastNoise returns a certified u = σ/L at which removing and adding a record, or replacing one,
 // cost at most (ε, e^{target}) with output noise of shift o; +Inf if it finds none below most, the
-// u of another bound. byRenyi reports that u is proved by the method renyi.
-func (k *scalar) leastNoise(eps, o, target, most float64, replace bool) (u float64, byRenyi bool) {
+// u of another bound. It stores the leg in from. byRenyi reports that u is proved by the method
+// renyi.
+func (k *scalar) leastNoise(eps, o, target, most float64, from *guess, replace bool) (u float64, byRenyi bool) {
 	u = math.Inf(1)
-	from := &guess{u: most}
+	from.u = most
 	if found := k.searchNoise(eps, o, target, most, from, replace, 1e-11); !math.IsInf(found, 1) {
 		for _, slack := range slacks {
-			if v := found * (1 + slack.up); k.meets(eps, 1/v, o, target, replace, slack.work) {
+			if v := found * (1 + slack.up); k.meets(from.leg, eps, 1/v, o, target, slack.work) {
 				u = v
 				break
 			}
@@ -387,11 +388,10 @@ func (k *scalar) searchNoise(eps, o, target, most float64, from *guess, replace 
 }
 
 // meets reports whether s = L/σ with output noise of shift o certainly costs at most δ = e^{log} at
-// ε.
-func (k *scalar) meets(eps, s, o, log float64, replace bool, work int) bool {
-	if replace {
-		_, g := k.logReplace(eps, s, o, nil)
-		return k.replaces(g, eps, s, o, log, work)
+// ε: for replacing a record by the leg g, or for removing and adding one if g is nil.
+func (k *scalar) meets(g *leg, eps, s, o, log float64, work int) bool {
+	if g != nil {
+		return k.replaces(*g, eps, s, o, log, work)
 	}
 	return k.logAdd(eps, s, o)+1e-9 <= log && k.removes(eps, s, o, log, work)
 }

@@ -148,19 +148,28 @@ func Minimize(f func(x float64) float64, lo, hi float64, steps int, tol float64)
 	return x, value
 }
 
-// Valley returns the best point it finds for a smooth unimodal f on [lo, hi], and its value. It is
-// the search of Minimize with 0 steps in fewer evaluations: parabolas through three points, and
-// golden section where they do not help. It stops within tol of a minimum. NaN is worse than every
-// number.
+// Valley is Minimize in fewer evaluations of a smooth f: it narrows the two steps by parabolas
+// through three points, and by golden section where they do not help, to within tol of a minimum.
 //
 // Source: Brent, Algorithms for Minimization without Derivatives, 1973, section 5.8.
-func Valley(f func(x float64) float64, lo, hi, tol float64) (x, value float64) {
+func Valley(f func(x float64) float64, lo, hi float64, steps int, tol float64) (x, value float64) {
 	const golden = 0.3819660112501051 // (3 − √5)/2
 	at := func(x float64) float64 {
 		if v := f(x); !math.IsNaN(v) {
 			return v
 		}
 		return math.Inf(1)
+	}
+	end, least := lo, math.Inf(1)
+	if steps > 0 {
+		h := (hi - lo) / float64(steps)
+		for i := range steps + 1 {
+			y := lo + float64(i)*h
+			if v := at(y); v < least {
+				end, least = y, v
+			}
+		}
+		lo, hi = max(lo, end-h), min(hi, end+h)
 	}
 	x = lo + golden*(hi-lo)
 	value = at(x)
@@ -214,6 +223,9 @@ func Valley(f func(x float64) float64, lo, hi, tol float64) (x, value float64) {
 				third, fthird = u, v
 			}
 		}
+	}
+	if least < value {
+		return end, least
 	}
 	return x, value
 }
