@@ -212,7 +212,7 @@ func (k *scalar) removes(eps, s, o, log float64, work int) bool {
 	log -= 1e-9 // more than the rounding of everything here
 	guess := eps
 	return k.below(func(p float64) float64 {
-		guess = k.reach(eps, s, o, p, log, guess, 1e-12)
+		guess = k.reach(eps, s, o, p, log, guess, 4e-12)
 		return eps - guess
 	}, work)
 }
