@@ -275,37 +275,23 @@ func (k *Calibrator) span(mu float64) *span {
 	return &span{q: k.fixed, c: k.personCurvature(mu), replace: k.p.Relation == dp.Replace}
 }
 
-// log returns log E F(c+sχ_q) at every real ε, with F = 0 below r₀ = max(0, (ε−c)/s). With
+// log returns log E F(c+sχ_q) at every real ε, with F = 0 below r₀ = max(0, (ε−c)/s). With J of
+// function moments, γ = min(0, ε−c) and n = q−1 it is
 //
-//	Jₙ(t) = ∫_{r₀}^∞ xⁿ e^{t(x−r₀)−(x²−r₀²)/2} dx,   J₀(t) = R(r₀−t),   γ = min(0, ε−c)
-//
-// it is 2^{1−q/2}/Γ(q/2) e^{(c+sr₀−r₀²)/2} (D + (1−e^γ)J(−s/2)), D = J(s/2) − J(−s/2), n = q−1. As
-// Jₙ(t) = r₀^{n−1} + (n−1)Jₙ₋₂(t) + tJₙ₋₁(t), D and S = J(s/2) + J(−s/2) are sums of positive terms.
+//	2^{1−q/2}/Γ(q/2) e^{(c+sr₀−r₀²)/2} (Jₙ(s/2) − Jₙ(−s/2) + (1−e^γ)Jₙ(−s/2))
 func (m *span) log(eps, s, c float64) float64 {
-	r0, n := max(0, (eps-c)/s), float64(m.q-1)
+	r0 := max(0, (eps-c)/s)
 	switch {
-	case r0 > 1e3 && n < 1e5: // e^{ε/2} P(χ_q > r₀) is far below: plans have s < 1e3
+	case r0 > 1e3 && m.q <= 1e5: // e^{ε/2} P(χ_q > r₀) is far below: plans have s < 1e3
 		return nothing
-	case n > 4000 || s > 10 || r0 > 1e3:
+	case m.q > 4000 || s > 10 || r0 > 1e3:
 		return m.logIntegral(eps, s, c)
 	}
-	half, power, scale := s/2, 2.0, 0.0
-	a := r0 - half
-	d := math.Exp(dp.GaussianLogDelta(s*r0, s)+a*a/2) * math.Sqrt(2*math.Pi) // R(a) − R(a+s)
-	sum := d + 2*num.Mills(r0+half)
-	d0, sum0 := 0.0, 0.0
-	for j := 0.0; j < n; j++ {
-		d0, d, sum0, sum = d, j*d0+half*sum, sum, j*sum0+half*d+power
-		power *= r0
-		if sum > 0x1p500 {
-			d0, d, sum0, sum, power = d0*0x1p-500, d*0x1p-500, sum0*0x1p-500, sum*0x1p-500, power*0x1p-500
-			scale += 500 * math.Ln2
-		}
-	}
+	apart, sum, scale := moments(r0, 0, s, m.q-1)
 	if gap := eps - c; gap < 0 {
-		d -= math.Expm1(gap) * (sum - d) / 2
+		apart -= math.Expm1(gap) * (sum - apart) / 2
 	}
-	return (1-float64(m.q)/2)*math.Ln2 - num.LogGamma(float64(m.q)/2) + (c+s*r0-r0*r0)/2 + scale + num.Log(d)
+	return (1-float64(m.q)/2)*math.Ln2 - num.LogGamma(float64(m.q)/2) + (c+s*r0-r0*r0)/2 + scale + num.Log(apart)
 }
 
 // logIntegral is log as one integral.

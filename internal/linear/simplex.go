@@ -20,17 +20,30 @@ import (
 //
 // Proof: docs/theory/linear.md#lop.simplex/1.
 type simplex struct {
-	k     int     // K ≥ 2
-	d     float64 // μ/X²
-	peak  float64 // the q where c is largest
-	hull  *scalar // certifies with κ = c
-	tails *tails  // values of tail, which calibrations ask for by the thousand
+	k    int     // K ≥ 2
+	d    float64 // μ/X²
+	peak float64 // the q where c is largest
+
+	// Set by tabulated.
+	hull  *scalar     // certifies with κ = c
+	tails *tails      // values of tail, which calibrations ask for by the thousand
+	costs [32]float64 // c(q) for q = 1/32, 2/32, …, 1
 }
 
 func newSimplex(classes int, d float64) *simplex {
-	m := &simplex{k: classes, d: d, peak: float64(classes-1) / float64(classes), tails: tailsOf(classes)}
-	top := m.curvature(m.peak)
-	m.hull = &scalar{l: 1, mu: 1, c: top, envelope: func(lo, hi float64) float64 {
+	return &simplex{k: classes, d: d, peak: float64(classes-1) / float64(classes)}
+}
+
+// tabulated returns m, which may be nil, ready for all its methods.
+func (m *simplex) tabulated() *simplex {
+	if m == nil {
+		return nil
+	}
+	m.tails = tailsOf(m.k)
+	for i := range m.costs {
+		m.costs[i] = m.curvature(float64(i+1) / float64(len(m.costs)))
+	}
+	m.hull = &scalar{l: 1, mu: 1, c: m.curvature(m.peak), envelope: func(lo, hi float64) float64 {
 		return math.Expm1(m.curvature(min(max(m.peak, lo), hi))) * SafeC
 	}}
 	return m
@@ -129,8 +142,17 @@ func largestTail(classes int, x float64) float64 {
 //
 // as a search finds it, or rounded down and certified.
 func (m *simplex) reach(l, s float64, certified bool) float64 {
-	f := func(q float64) float64 { return (l - m.curvature(q) - s*s*q*q) / (s * q) }
-	_, x := num.Minimize(f, 1./32, 1, 31, 1e-6)
+	f := func(q, c float64) float64 { return (l - c - s*s*q*q) / (s * q) }
+	best, x := 0, math.Inf(1)
+	for i, c := range m.costs {
+		if v := f(float64(i+1)/32, c); v < x {
+			best, x = i+1, v
+		}
+	}
+	at := float64(best) / 32
+	_, v := num.Valley(func(q float64) float64 { return f(q, m.curvature(q)) }, max(1./32, at-1./32), min(1, at+1./32), 0,
+		1e-6)
+	x = min(x, v)
 	if !certified {
 		return x
 	}
