@@ -4,16 +4,6 @@ package enclose
 
 import "math"
 
-// Log1pAbove returns a float64 of at least log(1 + x) for x ≥ 0, above it by a relative 2⁻⁴⁵ or so.
-// It is +Inf where that is not proved, as for x > 10³⁰⁴ and NaN.
-func Log1pAbove(x float64) float64 {
-	y := math.Log1p(x) * (1 + 0x1p-45)
-	if !(x >= 0 && ExceedsExpm1(y, x)) {
-		return math.Inf(1)
-	}
-	return y
-}
-
 // ExceedsExpm1 reports whether e^y − 1 ≥ x is certain, for 0 ≤ y ≤ 700; for other y it returns
 // false. With z = y/2ᵏ ≤ ¼ it computes
 //

@@ -141,7 +141,8 @@ func folded(c enclose.Arithmetic, eps, s enclose.Interval) enclose.Interval {
 
 // provesScalar proves a claim by the bounds of type scalar.
 func (k *Calibrator) provesScalar(q claim) bool {
-	t := k.scalar(math.Nextafter(q.ridge+k.p.Modulus, 0)).rigorous()
+	t := k.scalar(math.Nextafter(q.ridge+k.p.Modulus, 0))
+	t.exact = true
 	replace := k.p.Relation == dp.Replace
 	switch {
 	case q.delta == 0:
@@ -174,17 +175,6 @@ func (k *scalar) provesLeg(g leg, q claim) bool {
 		er, _ := g.epsilons(c, q.eps)
 		return er
 	}, near, q.o/2, left, q)
-}
-
-// rigorous returns k with a κ that is certainly an upper bound, if mu is a lower bound.
-func (k *scalar) rigorous() *scalar {
-	r := *k
-	r.exact = true
-	r.c = math.Nextafter(k.beta/k.mu, math.Inf(1))
-	if k.persons == 0 {
-		r.c = enclose.Log1pAbove(r.c)
-	}
-	return &r
 }
 
 // adding encloses the bound of logAdd at ε ≥ 0.

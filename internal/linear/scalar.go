@@ -29,7 +29,7 @@ type scalar struct {
 	persons  int       // the most eigenvalues of a person's Hessian; 0: a unit is one record
 	grid     []float64 // values of p, from 0 to 1
 	kappas   []float64 // κ there
-	exact    bool      // κ is rounded up by proof, see rigorous
+	exact    bool      // under is a proof, if mu is a lower bound
 }
 
 // newScalar prepares the curve for a modulus.
@@ -60,25 +60,42 @@ func (k *scalar) tabulated() *scalar {
 	return k
 }
 
-// kappa returns the supremum of κ over [p, q], rounded up.
-func (k *scalar) kappa(p, q float64) float64 {
-	if k.envelope == nil {
-		return k.c
-	}
+// ratio returns the supremum of h/μ over [p, q], rounded up if k is exact.
+func (k *scalar) ratio(p, q float64) float64 {
 	lo, hi := k.l*p, k.l*q
-	if k.exact {
-		lo, hi = math.Nextafter(lo, 0), min(math.Nextafter(hi, math.Inf(1)), k.l)
-		x := math.Nextafter(k.envelope(lo, hi)/k.mu, math.Inf(1))
-		if k.persons > 0 {
-			return min(k.c, x)
-		}
-		return min(k.c, enclose.Log1pAbove(x))
+	if !k.exact {
+		return k.envelope(lo, hi) / k.mu
 	}
-	x := k.envelope(lo, hi) / k.mu
-	if k.persons > 0 {
-		return min(k.c, x*SafeC)
+	const down, up, tiny = 1 - 0x1p-52, 1 + 0x1p-52, 0x1p-1074 // at least one rounding
+	h := k.beta
+	if k.envelope != nil {
+		h = min(h, k.envelope(lo*down, min(hi*up, k.l)))
 	}
-	return min(k.c, math.Log1p(x)*SafeC)
+	return h/k.mu*up + tiny
+}
+
+// kappa returns the supremum of κ over [p, q], nearly.
+func (k *scalar) kappa(p, q float64) float64 {
+	switch {
+	case k.envelope == nil:
+		return k.c
+	case k.persons > 0:
+		return min(k.c, k.ratio(p, q)*SafeC)
+	}
+	return min(k.c, math.Log1p(k.ratio(p, q))*SafeC)
+}
+
+// under reports whether κ ≤ f on [p, q], which is certain if k is exact.
+func (k *scalar) under(p, q, f float64) bool {
+	switch {
+	case !k.exact && k.c <= f:
+		return true
+	case !(f >= 0) || !k.exact && k.envelope == nil:
+		return false
+	case k.persons > 0:
+		return k.ratio(p, q) <= f
+	}
+	return enclose.ExceedsExpm1(f, k.ratio(p, q))
 }
 
 // at returns log δ_G(ε−κ(p), √(s²p²+o²)) for κ = kappa, and for persons κ/2 + s²p²/8 more.
@@ -272,18 +289,18 @@ const (
 // work cells.
 func (k *scalar) below(f func(p float64) float64, work int) bool {
 	if k.envelope == nil { // κ = c
-		return k.c <= f(1)
+		return k.under(1, 1, f(1))
 	}
 	cells := 0
 	var chord func(p, fp, q, fq float64, depth int) bool
 	chord = func(p, fp, q, fq float64, depth int) bool {
 		cells++
-		if k.kappa(p, q) <= fq {
+		if k.under(p, q, fq) {
 			return true
 		}
 		mid := p + (q-p)/2
 		fm := fp + (fq-fp)/2 - 0x1p-51*(math.Abs(fp)+math.Abs(fq)) // rounded down
-		if depth == 0 || cells > work || mid == p || mid == q || k.kappa(mid, mid) > fm {
+		if depth == 0 || cells > work || mid == p || mid == q {
 			return false
 		}
 		return chord(mid, fm, q, fq, depth-1) && chord(p, fp, mid, fm, depth-1)
@@ -291,7 +308,7 @@ func (k *scalar) below(f func(p float64) float64, work int) bool {
 	var cell func(p, fp, q, fq float64) bool
 	cell = func(p, fp, q, fq float64) bool {
 		cells++
-		if k.kappa(p, q) <= fq {
+		if k.under(p, q, fq) {
 			return true
 		}
 		mid := p + (q-p)/2
