@@ -111,18 +111,14 @@ func normalScore(logp float64) float64 {
 	return num.NormalQuantile(math.Min(math.Max(math.Exp(logp), 0x1p-1022), 1-0x1p-53))
 }
 
-// logCDF returns a bound on log F(x): by Clenshaw's recursion in [lo, hi], the bound at lo below,
-// and 0 above.
+// logCDF returns a bound on log F(x): by the polynomial in [lo, hi], the bound at lo below, and 0
+// above.
 func (t *table) logCDF(x float64) float64 {
 	if x > t.hi {
 		return 0
 	}
-	u := 2 * (2*num.Log(math.Max(x, t.lo)) - t.a - t.b) / (t.b - t.a)
-	var c1, c2 float64
-	for j := len(t.coef) - 1; j > 0; j-- {
-		c1, c2 = t.coef[j]+u*c1-c2, c1
-	}
-	return math.Min(num.LogPhi(t.coef[0]+u/2*c1-c2)+t.margin, 0)
+	u := (2*num.Log(math.Max(x, t.lo)) - t.a - t.b) / (t.b - t.a)
+	return math.Min(num.LogPhi(num.Chebyshev(t.coef, u))+t.margin, 0)
 }
 
 // exactLog is a log probability down to which randmat computes F by its chain, not by a bound.

@@ -4,16 +4,6 @@ package enclose
 
 import "math"
 
-// Log1pAbove returns a float64 of at least log(1 + x) for x ≥ 0, above it by a relative 2⁻⁴⁵ or so.
-// It is +Inf where that is not proved, as for x > 10³⁰⁴ and NaN.
-func Log1pAbove(x float64) float64 {
-	y := math.Log1p(x) * (1 + 0x1p-45)
-	if !(x >= 0 && ExceedsExpm1(y, x)) {
-		return math.Inf(1)
-	}
-	return y
-}
-
 // ExceedsExpm1 reports whether e^y − 1 ≥ x is certain, for 0 ≤ y ≤ 700; for other y it returns
 // false. With z = y/2ᵏ ≤ ¼ it computes
 //
@@ -40,11 +30,12 @@ func ExceedsExpm1(y, x float64) bool {
 	return m*(1-math.Ldexp(5, k-53)) >= x
 }
 
-// Below returns a float64 that is certainly at most the number and close to it, or −Inf.
+// Below returns a float64 that is certainly at most the number, and close to it if the least
+// precision is enough, or −Inf.
 func Below(number func(c Arithmetic) Interval) (v float64) {
 	v = math.Inf(-1)
 	Proves(nil, func(c Arithmetic) (less, more Interval) {
-		if x := number(New(128, nil)); !x.Lo.IsInf() {
+		if x := number(New(leastPrec, nil)); !x.Lo.IsInf() {
 			v, _ = x.Lo.Float64()
 			v = math.Nextafter(v, math.Inf(-1))
 		}

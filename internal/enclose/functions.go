@@ -116,10 +116,24 @@ func digits(mode big.RoundingMode, last string) *big.Float {
 // Pi returns π, to 98 decimals at most.
 func (c Arithmetic) Pi() Interval { return c.outward(Interval{piLo, piHi}) }
 
+// end returns the upper or the lower end of x.
+func (x Interval) end(up bool) *big.Float {
+	if up {
+		return x.Hi
+	}
+	return x.Lo
+}
+
 // Density returns φ(x).
 func (c Arithmetic) Density(x Interval) Interval {
+	return Interval{c.density(x, false), c.density(x, true)}
+}
+
+// density returns one end of Density.
+func (c Arithmetic) density(x Interval, up bool) *big.Float {
 	two := c.Of(2)
-	return c.Quo(c.Exp(c.Sub(c.Of(0), c.Quo(c.Square(x), two))), c.Sqrt(c.Mul(two, c.Pi())))
+	exponent := c.Sub(c.Of(0), c.Quo(c.Square(x), two))
+	return c.side(up)().Quo(c.exp(exponent.end(up), up), c.Sqrt(c.Mul(two, c.Pi())).end(!up))
 }
 
 // Mills returns R(x) for x ≥ −3: R decreases.
@@ -158,6 +172,9 @@ func (c Arithmetic) mills(x *big.Float, up bool) *big.Float {
 		n++
 	}
 	n = fault.At(c.fault, Depth, n)
+	if v := millsFloat(x, n, up); c.prec == leastPrec && v > 0 {
+		return c.Of(v).Lo
+	}
 	// The last addition is rounded to the side opposite to that of its inverse, the one before to the
 	// side opposite to that, and so on.
 	t, buffers, count := x, [2]*big.Float{c.up(), c.up()}, c.up()
@@ -172,6 +189,28 @@ func (c Arithmetic) mills(x *big.Float, up bool) *big.Float {
 	}
 	inverse := c.side(up)
 	return inverse().Quo(inverse().SetInt64(1), t)
+}
+
+// millsFloat bounds R(x) by convergent n in float64, as the quotient q/(xq+p) of two numbers that
+// grow by p, q = jq, xq + p for j = n, …, 1. All terms are positive, so that its relative error is
+// below (4n+8)2⁻⁵³. It is 0 or NaN out of range.
+func millsFloat(x *big.Float, n int, up bool) float64 {
+	f, rounded := x.Float64()
+	switch { // R decreases
+	case up && rounded == big.Above:
+		f = math.Nextafter(f, 0)
+	case !up && rounded == big.Below:
+		f = math.Nextafter(f, math.Inf(1))
+	}
+	p, q := 0.0, 1.0
+	for j := float64(n); j > 0; j-- {
+		p, q = j*q, f*q+p
+	}
+	v, slack := q/(f*q+p), float64(4*n+16)*0x1p-53
+	if up {
+		return v * (1 + slack)
+	}
+	return v * (1 - slack)
 }
 
 func (c Arithmetic) side(up bool) func() *big.Float {
@@ -216,41 +255,43 @@ func (c Arithmetic) millsSeries(x *big.Float, up bool) *big.Float {
 func (c Arithmetic) NormalTail(x Interval) Interval { return c.Mul(c.Density(x), c.Mills(x)) }
 
 // GaussianDelta returns δ_G(ε; s) for s ≥ 0, which decreases with ε and increases with s. At the
-// least precision the lower end of a proper interval is 0, for speed: lower ends only show that a
-// claim is false, and the next precision does as well.
+// least precision the lower end is 0, for speed: lower ends only show that a claim is false, and the
+// next precision does as well.
 func (c Arithmetic) GaussianDelta(eps, s Interval) Interval {
-	if eps.Lo.Cmp(eps.Hi) == 0 && s.Lo.Cmp(s.Hi) == 0 {
-		return c.gaussian(eps, s)
-	}
-	v := Interval{new(big.Float), c.gaussian(Interval{eps.Lo, eps.Lo}, Interval{s.Hi, s.Hi}).Hi}
+	v := Interval{new(big.Float), c.gaussian(eps.Lo, s.Hi, true)}
 	if c.prec > leastPrec {
-		v.Lo = c.gaussian(Interval{eps.Hi, eps.Hi}, Interval{s.Lo, s.Lo}).Lo
+		v.Lo = c.gaussian(eps.Hi, s.Lo, false)
 	}
 	return v
 }
 
-// gaussian encloses δ_G at one point. With a = ε/s − s/2 and b = ε/s + s/2 it is φ(a)R(a) −
-// φ(a)R(b) [BW18, Theorem 8]; for negative a, φ(a)R(a) = 1 − φ(a)R(−a). For ε < 0, δ_G(ε) = 1 − e^ε
-// + e^ε δ_G(−ε).
-func (c Arithmetic) gaussian(eps, s Interval) Interval {
+// gaussian bounds δ_G at one point from one side. With a = ε/s − s/2 and b = ε/s + s/2 it is
+// φ(a)R(a) − φ(a)R(b) [BW18, Theorem 8]; for negative a, φ(a)R(a) = 1 − φ(a)R(−a). For ε < 0,
+// δ_G(ε) = 1 − e^ε + e^ε δ_G(−ε).
+func (c Arithmetic) gaussian(eps, s *big.Float, up bool) *big.Float {
 	zero, one := c.Of(0), c.Of(1)
-	var v Interval
+	at, shift, end, other := Interval{eps, eps}, Interval{s, s}, c.side(up), c.side(!up)
+	var v *big.Float
 	switch {
-	case s.Lo.Sign() < 0:
+	case s.Sign() < 0:
 		panic(big.ErrNaN{})
-	case eps.Lo.Sign() < 0:
-		e := c.Exp(eps)
-		v = c.Add(c.Sub(one, e), c.Mul(e, c.gaussian(c.Sub(zero, eps), s)))
-	case s.Lo.Sign() == 0:
-		return zero
+	case eps.Sign() < 0:
+		e, above := c.Exp(at), c.gaussian(new(big.Float).Neg(eps), s, up)
+		v = c.Add(c.Sub(one, e), c.Mul(e, Interval{above, above})).end(up)
+	case s.Sign() == 0:
+		return zero.Lo
 	default:
-		far, half := c.Quo(eps, s), c.Quo(s, c.Of(2))
+		far, half := c.Quo(at, shift), c.Quo(shift, c.Of(2))
 		a, b := c.Sub(far, half), c.Add(far, half)
-		if a.Lo.Cmp(big.NewFloat(-1)) >= 0 {
-			v = c.Mul(c.Density(a), c.Most(zero, c.Sub(c.Mills(a), c.Mills(b))))
+		if s.Cmp(big.NewFloat(0x1p-6)) < 0 { // R(a) − R(b) is too small for the digits of millsFloat
+			c.prec += extra
+		}
+		if last := c.mills(b.end(up), !up); a.Lo.Cmp(big.NewFloat(-1)) >= 0 {
+			v = end().Mul(c.density(a, up), most(zero.Lo, end().Sub(c.mills(a.end(!up), up), last)))
 		} else {
-			v = c.Sub(one, c.Mul(c.Density(a), c.Add(c.Mills(c.Sub(zero, a)), c.Mills(b))))
+			first := c.mills(c.Sub(zero, a).end(up), !up)
+			v = end().Sub(one.Lo, other().Mul(c.density(a, !up), other().Add(first, last)))
 		}
 	}
-	return c.Most(zero, c.Least(one, v))
+	return most(zero.Lo, least(one.Lo, v))
 }

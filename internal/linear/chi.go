@@ -80,8 +80,9 @@ func logMonotone(e1, s float64) float64 {
 //
 //	q = 1:  2 δ_G(e₁, s)
 //	q = 2:  s exp(−r₀²/2) R(r₀+s),   R the Mills ratio
-//	else:   ∫_{r₀}^∞ s e^{−s(x−r₀)} P(χ_q > x) dx
+//	else:   ∫_{r₀}^∞ s e^{−s(x−r₀)} P(χ_q > x) dx = 2^{1−q/2}/Γ(q/2) e^{−r₀²/2} (J(0) − J(−s))
 //
+// with J of function moments, n = q−1,
 // and 1 − e^{s r₀} E e^{−sχ_q} for r₀ < 0.
 func LogChi(e1, s float64, q int) float64 {
 	r0 := e1/s - s/2
@@ -98,7 +99,33 @@ func LogChi(e1, s float64, q int) float64 {
 	if tail := num.Chi2LogSF(r0*r0, float64(q)); tail < nothing { // δ ≤ P(χ_q > r₀)
 		return tail
 	}
-	return math.Min(0, logChiTail(r0, s, q))
+	if q > 1000 || s*math.Sqrt(float64(q)) > 2 || r0 > 1e3 { // moments would lose digits, or time
+		return math.Min(0, logChiTail(r0, s, q))
+	}
+	apart, _, scale := moments(r0, -s/2, s, q-1)
+	return math.Min(0, (1-float64(q)/2)*math.Ln2-num.LogGamma(float64(q)/2)-r0*r0/2+scale+num.Log(apart))
+}
+
+// moments returns the difference and the sum of Jₙ(t+s/2) and Jₙ(t−s/2), divided by e^{scale}, for
+//
+//	Jₙ(t) = ∫_{r₀}^∞ xⁿ e^{t(x−r₀)−(x²−r₀²)/2} dx = r₀^{n−1} + (n−1)Jₙ₋₂(t) + tJₙ₋₁(t),   J₀(t) = R(r₀−t)
+//
+// Without t both are sums of positive terms; a t < 0 may raise the rounding error by e^{4|t|√n}.
+func moments(r0, t, s float64, n int) (apart, sum, scale float64) {
+	half, power := s/2, 2.0
+	a := r0 - t - half
+	apart = math.Exp(dp.GaussianLogDelta(s*(a+half), s)+a*a/2) * math.Sqrt(2*math.Pi) // R(a) − R(a+s)
+	sum = apart + 2*num.Mills(a+s)
+	apart0, sum0 := 0.0, 0.0
+	for j := range n {
+		apart0, apart, sum0, sum = apart, float64(j)*apart0+t*apart+half*sum, sum, float64(j)*sum0+t*sum+half*apart+power
+		power *= r0
+		if sum > 0x1p500 {
+			apart0, apart, sum0, sum, power = apart0*0x1p-500, apart*0x1p-500, sum0*0x1p-500, sum*0x1p-500, power*0x1p-500
+			scale += 500 * math.Ln2
+		}
+	}
+	return apart, sum, scale
 }
 
 const (

@@ -543,3 +543,16 @@ func BenchmarkLeastNoise(b *testing.B) {
 		})
 	}
 }
+
+// The sums of moments are the integral of the tail.
+func TestMoments(t *testing.T) {
+	for _, q := range []int{3, 4, 5, 10, 40, 100, 1000} {
+		for s := 1e-4; s*math.Sqrt(float64(q)) < 2; s *= 3 {
+			for r0 := 0.; r0 < 60; r0 += 1.7 {
+				if want := logChiTail(r0, s, q); want > -1000 {
+					require.InDelta(t, want, LogChi(s*r0+s*s/2, s, q), 2e-11*max(1, math.Abs(want)), "q = %v, s = %v, r₀ = %v", q, s, r0)
+				}
+			}
+		}
+	}
+}

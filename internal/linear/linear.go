@@ -148,8 +148,8 @@ func (p Problem) check() error {
 // Safety margins, far above the rounding errors that they cover and far below 1e-6, the most by
 // which constants may exceed their exact values.
 const (
-	// SafeScale multiplies noise scales: closed forms and quadratures of log δ are correct to 1e-12,
-	// which changes s by less than 1e-12.
+	// SafeScale multiplies noise scales: closed forms and quadratures of log δ are correct to 1e-10,
+	// which changes s by less than 1e-11.
 	SafeScale = 1 + 1e-9
 	// SafeC multiplies c: a few units in the last place.
 	SafeC = 1 + 0x1p-50
@@ -228,6 +228,7 @@ type Noise struct {
 	Curve Curve
 
 	dim int
+	leg *leg // a good one for replacing a record; nil if none was searched for
 }
 
 // Square returns E‖b‖²: dσ² or d(d+1)/a².
@@ -273,7 +274,7 @@ func (k *Calibrator) curvature(mu float64) float64 {
 	}
 	c := rho * math.Log1p(k.p.Constants.Smoothness/mu) * SafeC
 	if m := k.simplex(mu); m != nil {
-		c = min(c, m.hull.c)
+		c = min(c, m.curvature(m.peak))
 	}
 	return c
 }
@@ -365,7 +366,7 @@ func (k *Calibrator) with(b Noise, mu float64) Noise {
 	chi.C, chi.S = k.curvature(mu), k.g/b.Sigma
 	b.S = chi.S
 	b.Curve = Curve{
-		chi: chi, scalar: k.scalar(mu), simplex: k.simplex(mu), spectrum: k.spectrum(mu), span: k.span(mu),
+		chi: chi, scalar: k.scalar(mu), simplex: k.simplex(mu).tabulated(), spectrum: k.spectrum(mu), span: k.span(mu),
 		s: k.p.Constants.Lipschitz / b.Sigma, replace: k.p.Relation == dp.Replace,
 	}
 	return b
@@ -388,7 +389,8 @@ func (k *Calibrator) better(b Noise, mu float64, budget dp.Budget, o, most float
 	}
 	if t := k.scalar(mu); t != nil {
 		theorem := TheoremEnvelope
-		u, byRenyi := t.leastNoise(eps, o, target, most/l, replace)
+		from := new(guess)
+		u, byRenyi := t.leastNoise(eps, o, target, most/l, from, replace)
 		switch {
 		case byRenyi:
 			theorem = TheoremRenyi
@@ -398,8 +400,9 @@ func (k *Calibrator) better(b Noise, mu float64, budget dp.Budget, o, most float
 			theorem = TheoremEnvelopeReplace
 		}
 		try(l*u, b.Sigma, theorem)
+		b.leg = from.leg
 	}
-	if m := k.simplex(mu); m != nil && o == 0 {
+	if m := k.simplex(mu).tabulated(); m != nil && o == 0 {
 		x := l / math.Sqrt2
 		try(x*m.leastNoise(eps, target, b.Sigma/x, replace), b.Sigma, TheoremSimplex)
 	}
@@ -443,7 +446,8 @@ func (k *Calibrator) scalar(mu float64) *scalar {
 	return newScalar(q.Lipschitz, mu, q.Smoothness, k.p.Envelope, k.p.Monotone)
 }
 
-// simplex returns the bounds for the multinomial logistic loss, nil for others. Its L is √2 X.
+// simplex returns the bounds for the multinomial logistic loss without their tables, nil for others.
+// Its L is √2 X.
 func (k *Calibrator) simplex(mu float64) *simplex {
 	if k.p.Classes == 0 || k.p.Calibration != Sharp || k.persons() {
 		return nil

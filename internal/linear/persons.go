@@ -264,7 +264,6 @@ type span struct {
 	q       int
 	c       float64
 	replace bool
-	quick   bool // wide panels, correct to 1e-9, are good enough for choices
 }
 
 // span returns the bounds of a span at a modulus; nil where those of Chi are as good, for records,
@@ -276,24 +275,36 @@ func (k *Calibrator) span(mu float64) *span {
 	return &span{q: k.fixed, c: k.personCurvature(mu), replace: k.p.Relation == dp.Replace}
 }
 
-// log returns log E F(c+sχ_q) at every real ε, with F = 0 below r₀ = (ε−c)/s.
+// log returns log E F(c+sχ_q) at every real ε, with F = 0 below r₀ = max(0, (ε−c)/s). With J of
+// function moments, γ = min(0, ε−c) and n = q−1 it is
+//
+//	2^{1−q/2}/Γ(q/2) e^{(c+sr₀−r₀²)/2} (Jₙ(s/2) − Jₙ(−s/2) + (1−e^γ)Jₙ(−s/2))
 func (m *span) log(eps, s, c float64) float64 {
-	r0, n := max(0, (eps-c)/s), float64(m.q-1)
-	if r0 > 1e3 && n < 1e5 { // e^{ε/2} P(χ_q > r₀) is far below: plans have s < 1e3
+	r0 := max(0, (eps-c)/s)
+	switch {
+	case r0 > 1e3 && m.q <= 1e5: // e^{ε/2} P(χ_q > r₀) is far below: plans have s < 1e3
 		return nothing
+	case m.q > 4000 || s > 10 || r0 > 1e3:
+		return m.logIntegral(eps, s, c)
 	}
+	apart, sum, scale := moments(r0, 0, s, m.q-1)
+	if gap := eps - c; gap < 0 {
+		apart -= math.Expm1(gap) * (sum - apart) / 2
+	}
+	return (1-float64(m.q)/2)*math.Ln2 - num.LogGamma(float64(m.q)/2) + (c+s*r0-r0*r0)/2 + scale + num.Log(apart)
+}
+
+// logIntegral is log as one integral.
+func (m *span) logIntegral(eps, s, c float64) float64 {
+	r0, n := max(0, (eps-c)/s), float64(m.q-1)
 	gap := min(0, eps-c) // ε − c − s r₀
 	logf := func(y float64) float64 {
 		x := r0 + y
 		return n*num.Log(x) - x*x/2 + (c+s*x)/2 + num.Log(-math.Expm1(gap-s*y))
 	}
 	// At the peak n/(r₀+y) − r₀ − y + s/2 + h = 0, where the slope h of the last term is at most 1/y.
-	width, steps := min(0.5, 1/(r0+1), 2/s), 60
-	if m.quick {
-		width, steps = 4*width, 15
-	}
-	peak := peakOf(logf, math.Sqrt(n+1)+s, steps)
-	top, sum, ok := integral(logf, peak, func(float64) float64 { return width })
+	width := min(0.5, 1/(r0+1), 2/s)
+	top, sum, ok := integral(logf, peakOf(logf, math.Sqrt(n+1)+s, 60), func(float64) float64 { return width })
 	if !ok {
 		return 0
 	}
@@ -322,29 +333,18 @@ func (m *span) logCurves(s float64) (remove, add func(eps float64) float64) {
 // leastNoise returns u = σ/L for (ε, e^{target}) if it is below most, else +Inf, up to a relative
 // tol. Every leg is valid; the search near that of from costs a little utility only.
 func (m *span) leastNoise(eps, target, most, tol float64, from *guess) float64 {
-	quick := *m
-	quick.quick = true
-	if tol > 1e-6 { // a choice itself
-		m = &quick
-	}
 	log := func(s float64) float64 {
-		bounds := func(m *span) (leaves, comes func(eps float64) float64) {
-			return func(eps float64) float64 { return m.log(eps, s, m.c) }, func(eps float64) float64 { return m.log(eps, s, 0) }
-		}
-		if leaves, comes := bounds(m); !m.replace {
+		leaves := func(eps float64) float64 { return m.log(eps, s, m.c) }
+		comes := func(eps float64) float64 { return m.log(eps, s, 0) }
+		if !m.replace {
 			return max(leaves(eps), comes(eps))
 		}
-		leaves, comes := bounds(&quick)
 		legs, lo, hi, steps := bothLegs, 0.0, eps, 12
 		if g := from.leg; g != nil {
 			legs, lo, hi, steps = []leg{*g}, max(0, g.e1-eps/16), min(eps, g.e1+eps/16), 0
 		}
 		best, v := bestLeg(legs, eps, lo, hi, steps, 1e-3*eps, leaves, comes)
 		from.leg = &best
-		if !m.quick {
-			leaves, comes := bounds(m)
-			v = best.log(eps, leaves, comes)
-		}
 		return v
 	}
 	if !(most > 0 && most < math.MaxFloat64) || !(log(1/most) <= target) {

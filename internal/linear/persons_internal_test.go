@@ -286,17 +286,16 @@ func TestExactDensitiesOfPersons(t *testing.T) {
 	require.Greater(t, pairs, testkit.Of(600, 10000))
 }
 
-// A span with wide panels, which chooses only, has the value of one with narrow panels.
-func TestQuickSpan(t *testing.T) {
-	for _, q := range []int{2, 3, 20, 300} {
-		for _, s := range []float64{0.01, 0.2, 1.5} {
-			for _, eps := range []float64{0.1, 1, 5} {
-				m := span{q: q, c: 0.2 * eps}
-				quick := m
-				quick.quick = true
-				for _, c := range []float64{0, m.c} {
-					if want := m.log(eps, s, c); want > -300 {
-						require.InDelta(t, want, quick.log(eps, s, c), 1e-8, "%+v, s = %v, ε = %v", m, s, eps)
+// The recursion of a span is its integral.
+func TestSpanRecursion(t *testing.T) {
+	for _, q := range []int{1, 2, 3, 20, 300, 4000} {
+		for _, s := range []float64{0.001, 0.01, 0.2, 1.5, 9} {
+			for _, eps := range []float64{-3, -0.1, 0, 0.1, 1, 5, 60} {
+				m := span{q: q, c: 0.2 * math.Abs(eps)}
+				for _, c := range []float64{0, m.c, 2 * math.Abs(eps)} {
+					if want := m.logIntegral(eps, s, c); want > -1e5 && (eps-c)/s < 1e3 {
+						require.InDelta(t, want, m.log(eps, s, c), float64(100+q)*1e-14*max(10, math.Abs(want)), "%+v, s = %v, ε = %v, c = %v",
+							m, s, eps, c)
 					}
 				}
 			}

@@ -21,6 +21,7 @@ type claim struct {
 	sigma, rate float64 // of b: Gaussian, or pure with δ = 0
 	eps, delta  float64
 	o           float64
+	leg         *leg // to try first, if not nil
 }
 
 // enclosed is a real number, as a function that encloses it at any precision.
@@ -52,7 +53,7 @@ func (k *Calibrator) provers() (list []func(claim) bool) {
 func (k *Calibrator) Prove(b Noise, budget dp.Budget, o float64) (Noise, bool) {
 	const most = 1e-6
 	provers := k.provers()
-	q := claim{ridge: b.Ridge, eps: budget.Epsilon, delta: budget.Delta, o: o}
+	q := claim{ridge: b.Ridge, eps: budget.Epsilon, delta: budget.Delta, o: o, leg: b.leg}
 	for up := 0.0; up < most; up = max(1e-12, 4*up) {
 		q.sigma, q.rate = b.Sigma*(1+up), b.Rate/(1+up)
 		for _, proves := range provers {
@@ -140,7 +141,8 @@ func folded(c enclose.Arithmetic, eps, s enclose.Interval) enclose.Interval {
 
 // provesScalar proves a claim by the bounds of type scalar.
 func (k *Calibrator) provesScalar(q claim) bool {
-	t := k.scalar(math.Nextafter(q.ridge+k.p.Modulus, 0)).rigorous()
+	t := k.scalar(math.Nextafter(q.ridge+k.p.Modulus, 0))
+	t.exact = true
 	replace := k.p.Relation == dp.Replace
 	switch {
 	case q.delta == 0:
@@ -150,6 +152,9 @@ func (k *Calibrator) provesScalar(q claim) bool {
 		return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
 			return t.adding(c, c.Of(q.eps), q.o, q), c.Of(q.delta)
 		}) && t.provesRemoval(eps, q.eps, q.o, q.delta, q)
+	}
+	if q.leg != nil && t.provesLeg(*q.leg, q) {
+		return true
 	}
 	_, g := t.logReplace(q.eps, t.l/q.sigma, q.o, nil)
 	return t.provesLeg(g, q)
@@ -170,17 +175,6 @@ func (k *scalar) provesLeg(g leg, q claim) bool {
 		er, _ := g.epsilons(c, q.eps)
 		return er
 	}, near, q.o/2, left, q)
-}
-
-// rigorous returns k with a κ that is certainly an upper bound, if mu is a lower bound.
-func (k *scalar) rigorous() *scalar {
-	r := *k
-	r.exact = true
-	r.c = math.Nextafter(k.beta/k.mu, math.Inf(1))
-	if k.persons == 0 {
-		r.c = enclose.Log1pAbove(r.c)
-	}
-	return &r
 }
 
 // adding encloses the bound of logAdd at ε ≥ 0.

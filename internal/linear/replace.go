@@ -112,7 +112,13 @@ func (k *scalar) logReplace(eps, s, o float64, near *leg) (log float64, best leg
 				}
 				return v
 			}
-			next, v := bestLeg([]leg{g}, eps, lo, hi, steps, min(1e-4*eps, 1e-4*s), few, add)
+			search, tol := num.Valley, 2e-5*min(eps, s)
+			if steps == 0 && (lo == 0 || hi == eps) { // Valley may stop short of an end
+				search, tol = num.Minimize, 1e-4*min(eps, s)
+			}
+			next := leg{removeFirst: g.removeFirst}
+			var v float64
+			next.e1, v = search(func(e1 float64) float64 { return leg{g.removeFirst, e1}.log(eps, few, add) }, lo, hi, steps, tol)
 			if v >= all-1e-9 { // no e₁ is better, even for these p alone
 				break
 			}

@@ -29,7 +29,7 @@ type scalar struct {
 	persons  int       // the most eigenvalues of a person's Hessian; 0: a unit is one record
 	grid     []float64 // values of p, from 0 to 1
 	kappas   []float64 // κ there
-	exact    bool      // κ is rounded up by proof, see rigorous
+	exact    bool      // under is a proof, if mu is a lower bound
 }
 
 // newScalar prepares the curve for a modulus.
@@ -38,15 +38,17 @@ func newScalar(l, mu, beta float64, envelope func(lo, hi float64) float64, monot
 	return k.tabulated()
 }
 
+// gridSize is the number of points of a grid.
+const gridSize = 48
+
 // tabulated returns k with its grid and the κ there.
 func (k *scalar) tabulated() *scalar {
 	if k.envelope == nil {
 		k.grid, k.kappas = []float64{1}, []float64{k.c}
 		return k
 	}
-	const steps = 32
-	for i := range steps {
-		k.grid = append(k.grid, float64(i)/steps)
+	for i := range 32 {
+		k.grid = append(k.grid, float64(i)/32)
 	}
 	for j := 6; j <= 20; j++ {
 		k.grid = append(k.grid, 1-math.Ldexp(1, -j))
@@ -58,25 +60,42 @@ func (k *scalar) tabulated() *scalar {
 	return k
 }
 
-// kappa returns the supremum of κ over [p, q], rounded up.
-func (k *scalar) kappa(p, q float64) float64 {
-	if k.envelope == nil {
-		return k.c
-	}
+// ratio returns the supremum of h/μ over [p, q], rounded up if k is exact.
+func (k *scalar) ratio(p, q float64) float64 {
 	lo, hi := k.l*p, k.l*q
-	if k.exact {
-		lo, hi = math.Nextafter(lo, 0), min(math.Nextafter(hi, math.Inf(1)), k.l)
-		x := math.Nextafter(k.envelope(lo, hi)/k.mu, math.Inf(1))
-		if k.persons > 0 {
-			return min(k.c, x)
-		}
-		return min(k.c, enclose.Log1pAbove(x))
+	if !k.exact {
+		return k.envelope(lo, hi) / k.mu
 	}
-	x := k.envelope(lo, hi) / k.mu
-	if k.persons > 0 {
-		return min(k.c, x*SafeC)
+	const down, up, tiny = 1 - 0x1p-52, 1 + 0x1p-52, 0x1p-1074 // at least one rounding
+	h := k.beta
+	if k.envelope != nil {
+		h = min(h, k.envelope(lo*down, min(hi*up, k.l)))
 	}
-	return min(k.c, math.Log1p(x)*SafeC)
+	return h/k.mu*up + tiny
+}
+
+// kappa returns the supremum of κ over [p, q], nearly.
+func (k *scalar) kappa(p, q float64) float64 {
+	switch {
+	case k.envelope == nil:
+		return k.c
+	case k.persons > 0:
+		return min(k.c, k.ratio(p, q)*SafeC)
+	}
+	return min(k.c, math.Log1p(k.ratio(p, q))*SafeC)
+}
+
+// under reports whether κ ≤ f on [p, q], which is certain if k is exact.
+func (k *scalar) under(p, q, f float64) bool {
+	switch {
+	case !k.exact && k.c <= f:
+		return true
+	case !(f >= 0) || !k.exact && k.envelope == nil:
+		return false
+	case k.persons > 0:
+		return k.ratio(p, q) <= f
+	}
+	return enclose.ExceedsExpm1(f, k.ratio(p, q))
 }
 
 // at returns log δ_G(ε−κ(p), √(s²p²+o²)) for κ = kappa, and for persons κ/2 + s²p²/8 more.
@@ -91,11 +110,42 @@ func (k *scalar) at(eps, s, o, p, kappa float64) float64 {
 // logRemove returns the logarithm of the largest value over p that a search finds, and its p. It is
 // at most about 1e-10 below the logarithm of the supremum.
 func (k *scalar) logRemove(eps, s, o float64) (log, p float64) {
-	return k.largest(func(p, kappa float64) float64 { return k.at(eps, s, o, p, kappa) }, 3e-5, 0)
+	f := func(p, kappa float64) float64 { return k.at(eps, s, o, p, kappa) }
+	if k.envelope == nil {
+		return k.largest(f, 0, 0)
+	}
+	// δ_G(e, S) = φ(a)(R(a)−R(a+S)) ≤ e^{−a²/2} S/(1+a²) for a = e/S − S/2 ≥ 0, as 1 − aR(a) ≤
+	// 1/(1+a²), leaves few points of the grid.
+	var most [gridSize]float64
+	peak := 0
+	for i, p := range k.grid {
+		shift := math.Sqrt(s*s*p*p + o*o)
+		if a := (eps-k.kappas[i])/shift - shift/2; a > 0 {
+			most[i] = -a*a/2 + num.Log(min(1, shift/(1+a*a)))
+		}
+		if k.persons > 0 {
+			most[i] += k.kappas[i]/2 + s*s*p*p/8
+		}
+		if most[i] > most[peak] {
+			peak = i
+		}
+	}
+	at := f(k.grid[peak], k.kappas[peak])
+	best := 0
+	log = math.Inf(-1)
+	for i, p := range k.grid {
+		if most[i]+1e-9 < at { // far more than rounding
+			continue
+		}
+		if v := f(p, k.kappas[i]); v > log {
+			log, best = v, i
+		}
+	}
+	return k.refine(f, best, log, 3e-5, 0)
 }
 
-// largest returns the largest f(p, κ(p)) that a search finds, and its p. The search takes the best
-// point of the grid and refines it between its neighbors, to a share of their distance plus tol.
+// largest returns the largest f(p, κ(p)) that a search finds, and its p: that of refine from the best
+// point of the grid.
 func (k *scalar) largest(f func(p, kappa float64) float64, share, tol float64) (value, p float64) {
 	best := 0
 	value = math.Inf(-1)
@@ -104,12 +154,23 @@ func (k *scalar) largest(f func(p, kappa float64) float64, share, tol float64) (
 			value, best = v, i
 		}
 	}
+	return k.refine(f, best, value, share, tol)
+}
+
+// refine searches for the largest f(p, κ(p)) between the neighbors of point number best of the grid,
+// with a given value, to a share of their distance plus tol.
+func (k *scalar) refine(f func(p, kappa float64) float64, best int, value, share, tol float64) (most, p float64) {
 	p = k.grid[best]
 	if k.envelope == nil || math.IsInf(value, -1) {
 		return value, p
 	}
 	lo, hi := k.grid[max(best-1, 0)], k.grid[min(best+1, len(k.grid)-1)]
-	x, v := num.Minimize(func(p float64) float64 { return -f(p, k.kappa(p, p)) }, lo, hi, 0, share*(hi-lo)+tol)
+	tol += share * (hi - lo)
+	g := func(p float64) float64 { return -f(p, k.kappa(p, p)) }
+	if p == hi && g(hi-tol) >= -value { // the end is best
+		return value, p
+	}
+	x, v := num.Valley(g, lo, hi, 0, tol)
 	if -v > value {
 		return -v, x
 	}
@@ -168,7 +229,7 @@ func (k *scalar) removes(eps, s, o, log float64, work int) bool {
 	log -= 1e-9 // more than the rounding of everything here
 	guess := eps
 	return k.below(func(p float64) float64 {
-		guess = k.reach(eps, s, o, p, log, guess, 1e-12)
+		guess = k.reach(eps, s, o, p, log, guess, 4e-12)
 		return eps - guess
 	}, work)
 }
@@ -228,18 +289,18 @@ const (
 // work cells.
 func (k *scalar) below(f func(p float64) float64, work int) bool {
 	if k.envelope == nil { // κ = c
-		return k.c <= f(1)
+		return k.under(1, 1, f(1))
 	}
 	cells := 0
 	var chord func(p, fp, q, fq float64, depth int) bool
 	chord = func(p, fp, q, fq float64, depth int) bool {
 		cells++
-		if k.kappa(p, q) <= fq {
+		if k.under(p, q, fq) {
 			return true
 		}
 		mid := p + (q-p)/2
 		fm := fp + (fq-fp)/2 - 0x1p-51*(math.Abs(fp)+math.Abs(fq)) // rounded down
-		if depth == 0 || cells > work || mid == p || mid == q || k.kappa(mid, mid) > fm {
+		if depth == 0 || cells > work || mid == p || mid == q {
 			return false
 		}
 		return chord(mid, fm, q, fq, depth-1) && chord(p, fp, mid, fm, depth-1)
@@ -247,7 +308,7 @@ func (k *scalar) below(f func(p float64) float64, work int) bool {
 	var cell func(p, fp, q, fq float64) bool
 	cell = func(p, fp, q, fq float64) bool {
 		cells++
-		if k.kappa(p, q) <= fq {
+		if k.under(p, q, fq) {
 			return true
 		}
 		mid := p + (q-p)/2
@@ -280,13 +341,14 @@ var slacks = [...]struct {
 
 // leastNoise returns a certified u = σ/L at which removing and adding a record, or replacing one,
 // cost at most (ε, e^{target}) with output noise of shift o; +Inf if it finds none below most, the
-// u of another bound. byRenyi reports that u is proved by the method renyi.
-func (k *scalar) leastNoise(eps, o, target, most float64, replace bool) (u float64, byRenyi bool) {
+// u of another bound. It stores the leg in from. byRenyi reports that u is proved by the method
+// renyi.
+func (k *scalar) leastNoise(eps, o, target, most float64, from *guess, replace bool) (u float64, byRenyi bool) {
 	u = math.Inf(1)
-	from := &guess{u: most}
+	from.u = most
 	if found := k.searchNoise(eps, o, target, most, from, replace, 1e-11); !math.IsInf(found, 1) {
 		for _, slack := range slacks {
-			if v := found * (1 + slack.up); k.meets(eps, 1/v, o, target, replace, slack.work) {
+			if v := found * (1 + slack.up); k.meets(from.leg, eps, 1/v, o, target, slack.work) {
 				u = v
 				break
 			}
@@ -343,11 +405,10 @@ func (k *scalar) searchNoise(eps, o, target, most float64, from *guess, replace 
 }
 
 // meets reports whether s = L/σ with output noise of shift o certainly costs at most δ = e^{log} at
-// ε.
-func (k *scalar) meets(eps, s, o, log float64, replace bool, work int) bool {
-	if replace {
-		_, g := k.logReplace(eps, s, o, nil)
-		return k.replaces(g, eps, s, o, log, work)
+// ε: for replacing a record by the leg g, or for removing and adding one if g is nil.
+func (k *scalar) meets(g *leg, eps, s, o, log float64, work int) bool {
+	if g != nil {
+		return k.replaces(*g, eps, s, o, log, work)
 	}
 	return k.logAdd(eps, s, o)+1e-9 <= log && k.removes(eps, s, o, log, work)
 }

@@ -343,8 +343,8 @@ func TestAdditionIsCertified(t *testing.T) {
 	k := tiedOf(t, "pseudohuber", 1e3)
 	s := 1 / 3.8 // between the 3.731 of removal and the 3.884 of addition
 	require.True(t, k.removes(1, s, 0, math.Log(1e-5), patient))
-	require.False(t, k.meets(1, s, 0, math.Log(1e-5), false, patient))
-	require.True(t, k.meets(1, 1/3.885, 0, math.Log(1e-5), false, patient))
+	require.False(t, k.meets(nil, 1, s, 0, math.Log(1e-5), patient))
+	require.True(t, k.meets(nil, 1, 1/3.885, 0, math.Log(1e-5), patient))
 }
 
 // The modulus of the regularizer counts once, as ridge.

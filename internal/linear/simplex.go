@@ -4,6 +4,7 @@ package linear
 
 import (
 	"math"
+	"sync/atomic"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/num"
@@ -22,15 +23,27 @@ type simplex struct {
 	k    int     // K ≥ 2
 	d    float64 // μ/X²
 	peak float64 // the q where c is largest
-	hull *scalar // certifies with κ = c
-	// Quick says that tail is good enough for choices between legs, see quickTail.
-	quick bool
+
+	// Set by tabulated.
+	hull  *scalar     // certifies with κ = c
+	tails *tails      // values of tail, which calibrations ask for by the thousand
+	costs [32]float64 // c(q) for q = 1/32, 2/32, …, 1
 }
 
 func newSimplex(classes int, d float64) *simplex {
-	m := &simplex{k: classes, d: d, peak: float64(classes-1) / float64(classes)}
-	top := m.curvature(m.peak)
-	m.hull = &scalar{l: 1, mu: 1, c: top, envelope: func(lo, hi float64) float64 {
+	return &simplex{k: classes, d: d, peak: float64(classes-1) / float64(classes)}
+}
+
+// tabulated returns m, which may be nil, ready for all its methods.
+func (m *simplex) tabulated() *simplex {
+	if m == nil {
+		return nil
+	}
+	m.tails = tailsOf(m.k)
+	for i := range m.costs {
+		m.costs[i] = m.curvature(float64(i+1) / float64(len(m.costs)))
+	}
+	m.hull = &scalar{l: 1, mu: 1, c: m.curvature(m.peak), envelope: func(lo, hi float64) float64 {
 		return math.Expm1(m.curvature(min(max(m.peak, lo), hi))) * SafeC
 	}}
 	return m
@@ -47,13 +60,62 @@ func (m *simplex) curvature(q float64) float64 {
 	return max(0, c)*SafeC + 1e-14
 }
 
-// tail returns P(M > x) = 1 − E Φ(x+Z)^{K−1}, as the integral of a positive function.
+// tail returns P(M > x).
 func (m *simplex) tail(x float64) float64 {
+	if m.k <= 1e5 && x >= 0 && x < float64(len(m.tails.panels)) {
+		return m.tails.at(x)
+	}
+	return largestTail(m.k, x)
+}
+
+// tails interpolates log P(M > x), which is nearly a parabola, to 1e-10: each panel has the
+// coefficients of Chebyshev polynomials on an interval of length 1.
+type tails struct {
+	k      int
+	panels [32]atomic.Pointer[[]float64]
+}
+
+// lastTails are those of the last number of classes that was asked for.
+var lastTails atomic.Pointer[tails]
+
+func tailsOf(classes int) *tails {
+	t := lastTails.Load()
+	if t == nil || t.k != classes {
+		t = &tails{k: classes}
+		lastTails.Store(t)
+	}
+	return t
+}
+
+func (t *tails) at(x float64) float64 {
+	panel := int(x)
+	mid := float64(panel) + 0.5
+	coef := t.panels[panel].Load()
+	if coef == nil {
+		nodes := 12
+		if t.k > 100 {
+			nodes = 24
+		}
+		c := make([]float64, nodes)
+		for i := range nodes {
+			angle := math.Pi * (float64(i) + 0.5) / float64(nodes)
+			log := num.Log(largestTail(t.k, mid+math.Cos(angle)/2))
+			for j := range nodes {
+				c[j] += log * math.Cos(float64(j)*angle) * 2 / float64(nodes)
+			}
+		}
+		c[0] /= 2
+		coef = &c
+		t.panels[panel].Store(coef)
+	}
+	return min(1, math.Exp(num.Chebyshev(*coef, 2*(x-mid))))
+}
+
+// largestTail returns P(M > x) = 1 − E Φ(x+Z)^{K−1} for K classes, as the integral of a positive
+// function.
+func largestTail(classes int, x float64) float64 {
 	if math.IsInf(x, -1) {
 		return 1
-	}
-	if m.quick && m.far(x) {
-		return m.quickTail(x)
 	}
 	const panels = 6
 	lo, hi := -max(x, 0)/2-8, 8-min(x, 0)
@@ -62,7 +124,7 @@ func (m *simplex) tail(x float64) float64 {
 	for i, more := 0, true; i < panels && more; i++ {
 		for j := range nodes {
 			z := lo + (hi-lo)*(float64(i)+(nodes[j]+1)/2)/panels
-			term := weights[j] * math.Exp(-z*z/2) * -math.Expm1(float64(m.k-1)*num.LogPhi(x+z))
+			term := weights[j] * math.Exp(-z*z/2) * -math.Expm1(float64(classes-1)*num.LogPhi(x+z))
 			sum += term
 			// The integrand is log-concave, and weights differ by a factor below 8: where a term is so
 			// small after larger ones, no later one changes the sum.
@@ -74,31 +136,23 @@ func (m *simplex) tail(x float64) float64 {
 	return min(1, sum*(hi-lo)/(2*panels)/math.Sqrt(2*math.Pi))
 }
 
-// far reports that 1 − Φ^{K−1} is nearly (K−1)(1−Φ) around −x/2, where the integrand of tail is
-// largest: for few classes, and an x > 0 far out.
-func (m *simplex) far(x float64) bool {
-	return m.k <= 10 && x > 0 && float64(m.k)*math.Exp(-x*x/8) < 0.2
-}
-
-// quickTail is tail for a far x up to a relative error of 1e-9. There the integrand is nearly a
-// Gaussian of variance 1/2, for which the rule with equal steps has an error near e^{−(π/h)²}.
-func (m *simplex) quickTail(x float64) float64 {
-	const h = 0.5
-	sum := 0.0
-	for z := min(-x/2-5.5, -8); z < 5.5-x/2; z += h {
-		sum += math.Exp(-z*z/2) * -math.Expm1(float64(m.k-1)*num.LogPhi(x+z))
-	}
-	return min(1, sum*h/math.Sqrt(2*math.Pi))
-}
-
 // reach returns the least M for which the loss of removing may exceed l > 0,
 //
 //	min_q (l − c(q) − s²q²)/(sq)
 //
 // as a search finds it, or rounded down and certified.
 func (m *simplex) reach(l, s float64, certified bool) float64 {
-	f := func(q float64) float64 { return (l - m.curvature(q) - s*s*q*q) / (s * q) }
-	_, x := num.Minimize(f, 1./32, 1, 31, 1e-6)
+	f := func(q, c float64) float64 { return (l - c - s*s*q*q) / (s * q) }
+	best, x := 0, math.Inf(1)
+	for i, c := range m.costs {
+		if v := f(float64(i+1)/32, c); v < x {
+			best, x = i+1, v
+		}
+	}
+	at := float64(best) / 32
+	_, v := num.Valley(func(q float64) float64 { return f(q, m.curvature(q)) }, max(1./32, at-1./32), min(1, at+1./32), 0,
+		1e-6)
+	x = min(x, v)
 	if !certified {
 		return x
 	}
@@ -168,9 +222,7 @@ func (m *simplex) logDelta(eps, s float64, replace, certified bool, g leg) float
 
 // bestLeg returns the leg with the least logDelta, which is flat in e₁, to 0.02 ε.
 func (m *simplex) bestLeg(eps, s float64) leg {
-	quick := *m
-	quick.quick = true
-	log := func(e1 float64) float64 { return quick.logDelta(eps, s, true, false, leg{false, e1}) }
+	log := func(e1 float64) float64 { return m.logDelta(eps, s, true, false, leg{false, e1}) }
 	e1, _ := num.Minimize(log, 0, eps, 0, 0.02*eps)
 	return leg{false, e1}
 }

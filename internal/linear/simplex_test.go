@@ -35,7 +35,7 @@ func TestSimplexCurvature(t *testing.T) {
 	}
 	for _, k := range []int{2, 3, 10} {
 		for _, d := range []float64{0.3, 1, 7} {
-			m := newSimplex(k, d)
+			m := newSimplex(k, d).tabulated()
 			for range 40 {
 				q := rnd.Float64()
 				pi, sum := make([]float64, k), 0.0
@@ -60,13 +60,13 @@ func TestSimplexCurvature(t *testing.T) {
 
 // P(M > x) against simulation-free references: K = 2 is a normal number of variance 2.
 func TestSimplexTail(t *testing.T) {
-	two := newSimplex(2, 1)
+	two := newSimplex(2, 1).tabulated()
 	for _, x := range []float64{-3, -0.5, 0, 1, 5, 12} {
 		want := math.Erfc(x/2) / 2
 		require.InEpsilon(t, want, two.tail(x), 1e-10)
 	}
 	for _, k := range []int{3, 10, 40} {
-		m := newSimplex(k, 1)
+		m := newSimplex(k, 1).tabulated()
 		require.InEpsilon(t, 1-1/float64(k), m.tail(0), 1e-10) // each of K is the largest as often
 		require.Less(t, m.tail(6), float64(k-1)*two.tail(6))
 		require.Greater(t, m.tail(6), 0.8*float64(k-1)*two.tail(6))
@@ -80,13 +80,13 @@ func TestSimplexNoise(t *testing.T) {
 		k        int
 		d, sigma float64
 	}{{3, 1, 9.35}, {3, 2, 6.92}, {3, 4, 6.16}, {3, 10, 5.75}, {3, 1e9, 5.49}, {10, 2, 10.0}, {10, 4, 7.47}, {10, 10, 6.47}, {10, 1e9, 5.93}} {
-		m := newSimplex(c.k, c.d)
+		m := newSimplex(c.k, c.d).tabulated()
 		u := m.leastNoise(1, target, 2*c.sigma, false)
 		require.InEpsilon(t, c.sigma, u, 5e-3, "%+v", c)
 		require.LessOrEqual(t, m.logDelta(1, 1/u, false, true, leg{}), target)
 		require.Greater(t, m.logDelta(1, 1.001/u, false, false, leg{}), target)
 	}
-	m := newSimplex(3, 4)
+	m := newSimplex(3, 4).tabulated()
 	u := m.leastNoise(1, target, 14, true)
 	require.Greater(t, u, 2*5.49)
 	require.Less(t, u, 2*7.5)
@@ -97,7 +97,7 @@ func TestSimplexNoise(t *testing.T) {
 func TestSimplexReach(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(2, 3))
 	for range 200 {
-		m := newSimplex(2+rnd.IntN(9), math.Exp(3*rnd.Float64()))
+		m := newSimplex(2+rnd.IntN(9), math.Exp(3*rnd.Float64())).tabulated()
 		s, l := math.Exp(2*rnd.Float64()-3), 0.3+rnd.Float64()
 		x := m.reach(l, s, true)
 		require.LessOrEqual(t, x, m.reach(l, s, false))
@@ -148,7 +148,7 @@ func calibratorOf(t testing.TB, p Problem, classes int) *Calibrator {
 
 // Near ε = 0 the loss may be above ε at every M, where reach certifies nothing.
 func TestSimplexNearZero(t *testing.T) {
-	m := newSimplex(3, 5)
+	m := newSimplex(3, 5).tabulated()
 	for _, o := range []float64{0, 0.01} {
 		remove, add := m.logCurves(0.2, o, false)
 		last := 0.0
@@ -162,18 +162,17 @@ func TestSimplexNearZero(t *testing.T) {
 	}
 }
 
-// The quick tail, which chooses legs, is the tail to 1e-9. With two classes M is √2 times a normal
-// number.
-func TestQuickTail(t *testing.T) {
-	for _, classes := range []int{2, 3, 5, 10, 11} {
-		m := newSimplex(classes, 5)
-		for x := 1e-3; x < 30; x *= 1.1 {
-			require.False(t, classes > 10 && m.far(x))
-			if m.far(x) {
-				require.InEpsilon(t, m.tail(x), m.quickTail(x), 1e-9, "K = %d, x = %v", classes, x)
-			}
-			if classes == 2 {
-				require.InEpsilon(t, math.Erfc(x/2)/2, m.tail(x), 1e-10, "x = %v", x)
+// Tails, which are interpolated, are the integral to 1e-10. With two classes M is √2 times a normal
+// number. Numbers of classes take turns, each with its own tails.
+func TestTails(t *testing.T) {
+	for range 2 {
+		for _, classes := range []int{2, 3, 5, 10, 100, 101, 100_000, 200_000} {
+			m := newSimplex(classes, 5).tabulated()
+			for x := -1.; x < 34; x += 0.07 {
+				require.InEpsilon(t, largestTail(classes, x), m.tail(x), 1e-10, "K = %d, x = %v", classes, x)
+				if classes == 2 && x < 30 {
+					require.InEpsilon(t, math.Erfc(x/2)/2, m.tail(x), 1e-10, "x = %v", x)
+				}
 			}
 		}
 	}

@@ -32,6 +32,15 @@ func GaussLegendre(n int) (x, w []float64) {
 	return r.(rule).x, r.(rule).w
 }
 
+// Chebyshev returns Σ coefⱼ Tⱼ(x), |x| ≤ 1, Tⱼ Chebyshev's polynomials, by Clenshaw's recursion.
+func Chebyshev(coef []float64, x float64) float64 {
+	var c1, c2 float64
+	for j := len(coef) - 1; j > 0; j-- {
+		c1, c2 = coef[j]+2*x*c1-c2, c1
+	}
+	return coef[0] + x*c1 - c2
+}
+
 // panelNodes is the number of nodes of one panel of [Panel], [PanelsDown] and [PanelsUp].
 const panelNodes = 12
 

@@ -101,3 +101,38 @@ func TestLargest(t *testing.T) {
 	}
 	require.InEpsilon(t, 3, Largest(step, -1, 1, 1e-9), 2e-9)
 }
+
+// Valley finds minima inside and at the ends, of parabolas, kinks and flat tails, to its tolerance and
+// with a third of the evaluations of golden section where f is smooth.
+func TestValley(t *testing.T) {
+	for name, f := range map[string]func(x, c float64) float64{
+		"parabola": func(x, c float64) float64 { return (x - c) * (x - c) },
+		"kink":     func(x, c float64) float64 { return max(3*(x-c), c-x) },
+		"gumbel":   func(x, c float64) float64 { return math.Exp(x-c) - (x - c) },
+	} {
+		for _, c := range []float64{-1, 0, 1e-3, 0.3, 0.5, 0.9, 1, 2} {
+			for _, tol := range []float64{1e-2, 1e-5, 1e-8} {
+				steps, golden := 0, 0
+				x, v := Valley(func(x float64) float64 { steps++; return f(x, c) }, 0, 1, 0, tol)
+				Minimize(func(x float64) float64 { golden++; return f(x, c) }, 0, 1, 0, tol)
+				want := min(max(c, 0), 1)
+				require.InDelta(t, want, x, 3*tol+1e-7, "%s, c = %v, tol = %v", name, c, tol)
+				require.Equal(t, f(x, c), v)
+				require.True(t, x >= 0 && x <= 1)
+				if name == "gumbel" && c > 0 && c < 1 && tol < 1e-2 {
+					require.Less(t, steps, golden/2, "c = %v, tol = %v", c, tol)
+				}
+				require.LessOrEqual(t, steps, 2*golden+8, "%s, c = %v, tol = %v", name, c, tol)
+			}
+		}
+	}
+	// Steps find the lower of two minima, or an end.
+	x, v := Valley(func(x float64) float64 { return math.Cos(15*x) - 0.1*x }, 0, 1, 12, 1e-6)
+	require.InDelta(t, (3*math.Pi+math.Asin(0.1/15))/15, x, 3e-6)
+	require.InDelta(t, math.Cos(15*x)-0.1*x, v, 1e-15)
+	x, v = Valley(func(x float64) float64 { return x * x }, 0, 1, 4, 1e-3)
+	require.Zero(t, x)
+	require.Zero(t, v)
+	x, v = Valley(func(float64) float64 { return math.NaN() }, 0, 1, 5, 1e-3)
+	require.True(t, x >= 0 && x <= 1 && math.IsInf(v, 1))
+}
