@@ -72,15 +72,16 @@ func (p *ScorePlan) cells(values map[string][]float64) *estimate {
 		for i := range e.h {
 			e.v.SetSym(i, i, conf)
 		}
-		right, noise := p.right(), p.block(blockRight).variance()
+		right, noise := p.subject.right(), p.block(blockRight).variance()
 		e.condition(right, values[blockRight][0], noise)
 		if p.options.Relation == dp.AddRemove {
-			e.condition(complement(right), values[blockRight][1], noise)
+			wrong := p.subject.cellsOf(func(truth, said int) bool { return truth != said })
+			e.condition(wrong, values[blockRight][1], noise)
 		}
 	} else {
 		e = fromChains(values[blockCells], p.block(blockCells).variance())
 		for i, y := range values[blockConfusion][:4] {
-			e.condition(quarter(i), y, conf)
+			e.condition(p.subject.cellsOf(func(truth, said int) bool { return 2*truth+said == i }), y, conf)
 		}
 	}
 	if p.options.Relation == dp.Replace {
@@ -115,47 +116,42 @@ func fromChains(y []float64, variance float64) *estimate {
 	return e
 }
 
-// quarter returns the indicator of a cell of the confusion matrix of two classes: true class, then
-// predicted class.
-func quarter(i int) []float64 {
+// classesOf returns the true and the predicted class of a cell of the counts of one model.
+func (s *subject) classesOf(cell int) (truth, said int) {
+	if s.kind == table.Classes {
+		return cell / s.classes, cell % s.classes
+	}
+	return cell / numCells, cell % numCells / halfCell
+}
+
+// cellsOf returns the indicator of the cells whose classes are in a set.
+func (s *subject) cellsOf(in func(truth, said int) bool) []float64 {
 	g := make([]float64, 2*numCells)
-	for k := range g {
-		predicted := 0
-		if k%numCells >= halfCell {
-			predicted = 1
-		}
-		if k/numCells == i/2 && predicted == i%2 {
-			g[k] = 1
+	if s.kind == table.Classes {
+		g = make([]float64, s.classes*s.classes)
+	}
+	for i := range g {
+		if in(s.classesOf(i)) {
+			g[i] = 1
 		}
 	}
 	return g
 }
 
 // right returns the indicator of right predictions among the cells.
-func (p *ScorePlan) right() []float64 {
-	if p.subject.kind == table.Binary {
-		g := quarter(0)
-		floats.Add(g, quarter(3))
-		return g
-	}
-	k := p.subject.classes
-	g := make([]float64, k*k)
-	for i := range k {
-		g[i*k+i] = 1
-	}
-	return g
+func (s *subject) right() []float64 {
+	return s.cellsOf(func(truth, said int) bool { return truth == said })
+}
+
+// trueClass returns the indicator of the cells of a true class.
+func (s *subject) trueClass(y int) []float64 {
+	return s.cellsOf(func(truth, _ int) bool { return truth == y })
 }
 
 func ones(n int) []float64 {
 	g := make([]float64, n)
 	floats.AddConst(1, g)
 	return g
-}
-
-func complement(g []float64) []float64 {
-	out := ones(len(g))
-	floats.Sub(out, g)
-	return out
 }
 
 // accuracyNoise returns the standard deviation that noise gives n times the accuracy, in the worst
@@ -178,11 +174,11 @@ func (p *ScorePlan) accuracyNoise() float64 {
 	}
 	e := p.cells(p.zeros())
 	if replace {
-		return math.Sqrt(e.variance(p.right()))
+		return math.Sqrt(e.variance(p.subject.right()))
 	}
 	worst := 0.0
 	for _, a := range []float64{0, 1} { // a parabola in a
-		g := p.right()
+		g := p.subject.right()
 		floats.AddConst(-a, g)
 		worst = max(worst, e.variance(g))
 	}

@@ -37,8 +37,23 @@ var edges = []float64{0.02, 0.03, 0.045, 0.065, 0.09, 0.12, 0.16, 0.22, 0.3, 0.4
 // histogram is a noisy histogram over the edges.
 type histogram []float64
 
+// newHistogram releases the histogram of |b−⟨a,θ⟩|‖a‖; a nil theta is 0. Each record counts in one
+// bin, and a person with the weights of its lines, so the sensitivity is 1, or √2 for a record or a
+// person that is replaced. The counts are multiples of the grid, a power of two below the noise.
+func newHistogram(
+	ctx context.Context, data *erm.Data, theta []float64, tau float64, src rand.Source,
+) (histogram, error) {
+	unit := data.Bounds().Row * data.Bounds().Label
+	return countBins(ctx, data, edges, tau, src, func(a []float64, r float64) float64 {
+		if theta != nil {
+			r -= floats.Dot(a, theta)
+		}
+		return math.Abs(r) * floats.Norm(a, 2) / unit
+	})
+}
+
 // bin returns the bin of v: the first whose edge is at least v, the last for all others.
-func bin(v float64) int {
+func bin(edges []float64, v float64) int {
 	for k, e := range edges[:len(edges)-1] {
 		if v <= e {
 			return k
@@ -47,21 +62,13 @@ func bin(v float64) int {
 	return len(edges) - 1
 }
 
-// newHistogram releases the histogram of |b−⟨a,θ⟩|‖a‖; a nil theta is 0. Each record counts in one
-// bin, and a person with the weights of its lines, so the sensitivity is 1, or √2 for a record or a
-// person that is replaced. The counts are multiples of the grid, a power of two below the noise.
-func newHistogram(
-	ctx context.Context, data *erm.Data, theta []float64, tau float64, src rand.Source,
+// countBins releases the histogram of v over the records.
+func countBins(
+	ctx context.Context, data *erm.Data, edges []float64, tau float64, src rand.Source,
+	v func(a []float64, b float64) float64,
 ) (histogram, error) {
-	counts := make([]int64, len(edges))
-	b, exponent := data.Bounds(), countGrid(tau)
-	unit := b.Row * b.Label
-	of := func(a []float64, r float64) int {
-		if theta != nil {
-			r -= floats.Dot(a, theta)
-		}
-		return bin(math.Abs(r) * floats.Norm(a, 2) / unit)
-	}
+	counts, exponent := make([]int64, len(edges)), countGrid(tau)
+	of := func(a []float64, b float64) int { return bin(edges, v(a, b)) }
 	var err error
 	if _, persons := data.Persons(); persons {
 		err = personCounts(ctx, data, counts, exponent, of)

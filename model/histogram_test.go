@@ -36,9 +36,9 @@ func TestHistogramOfOneRecord(t *testing.T) {
 
 func TestBins(t *testing.T) {
 	for v, want := range map[float64]int{0: 0, 0.02: 0, 0.0201: 1, 0.75: 11, 0.76: 12, 1: 12, 5: 12, math.Inf(1): 12} {
-		require.Equal(t, want, bin(v), v)
+		require.Equal(t, want, bin(edges, v), v)
 	}
-	require.Equal(t, len(edges)-1, bin(math.NaN()))
+	require.Equal(t, len(edges)-1, bin(edges, math.NaN()))
 }
 
 // TestChoices compares choices made from fixed histograms with quantiles and moments from an

@@ -24,6 +24,10 @@ import (
 //
 // ‖E‖ is about τ_H√(2d). Where Ĥ has an eigenvalue near that, u = Ĥ(Ĥ²+λ)⁻¹k leaves the bias
 // (Ĥu−k)'θ₀ of at most B‖Ĥu−k‖, and λ is chosen for the shortest interval.
+//
+// The identity also holds for a part of the coordinates, with the others held at θ̃: H, g and b then
+// have the rows and columns of the part, and θ₀ is the minimizer over it. Levels that hardly occur
+// are held for all k without a share of them, so that only their own intervals are wide.
 type inference struct {
 	theta           []float64
 	ridge, sigma    float64 // Δ, σ
@@ -40,6 +44,8 @@ type inference struct {
 	v               []float64     // θ̃ − θ_db
 	m2              float64
 	raised          float64 // largest relative raise of an eigenvalue of Ĥ
+	kept            []int   // the coordinates of part, nil for all
+	part            *inference
 }
 
 // inference prepares the intervals of a model that has moments.
@@ -52,11 +58,63 @@ func (m *Model) inference() *inference {
 		radius:  m.params.Intervals.Radius,
 		hessian: m.moments.hessian, scores: m.moments.scores,
 	}
-	if m.encoder != nil {
-		in.fallback = reach(m.encoder)
-		in.reduce(constants(m.encoder))
+	if m.encoder == nil {
+		return newInference(in)
 	}
+	in.fallback = reach(m.encoder)
+	same := constants(m.encoder)
+	if kept := in.occurring(m.encoder.Features()); len(kept) < len(in.theta) {
+		part := in
+		part.theta, part.hessian, part.scores = pick(in.theta, kept), principal(in.hessian, kept), principal(in.scores, kept)
+		part.reduce(restricted(same, kept))
+		in.kept, in.part = kept, newInference(part)
+	}
+	in.reduce(same)
 	return newInference(in)
+}
+
+// occurring returns the coordinates but for the indicators of levels and bins that hardly occur: no
+// more often than noise alone explains, or too seldom for an interval without a radius.
+func (q *inference) occurring(features []table.Feature) []int {
+	var kept []int
+	for j, f := range features {
+		indicator := f.Column != "" && f.Column != f.Name
+		if !indicator || q.hessian.At(j, j) > max(3*q.tauH, q.edge()/2) {
+			kept = append(kept, j)
+		}
+	}
+	return kept
+}
+
+// pick returns the given coordinates of x.
+func pick(x []float64, kept []int) []float64 {
+	out := make([]float64, len(kept))
+	for i, j := range kept {
+		out[i] = x[j]
+	}
+	return out
+}
+
+// principal returns the given rows and columns of a matrix.
+func principal(m *mat.SymDense, kept []int) *mat.SymDense {
+	out := mat.NewSymDense(len(kept), nil)
+	for i, j := range kept {
+		for k := i; k < len(kept); k++ {
+			out.SetSym(i, k, m.At(j, kept[k]))
+		}
+	}
+	return out
+}
+
+// restricted returns the given coordinates of vectors, without those of a column that has none of
+// them.
+func restricted(vectors [][]float64, kept []int) (out [][]float64) {
+	for _, t := range vectors {
+		if part := pick(t, kept); floats.Norm(part, 2) > 0 {
+			out = append(out, part)
+		}
+	}
+	return out
 }
 
 // Largest effects that intervals suppose where the data determine no better bound: of a column on a
@@ -257,6 +315,9 @@ func (q *inference) apply(f func(l float64) float64, x []float64) []float64 {
 func (q *inference) interval(k []float64, constant float64) *Interval {
 	if q == nil {
 		return nil
+	}
+	if q.part != nil && floats.Norm(pick(k, q.kept), 1) == floats.Norm(k, 1) { // no share of the others
+		return q.part.interval(pick(k, q.kept), constant)
 	}
 	k = q.project(k)
 	edge, least := q.edge(), q.eig[0]

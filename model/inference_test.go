@@ -7,13 +7,17 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
+	"github.com/privopt/privopt/table"
 )
 
 // fixed returns the inference for a random release in d dimensions whose matrix is Ĥ = H + E, where
@@ -160,6 +164,62 @@ func TestWeak(t *testing.T) {
 	long := newInference(in).interval([]float64{1, 0, 0, 0}, 0)
 	require.False(t, long.Unidentified || long.Weak)
 	require.Greater(t, long.Upper-long.Lower, 30*(strong.Upper-strong.Lower))
+}
+
+// TestRareLevel checks that a level that never occurs has a weak coefficient, and that the intervals
+// of all others are about as short as they would be without it and hold the truth.
+func TestRareLevel(t *testing.T) {
+	const n = 4000
+	truth := map[string]float64{"(intercept)": 1, "x": 1, "k=b": 1, "k=c": -1}
+	runs, hits := testkit.Of(25, 100, 1000), map[string]float64{}
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for i := range runs {
+		var b strings.Builder
+		b.WriteString("x,k,y\n")
+		for range n {
+			x, k := 2*rnd.Float64()-1, rnd.IntN(3)
+			y := 1 + x + []float64{0, 1, -1}[k] + rnd.NormFloat64()
+			fmt.Fprintf(&b, "%v,%s,%v\n", x, []string{"a", "b", "c"}[k], y)
+		}
+		fit := func(other string) *Model {
+			s, err := table.ReadSchema(strings.NewReader(`{ "schema": 1, "intercept": true,
+			  "label": {"column": "y", "min": -8, "max": 8}, "columns": [{"name": "x", "min": -1, "max": 1},
+			  {"name": "k", "levels": ["a", "b", "c"], "reference": "a"` + other + `}] }`))
+			require.NoError(t, err)
+			data, err := table.ReadCSV(strings.NewReader(b.String()), s)
+			require.NoError(t, err)
+			m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 1, Delta: 1e-7}, &Options{
+				Intervals: &Intervals{}, Clip: 1, Source: noise.Reproducible(uint64(i)),
+			})
+			require.NoError(t, err)
+			return m
+		}
+		m := fit(`, "other": true`)
+		rows := m.Summary().Rows
+		for _, r := range rows[:4] {
+			if r.Interval.Lower <= truth[r.Name] && truth[r.Name] <= r.Interval.Upper {
+				hits[r.Name]++
+			}
+		}
+		require.Equal(t, "k other", rows[4].Name)
+		if i > 0 {
+			continue
+		}
+		require.True(t, rows[4].Interval.Weak)
+		for j, r := range fit("").Summary().Rows {
+			require.False(t, rows[j].Interval.Weak, r.Name)
+			require.InEpsilon(t, r.Interval.StdErr, rows[j].Interval.StdErr, 0.3, r.Name)
+		}
+		whole, err := m.Contrast([]float64{0, 0, 1, 0, 1e-3}) // a share of the level
+		require.NoError(t, err)
+		part, err := m.Contrast([]float64{0, 0, 1, 0, 0})
+		require.NoError(t, err)
+		require.Greater(t, whole.Interval.StdErr, 2*part.Interval.StdErr)
+	}
+	for name := range truth {
+		share := hits[name] / float64(runs)
+		require.Greater(t, share, 0.95-4.9*math.Sqrt(0.05*0.95/float64(runs)), name)
+	}
 }
 
 // TestQuantiles compares quantiles with closed forms and with simulations.

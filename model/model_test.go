@@ -180,7 +180,7 @@ func TestTwiceTheRecords(t *testing.T) {
 		require.True(t, m.Params().Sequence.TwoStep)
 		return m.Choice().Clip
 	}
-	one, two := bin(clip(1)), bin(clip(2))
+	one, two := bin(edges, clip(1)), bin(edges, clip(2))
 	require.InDelta(t, one, two, 1)
 }
 

@@ -3,6 +3,7 @@
 package model
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -78,7 +79,7 @@ func (s Sequence) withMap(kind string) Sequence {
 }
 
 // precondition releases the Gram matrix and the histogram of norms, and returns the map.
-func (pl *Plan) precondition(f *fault.Set, p *erm.Problem, direct rand.Source) (*mapping, error) {
+func (pl *Plan) precondition(ctx context.Context, p *erm.Problem, direct rand.Source) (*mapping, error) {
 	s, d, x := *pl.params.Sequence, pl.params.Dim, pl.params.Bounds.Row
 	sensitivity, exponent := sumSensitivity(x*x, pl.pair(), d)
 	sum := make([]int64, d*(d+1)/2)
@@ -86,11 +87,11 @@ func (pl *Plan) precondition(f *fault.Set, p *erm.Problem, direct rand.Source) (
 	if err := p.Data.Each(func(a []float64, _ float64) { addOuter(sum, a, weight) }); err != nil {
 		return nil, err
 	}
-	gram := releaseSum(f, sum, d, sensitivity/pl.shift(s.Shares.Gram)*safeScale, exponent, direct)
+	gram := releaseSum(fault.From(ctx), sum, d, sensitivity/pl.shift(s.Shares.Gram)*safeScale, exponent, direct)
 	m := newMapping(s.Map, gram, mapFloor*pl.edge(s)*x*x)
 	tau := pl.pair() / pl.shift(s.Shares.Norms) * safeScale
 	n := float64(pl.params.Records)
-	norms, err := pl.norms(f, p.Data, m, tau, direct)
+	norms, err := pl.norms(ctx, p.Data, m, tau, direct)
 	if err != nil {
 		return nil, err
 	}
@@ -138,21 +139,14 @@ func (pl *Plan) normEdges() []float64 {
 }
 
 // norms releases the histogram of ‖diag(u)V′a‖ over the edges, the last bin for all above.
-func (pl *Plan) norms(f *fault.Set, data *erm.Data, m *mapping, tau float64, src rand.Source) (histogram, error) {
-	at, exponent := pl.normEdges(), countGrid(tau)
-	counts, row := make([]int64, len(at)), make([]float64, pl.params.Dim)
-	err := data.Each(func(a []float64, _ float64) {
+func (pl *Plan) norms(
+	ctx context.Context, data *erm.Data, m *mapping, tau float64, src rand.Source,
+) (histogram, error) {
+	row := make([]float64, pl.params.Dim)
+	return countBins(ctx, data, pl.normEdges(), tau, src, func(a []float64, _ float64) float64 {
 		m.row(row, a)
-		k, norm := 0, floats.Norm(row, 2)
-		for k < len(at)-1 && norm > at[k] {
-			k++
-		}
-		counts[k] += 1 << -exponent
+		return floats.Norm(row, 2)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return withNoise(fault.At(f, fault.Counts, counts), tau, exponent, src), nil
 }
 
 // radius returns R: the first edge below which the share q of the rows lies.
@@ -268,9 +262,16 @@ func (m *mapping) penalty(o Penalty, n float64) (prox.Operator, error) {
 	if o == (Penalty{}) {
 		return nil, nil
 	}
+	return m.blocks(func(u float64) (prox.Operator, error) {
+		return Penalty{Ridge: o.Ridge * u * u, Lasso: o.Lasso * u}.operator(n, nil)
+	})
+}
+
+// blocks returns the operator with a part of its own for every unit.
+func (m *mapping) blocks(part func(u float64) (prox.Operator, error)) (prox.Operator, error) {
 	parts := make([]prox.Block, len(m.units))
 	for j, u := range m.units {
-		op, err := Penalty{Ridge: o.Ridge * u * u, Lasso: o.Lasso * u}.operator(n, nil)
+		op, err := part(u)
 		if err != nil {
 			return nil, err
 		}
@@ -284,16 +285,9 @@ func (m *mapping) set(s Set) (prox.Set, error) {
 	if s.Name != Box {
 		return s.set()
 	}
-	parts := make([]prox.Block, len(m.units))
-	for j, u := range m.units {
-		box, err := Set{Name: Box, Size: s.size() / u}.set()
-		if err != nil {
-			return nil, err
-		}
-		parts[j] = prox.Block{Op: box, Len: 1}
-	}
-	set, _ := prox.Blocks(parts...).(prox.Set)
-	return set, nil
+	op, err := m.blocks(func(u float64) (prox.Operator, error) { return Set{Name: Box, Size: s.size() / u}.set() })
+	set, _ := op.(prox.Set)
+	return set, err
 }
 
 // ends returns maps with the least and the largest units that a fit may choose but for the noise of

@@ -161,9 +161,9 @@ func (d *drawn) sums(name string) []int64 {
 	t, s := d.t, d.p.subject
 	switch name {
 	case blockRight:
-		right, k := int64(0), s.classes
+		right := int64(0)
 		for i, c := range t.counts {
-			if s.kind == table.Classes && i/k == i%k || s.kind == table.Binary && i/numCells == i%numCells/halfCell {
+			if truth, said := s.classesOf(i); truth == said {
 				right += c
 			}
 		}
@@ -181,7 +181,8 @@ func (d *drawn) sums(name string) []int64 {
 		}
 		c := make([]int64, 4)
 		for i, v := range t.counts {
-			c[2*(i/numCells)+i%numCells/halfCell] += v
+			truth, said := s.classesOf(i)
+			c[2*truth+said] += v
 		}
 		return d.withPairs(c)
 	case blockCells:
@@ -354,7 +355,7 @@ func (d *drawn) classes(out *PrivateScores) {
 // accuracy returns the share of right predictions and the variance that the noise gives it. noise
 // is that of n, 0 if n is public.
 func (p *ScorePlan) accuracy(e *estimate, n, noise float64) (share, variance float64) {
-	g := p.right()
+	g := p.subject.right()
 	right, _ := e.sum(g)
 	if noise > 0 {
 		floats.AddConst(-right/n, g)
@@ -369,30 +370,13 @@ func (s *PrivateScores) withhold(names ...string) {
 	}
 }
 
-// trueClass returns the indicator of the cells of a true class.
-func (s subject) trueClass(y, cells int) []float64 {
-	g := make([]float64, cells)
-	for i := range g {
-		if i*s.classes/cells == y {
-			g[i] = 1
-		}
-	}
-	return g
-}
-
 // confusion sets the confusion matrix.
 func (d *drawn) confusion(out *PrivateScores, e *estimate) {
 	k := d.p.subject.classes
 	for y := range k {
 		var row []Metric
 		for c := range k {
-			g := make([]float64, len(e.h))
-			if d.p.subject.kind == table.Binary {
-				g = quarter(2*y + c)
-			} else {
-				g[y*k+c] = 1
-			}
-			v, deviation := e.sum(g)
+			v, deviation := e.sum(d.p.subject.cellsOf(func(truth, said int) bool { return truth == y && said == c }))
 			row = append(row, metric("", v, 0, deviation*deviation, math.Inf(-1), math.Inf(1)))
 		}
 		out.Confusion = append(out.Confusion, row)
@@ -402,11 +386,11 @@ func (d *drawn) confusion(out *PrivateScores, e *estimate) {
 // balanced returns the mean over the classes of the share that is predicted rightly.
 func (d *drawn) balanced(e *estimate) Metric {
 	const name = "balanced"
-	s, right := d.p.subject, d.p.right()
+	s, right := d.p.subject, d.p.subject.right()
 	value, sampling, gradient := 0.0, 0.0, make([]float64, len(e.h))
 	k := float64(s.classes)
 	for y := range s.classes {
-		class := s.trueClass(y, len(e.h))
+		class := s.trueClass(y)
 		n, deviation := e.sum(class)
 		if !(n > leastDeviations*deviation) || n < 1 {
 			return withheld(name, fewOfClass)
@@ -437,8 +421,8 @@ func (d *drawn) balanced(e *estimate) Metric {
 func (d *drawn) curve(out *PrivateScores, e *estimate) Metric {
 	const name = "AUC"
 	s := d.p.subject
-	n0, dev0 := e.sum(s.trueClass(0, len(e.h)))
-	n1, dev1 := e.sum(s.trueClass(1, len(e.h)))
+	n0, dev0 := e.sum(s.trueClass(0))
+	n1, dev1 := e.sum(s.trueClass(1))
 	if !(n0 > leastDeviations*dev0 && n1 > leastDeviations*dev1) || min(n0, n1) < 1 {
 		return withheld(name, fewOfClass)
 	}
@@ -454,7 +438,7 @@ func (d *drawn) curve(out *PrivateScores, e *estimate) Metric {
 		}
 		sum, _ := e.sum(g)
 		value = sum / n
-		floats.AddScaled(g, -value, s.trueClass(class, len(e.h)))
+		floats.AddScaled(g, -value, s.trueClass(class))
 		floats.Scale(1/n, g)
 		return value, math.Sqrt(e.variance(g) + shareVariance(value, n))
 	}

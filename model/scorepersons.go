@@ -137,24 +137,23 @@ type inner struct {
 
 // add adds a person with these counts; c is four times the factor of bend.
 func (w *inner) add(s *subject, own []int64, c int64) {
+	if s.kind == table.Range {
+		return
+	}
 	var four [4]int64
 	right := int64(0)
 	for i, v := range own {
-		switch {
-		case s.kind == table.Range:
-			return
-		case s.against != nil:
+		if s.against != nil {
 			four[i] += v
-		case s.kind == table.Classes:
-			if i/s.classes == i%s.classes {
-				right += v
-			}
-		default:
-			four[2*(i/numCells)+i%numCells/halfCell] += v
+			continue
 		}
-	}
-	if s.kind == table.Binary {
-		right = four[0] + four[3]
+		truth, said := s.classesOf(i)
+		if truth == said {
+			right += v
+		}
+		if s.kind == table.Binary {
+			four[2*truth+said] += v
+		}
 	}
 	w.right += bend(right, 1<<personBits-right, personBits, c)
 	for k, p := range pairsOfFour {

@@ -88,6 +88,9 @@ func silent(ctx context.Context) context.Context {
 	return fault.With(ctx, fault.ScoreNoise, func(nu []int64) []int64 { return make([]int64, len(nu)) })
 }
 
+// add counts a record.
+func (t *TestSet) add(p, q Prediction, label float64) { t.addJudgment(t.judge(p, q, label)) }
+
 // TestScoreWithoutNoise: with its noise set to 0 a score is that of the records, under both
 // relations and for 200 random models, AUC within its stated bound, and cut only by the cells.
 func TestScoreWithoutNoise(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/draw"
-	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/prefix"
@@ -396,7 +395,6 @@ const (
 // steps runs a sequence. Minimizers draw from src, which may be nil, histograms and sums from
 // direct.
 func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Source) (*outcome, error) {
-	f := fault.From(ctx)
 	s, w, user := *pl.params.Sequence, pl.params.Sequence.Shares, p
 	n, d := float64(pl.params.Records), float64(pl.params.Dim)
 	if s.Steps > 0 {
@@ -410,7 +408,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 	var m *mapping
 	if s.Map != "" {
 		var err error
-		if m, err = pl.precondition(f, p, direct); err == nil {
+		if m, err = pl.precondition(ctx, p, direct); err == nil {
 			p, err = m.problem(p, pl.params.Penalty, pl.params.Set, n)
 		}
 		if err != nil {

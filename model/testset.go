@@ -273,9 +273,6 @@ type judgment struct {
 	label float64 // a number, in [−1, 1]
 }
 
-// add counts a record.
-func (t *TestSet) add(p, q Prediction, label float64) { t.addJudgment(t.judge(p, q, label)) }
-
 // judge returns the judgment of a record, bounded as subject.blocks says whatever the record.
 func (t *TestSet) judge(p, q Prediction, label float64) judgment {
 	s := &t.subject

@@ -27,13 +27,7 @@ func (d Discovery) asSchema() *Schema {
 }
 
 // Persons returns what is declared about persons; ok is false if every line is a record of its own.
-func (u *Undeclared) Persons() (p erm.Persons, ok bool) {
-	p.Rows = u.d.Rows
-	if u.d.Weights == erm.LinesEqual.String() {
-		p.Weights = erm.LinesEqual
-	}
-	return p, u.d.Person != ""
-}
+func (u *Undeclared) Persons() (p erm.Persons, ok bool) { return u.d.asSchema().persons() }
 
 // idLine is a line with an id: the digests of the id and of the whole line, and its position.
 type idLine struct {

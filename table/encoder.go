@@ -335,12 +335,14 @@ func cloneFloat(v *float64) *float64 {
 
 // Persons returns what the schema says about persons, for [erm.OpenByPerson]; ok is false if every
 // record is a unit of its own.
-func (e *Encoder) Persons() (p erm.Persons, ok bool) {
-	p.Rows = e.schema.Rows
-	if e.schema.Weights == erm.LinesEqual.String() {
+func (e *Encoder) Persons() (p erm.Persons, ok bool) { return e.schema.persons() }
+
+func (s *Schema) persons() (p erm.Persons, ok bool) {
+	p.Rows = s.Rows
+	if s.Weights == erm.LinesEqual.String() {
 		p.Weights = erm.LinesEqual
 	}
-	return p, e.schema.Person != ""
+	return p, s.Person != ""
 }
 
 // Features returns the coordinates of an encoded row in order.
