@@ -95,11 +95,15 @@ func (k *scalar) logReplace(eps, s, o float64, near *leg) (log float64, best leg
 	ps, kappas := []float64{1}, []float64{k.kappa(1, 1)}
 	log = math.Inf(1)
 	for _, g := range legs {
+		found := math.Inf(-1) // the least value for these p, found inside of the interval
 		for range 20 {
 			var p float64
 			all := g.log(eps, func(er float64) (r float64) { r, p = k.logRemove(er, s, half); return r }, add)
 			if all < log {
 				log, best = all, g
+			}
+			if all <= found+1e-9 { // no p is worse than these
+				break
 			}
 			if !slices.Contains(ps, p) {
 				ps, kappas = append(ps, p), append(kappas, k.kappa(p, p))
@@ -122,11 +126,12 @@ func (k *scalar) logReplace(eps, s, o float64, near *leg) (log float64, best leg
 			if v >= all-1e-9 { // no e₁ is better, even for these p alone
 				break
 			}
-			steps = 0
+			steps, found = 0, v
 			if far := math.Abs(next.e1 - g.e1); far < width/4 {
 				width /= 4
 			} else if far > 0.9*width { // the end of the interval
 				width *= 2
+				found = math.Inf(-1)
 			}
 			g = next
 		}
