@@ -319,8 +319,8 @@ func (pl *DiscoveryPlan) String() string {
 	}
 	least, deviation := pl.sight()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v-differential privacy for %s, by theorem %s. A search for the schema of %d columns, as private as a "+
-		"Gaussian release with μ = %.4g", pl.budget, neighbors(pl.cert), theoremDiscover, pl.columns, pl.t)
+	fmt.Fprintf(&b, "%v-differential privacy for %s, by theorem %s. A search for the schema of %d columns, as "+
+		"private as a Gaussian release with μ = %.4g", pl.budget, neighbors(pl.cert), theoremDiscover, pl.columns, pl.t)
 	fmt.Fprintf(&b, ", counts kinds of fields, spellings and numbers. If all columns are text, a spelling is shown from "+
 		"about %d %s on; the count of numbers below an edge has a standard deviation near %.3g.", least, pl.unit(), deviation)
 	if n := pl.records; n > 0 && least > n/10 {

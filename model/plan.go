@@ -386,8 +386,8 @@ func (pl *Plan) String() string {
 	}
 	p := pl.params
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v-differential privacy for %s, by theorem %s. %s", pl.cert.Budget, neighbors(pl.cert), pl.cert.Theorem,
-		p.Decision)
+	fmt.Fprintf(&b, "%v-differential privacy for %s, by theorem %s. %s", pl.cert.Budget, neighbors(pl.cert),
+		pl.cert.Theorem, p.Decision)
 	f := pl.Forecast()
 	if s := p.Sequence; s != nil {
 		fmt.Fprintf(&b, " Together, the releases are as private as one Gaussian release with μ = %.4g (sensitivity "+
