@@ -24,10 +24,6 @@ import (
 //
 // ‖E‖ is about τ_H√(2d). Where Ĥ has an eigenvalue near that, u = Ĥ(Ĥ²+λ)⁻¹k leaves the bias
 // (Ĥu−k)'θ₀ of at most B‖Ĥu−k‖, and λ is chosen for the shortest interval.
-//
-// The identity also holds for a part of the coordinates, with the others held at θ̃: H, g and b then
-// have the rows and columns of the part, and θ₀ is the minimizer over it. Levels that hardly occur
-// are held for all k without a share of them, so that only their own intervals are wide.
 type inference struct {
 	theta           []float64
 	ridge, sigma    float64 // Δ, σ
@@ -44,8 +40,11 @@ type inference struct {
 	v               []float64     // θ̃ − θ_db
 	m2              float64
 	raised          float64 // largest relative raise of an eigenvalue of Ĥ
-	kept            []int   // the coordinates of part, nil for all
-	part            *inference
+	// The identity also holds for a part of the coordinates, with the others held at θ̃: H, g and b
+	// have the rows and columns of the part, and θ₀ is the minimizer over it. Levels that hardly occur
+	// are held for every k that is 0 there, so that only their own intervals are wide.
+	part *inference // nil for all coordinates
+	kept []int      // the coordinates of part
 }
 
 // inference prepares the intervals of a model that has moments.
