@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/table"
@@ -195,7 +194,7 @@ func (w *packWriter) add(e *table.Encoder, in io.Reader, o table.Options) error 
 			row[j] = 0
 		}
 		if w.persons != nil {
-			w.ids = append(w.ids, strings.Clone(rows.ID()))
+			w.ids = append(w.ids, rows.ID())
 		}
 	}
 	return rows.Err()
