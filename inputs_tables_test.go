@@ -440,6 +440,14 @@ func TestEveryInputERM(t *testing.T) {
 			_, err := erm.OpenByPerson(ctx, zeros{}, b, p)
 			return err
 		}, context.Background(), unit, erm.Persons{Rows: 3}),
+		"OpenCanonical": call(func(ctx context.Context, b loss.Bounds, p erm.Persons) error {
+			_, err := erm.OpenCanonical(ctx, zeros{}, b, p)
+			return err
+		}, context.Background(), unit, erm.Persons{Rows: 3}),
+		"CanonicalByPerson": call(func(ctx context.Context, b loss.Bounds, p erm.Persons) error {
+			_, _, err := erm.CanonicalByPerson(ctx, zeros{}, b, p)
+			return err
+		}, context.Background(), unit, erm.Persons{Rows: 3}),
 		"Persons.Check":    call(erm.Persons.Check, erm.Persons{Rows: 3}),
 		"Weighting.String": call(erm.Weighting.String, erm.LinesEqual),
 		"Data.Persons":     call(func() bool { _, ok := p.Data.Persons(); return ok }),

@@ -19,7 +19,7 @@ import (
 // CanonicalByPerson returns the order in which [Builder.ByPerson] would keep the records of src, and
 // the number of lines of the person of each. Records that do not count are left out. Written in this
 // order, with lines as the first feature, a file is a source for [OpenCanonical]. CanonicalByPerson
-// reads ids and records once and needs about 70 bytes of memory for each. Not private: the order is
+// reads ids and records once and needs about 130 bytes of memory for each. Not private: the order is
 // a function of the records.
 //
 // The error wraps [ErrData] for an invalid shape, invalid bounds or an invalid p, and [ErrSource] if

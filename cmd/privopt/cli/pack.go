@@ -30,8 +30,8 @@ table. If pack is killed, it may leave hidden files whose names contain that of 
 output; they hold records, so delete them.
 
 With "person" in the schema, pack writes no ids, but the lines that count, those of a person
-beside each other, and the number of lines of its person with each. That takes about 70
-bytes of memory per record, and the ids.
+beside each other, and the number of lines of its person with each. That takes about 220
+bytes of memory per record.
 
 Otherwise pack needs 15 MB of memory for a table of any size. --canonical writes the records in the
 order in which fit keeps a CSV file in memory. Sums, and with --seed the model, then have
