@@ -16,6 +16,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/privopt/privopt/cmd/internal/report"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/table"
@@ -389,7 +390,7 @@ func (a *app) scorePrivately(ctx context.Context, u *usage, t *privateScore) err
 	if err != nil {
 		return err
 	}
-	for i, text := range []string{scorePlot(s), string(object) + "\n"} {
+	for i, text := range []string{report.Sheet(scoreReport(&out, m).Figures), string(object) + "\n"} {
 		if files[i] == nil {
 			continue
 		}
