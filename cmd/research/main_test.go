@@ -201,20 +201,34 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestInterrupted: Ctrl-C ends a command, which says so on a line of its own.
+// TestInterrupted: Ctrl-C ends a command, which says so on a line of its own. The terminal has written
+// ^C on the line before.
 func TestInterrupted(t *testing.T) {
-	screen, tty := terminal(t, 80, 24)
-	defer screen.Close()
-	cmd := started(t, t.TempDir(), tty, []string{"research", "audit", "-tier", "long"})
-	tty.Close()
-	var b bytes.Buffer
-	_, err := io.CopyN(&b, screen, 5) // the progress bar is there
-	require.NoError(t, err)
-	_, err = screen.Write([]byte{3}) // the terminal makes it SIGINT
-	require.NoError(t, err)
-	io.Copy(&b, screen)
-	cmd.Wait()
-	require.Equal(t, sweep.ExitInterrupted, cmd.ProcessState.ExitCode(), b.String())
-	last := strings.Split(strings.TrimRight(b.String(), "\r\n"), "\r\n")
-	require.Regexp(t, "^audit: .*cancel", last[len(last)-1], b.String())
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "people.json"), []byte(peopleSchema), 0o600))
+	for line, end := range map[string]struct {
+		typed, last string
+		code        int
+	}{
+		"research audit -tier long": {"", "^audit: .*cancel", sweep.ExitInterrupted},
+		"privopt fit --schema people.json --data - --epsilon 1 --out m.json": {"age,occupation of the household,pays\n",
+			"^privopt fit: cancelled$", 130},
+	} {
+		screen, tty := terminal(t, 80, 24)
+		defer screen.Close()
+		cmd := started(t, dir, tty, strings.Fields(line))
+		tty.Close()
+		_, err := screen.WriteString(end.typed)
+		require.NoError(t, err)
+		var b bytes.Buffer
+		_, err = io.CopyN(&b, screen, int64(len(end.typed)+6)) // after what was typed, the progress bar is there
+		require.NoError(t, err)
+		_, err = screen.Write([]byte{3}) // the terminal makes it SIGINT
+		require.NoError(t, err)
+		io.Copy(&b, screen)
+		cmd.Wait()
+		require.Equal(t, end.code, cmd.ProcessState.ExitCode(), b.String())
+		last := strings.Split(strings.TrimRight(b.String(), "\r\n"), "\r\n")
+		require.Regexp(t, end.last, last[len(last)-1], b.String())
+	}
 }
