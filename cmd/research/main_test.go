@@ -132,6 +132,7 @@ privopt fit --epsilom 1 --schema people.json --data nosuch.csv --epsilon 1 --out
 research -h
 research audit -h
 research audit -list -mechanism lop
+research audit -mechanism enclosure
 long research audit -mechanism lop-clip
 research audit -sabotage noise-0.5
 research population -h
@@ -139,6 +140,7 @@ research population -values 50,100 -runs 1 -seed 1 -formats csv -out p -force
 research halfspace -h
 research halfspace -n 20 -runs 1 -eps 1 -seed 1 -formats csv -out h -force
 research convergence -h
+research convergence -figure bias -out c -force
 research scaling -h
 research results -h
 long research results -list
