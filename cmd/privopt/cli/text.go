@@ -96,6 +96,8 @@ func amount[T int | int64](n T, noun string) string {
 	switch {
 	case n != 1 && noun == "person":
 		noun = "people"
+	case n != 1 && noun == "entry":
+		noun = "entries"
 	case n != 1:
 		noun += "s"
 	}
