@@ -426,8 +426,7 @@ func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
 		for i, row := range s.Confusion {
 			cells := []string{names[i]}
 			for _, v := range row {
-				cells = append(cells, humanize.Comma(int64(math.Round(v.Value)))+" ± "+
-					humanize.Comma(int64(math.Round(1.96*v.StdErr))))
+				cells = append(cells, rounded(v.Value)+" ± "+rounded(1.96*v.StdErr))
 			}
 			t.Rows = append(t.Rows, cells)
 		}
