@@ -215,11 +215,11 @@ func (s Sampler) one(z float64) noisySum {
 		r := reach(rel) / z
 		return noisySum{pld.Symmetric(func(eps float64) float64 { return gaussDelta(eps, r) }), GaussianRDP(r), r}
 	case s.Size > 0:
-		return noisySum{pair: pld.Symmetric(subset(q, z)), rdp: rdpReplace(q, z)}
+		return noisySum{pair: pld.Symmetric(present(q, 2/z)), rdp: rdpReplace(q, z)}
 	case rel == Replace:
 		return noisySum{pair: pld.Symmetric(poissonReplace(q, z)), rdp: rdpReplace(q, z)}
 	}
-	return noisySum{pair: pld.Pair{Up: poissonRemove(q, z), Down: poissonAdd(q, z)}, rdp: rdpPoisson(q, z)}
+	return noisySum{pair: pld.Pair{Up: present(q, 1/z), Down: poissonAdd(q, z)}, rdp: rdpPoisson(q, z)}
 }
 
 // reach returns the distance, in units of L, by which one record that is in the batch for certain
@@ -253,10 +253,11 @@ func gaussAt(eps, alpha, s float64) float64 {
 // mixture to meet ε.
 func inner(eps, q float64) float64 { return math.Log1p(math.Expm1(eps) / q) }
 
-// poissonRemove returns the profile of P = (1−q)N(0,z²)+qN(1,z²) against
-// Q = N(0,z²): q δ_G(t, 1/z).
-func poissonRemove(q, z float64) func(eps float64) float64 {
-	return func(eps float64) float64 { return q * gaussDelta(inner(eps, q), 1/z) }
+// present returns q δ_G(t, s): the profile of P = (1−q)N(0,1)+qN(s,1) against Q = N(0,1). Poisson
+// batches have s = 1/z; in a batch of a fixed size without the record another one has its place, so
+// that all differences are up to 2L, and s = 2/z.
+func present(q, s float64) func(eps float64) float64 {
+	return func(eps float64) float64 { return q * gaussDelta(inner(eps, q), s) }
 }
 
 // poissonAdd returns the profile of Q against P. With y = 1 − (1−e^{−ε})/q, 1−(1−q)e^ε = q e^ε y
@@ -291,12 +292,6 @@ func poissonReplace(q, z float64) func(eps float64) float64 {
 		one := -math.Expm1(eps - t) // 1 − v
 		return q * (max(0, one)*gaussDelta(t, 1/z) + v*gaussDelta(t, 2/z))
 	}
-}
-
-// subset returns q δ_G(t, 2/z): a batch without the record has another one in its place, so that
-// all differences are up to 2L.
-func subset(q, z float64) func(eps float64) float64 {
-	return func(eps float64) float64 { return q * gaussDelta(inner(eps, q), 2/z) }
 }
 
 // negligible is a mass so small that even MaxSteps of them are not felt.

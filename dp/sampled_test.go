@@ -494,11 +494,11 @@ func TestProfilesByQuadrature(t *testing.T) {
 			for _, eps := range []float64{0, 0.7} {
 				out, in := normal(0, z), normal(1, z)
 				with := mixture(q, out, in)
-				require.InDelta(t, stick(with, out, eps, lo, hi), poissonRemove(q, z)(eps), 2e-6, "q=%v z=%v ε=%v", q, z, eps)
+				require.InDelta(t, stick(with, out, eps, lo, hi), present(q, 1/z)(eps), 2e-6, "q=%v z=%v ε=%v", q, z, eps)
 				require.InDelta(t, stick(out, with, eps, lo, hi), poissonAdd(q, z)(eps), 2e-6, "q=%v z=%v ε=%v", q, z, eps)
 				// A batch without the record has another one in its place: P = (1−q)N(0)+qN(2)
 				// against N(0), all differences up to 2L.
-				require.InDelta(t, stick(mixture(q, out, normal(2, z)), out, eps, lo, hi), subset(q, z)(eps), 2e-6)
+				require.InDelta(t, stick(mixture(q, out, normal(2, z)), out, eps, lo, hi), present(q, 2/z)(eps), 2e-6)
 				// Replacement under Poisson is bounded by the mixture of both distances; it is
 				// no less than the exact stick of records at ±1.
 				exact := stick(mixture(q, out, normal(1, z)), mixture(q, out, normal(-1, z)), eps, lo, hi)

@@ -353,8 +353,8 @@ func OpenByPerson(ctx context.Context, src Identified, b loss.Bounds, p Persons)
 		return nil, fmt.Errorf("%w: the source is nil", ErrData)
 	}
 	if _, remote := src.(Remote); remote {
-		return nil, fmt.Errorf("%w: records that other machines add up have no persons yet: open the files here, or "+
-			"declare no persons", ErrData)
+		return nil, fmt.Errorf("%w: records that other machines add up come without ids: want them in the order of "+
+			"CanonicalByPerson, for OpenCanonical", ErrData)
 	}
 	data, err := Open(src, b)
 	if err != nil {
@@ -374,13 +374,13 @@ func OpenByPerson(ctx context.Context, src Identified, b loss.Bounds, p Persons)
 	return data, nil
 }
 
-// read sets whose the records of src are.
-func (p *people) read(ctx context.Context, f *fault.Set, src Identified, r *records) error {
+// readIDs returns the n records of src that have an id, in the order of ids.
+func readIDs(ctx context.Context, src Identified, n int) ([]owned, error) {
 	var failed error
-	ids := make([]string, min(Chunk, r.n))
-	list := byID(r.n, func(i int) digest {
+	ids := make([]string, min(Chunk, n))
+	list := byID(n, func(i int) digest {
 		if i%Chunk == 0 && failed == nil {
-			ids = ids[:min(Chunk, r.n-i)]
+			ids = ids[:min(Chunk, n-i)]
 			if failed = ctx.Err(); failed == nil {
 				if err := src.ReadIDs(ctx, ids, i); err != nil {
 					failed = sourceError(err)
@@ -389,8 +389,14 @@ func (p *people) read(ctx context.Context, f *fault.Set, src Identified, r *reco
 		}
 		return digestOf(ids[i%Chunk])
 	})
-	if failed != nil {
-		return failed
+	return list, failed
+}
+
+// read sets whose the records of src are.
+func (p *people) read(ctx context.Context, f *fault.Set, src Identified, r *records) error {
+	list, err := readIDs(ctx, src, r.n)
+	if err != nil {
+		return err
 	}
 	var many []owned // records of persons with more than Rows
 	persons(list, func(lines []owned) {
@@ -398,7 +404,7 @@ func (p *people) read(ctx context.Context, f *fault.Set, src Identified, r *reco
 			many = append(many, lines...)
 		}
 	})
-	slices.SortFunc(many, func(a, b owned) int { return cmp.Compare(a.index, b.index) })
+	slices.SortFunc(many, byIndex)
 	if err := digestLines(ctx, r, many); err != nil {
 		return err
 	}

@@ -39,9 +39,10 @@ type wireQuery struct {
 	Stream  bool
 	Grain   int
 	Key     [2]uint64
+	Persons Persons // zero if every record is a unit of its own
 }
 
-const wireVersion = 1
+const wireVersion = 2
 
 var (
 	errWire  = prefix.New("erm: not the bytes of a Query or of Sums of this version")
@@ -58,17 +59,21 @@ func init() {
 	}
 }
 
-// sealed returns a copy of q that a Remote may share and keep. It fails if the loss is not
-// registered.
-func (q *query) sealed() (*Query, error) {
+// sealed returns a copy of q that a Remote may share and keep, about lines of persons unless who is
+// nil. It fails if the loss is not registered.
+func (q *query) sealed(who *people) (*Query, error) {
+	in := *q
+	if who != nil {
+		in.persons = who.Persons
+	}
 	var b bytes.Buffer
 	err := gob.NewEncoder(&b).Encode(wireQuery{
 		wireVersion, q.dim, uint8(q.ask), q.x, q.low, q.loss, q.bounds, q.stream, q.grain, q.key,
+		in.persons,
 	})
 	if err != nil {
 		return nil, prefix.Errorf("erm: the loss %T cannot be sent to other processes: %w", q.loss, err)
 	}
-	in := *q
 	in.x, in.low = slices.Clone(q.x), slices.Clone(q.low)
 	in.wire = binary.LittleEndian.AppendUint32(b.Bytes(), crc32.Checksum(b.Bytes(), castagnoli))
 	return &Query{func() *query { return &in }}, nil
@@ -116,6 +121,11 @@ func (q *Query) UnmarshalBinary(b []byte) error {
 	case w.Loss == nil:
 		return fmt.Errorf("%w: no loss", errWire)
 	}
+	if w.Persons != (Persons{}) {
+		if err := w.Persons.Check(); err != nil {
+			return err
+		}
+	}
 	if err := loss.Check(w.Loss); err != nil {
 		return err
 	}
@@ -125,6 +135,7 @@ func (q *Query) UnmarshalBinary(b []byte) error {
 	in := &query{
 		costs: newCosts(w.Loss, w.Bounds, w.Dim), ask: ask(w.Ask), x: w.X, low: w.Low, normX: floats.Norm(w.X, 2),
 		stream: w.Stream, grain: w.Grain, key: w.Key, wire: bytes.Clone(b),
+		persons: w.Persons,
 	}
 	if in.glm == nil && in.ask&(askHess|askBound|askGram) != 0 {
 		return fmt.Errorf("%w: a Hessian of a loss that is not a loss.Linear", errWire)
@@ -152,7 +163,7 @@ func (q *Query) Sum(ctx context.Context, src Source, first, count, threads int) 
 	if ctx == nil {
 		return nil, fmt.Errorf("%w: ctx is nil, want one such as context.Background()", ErrSource)
 	}
-	data, err := Open(src, q.q().bounds)
+	data, err := q.q().open(src)
 	if err != nil {
 		return nil, err
 	}
@@ -169,6 +180,14 @@ func (q *Query) Sum(ctx context.Context, src Source, first, count, threads int) 
 		return nil, err
 	}
 	return &Sums{in: &sums{id: p.id(), n: int64(count), fingerprint: p.fingerprint, total: p.total}}, nil
+}
+
+// open opens the records that q is about.
+func (q *query) open(src Source) (*Data, error) {
+	if q.persons != (Persons{}) {
+		return openLines(src, q.bounds, q.persons)
+	}
+	return Open(src, q.bounds)
 }
 
 // Sums are exact sums over some or all records. Not private: they are functions of the records. fmt

@@ -217,5 +217,5 @@ func TestQueryRefuses(t *testing.T) {
 
 // asking returns a Query for the value of f at 0.
 func (c costs) asking() (*Query, error) {
-	return (&query{costs: c, ask: askValue, x: make([]float64, c.dim), grain: grain}).sealed()
+	return (&query{costs: c, ask: askValue, x: make([]float64, c.dim), grain: grain}).sealed(nil)
 }

@@ -98,15 +98,16 @@ func (r *records) err() error {
 // [Remote], [OneID] for data of [Persons].
 func (d *Data) Assumptions() []dp.Assumption {
 	r := d.records()
+	var out []dp.Assumption
 	if r.people != nil {
-		return []dp.Assumption{OneID}
+		out = append(out, OneID)
 	}
 	if r.src != nil {
 		if _, ok := r.src.Source.(Remote); ok {
-			return []dp.Assumption{TrustedCluster}
+			out = append(out, TrustedCluster)
 		}
 	}
-	return nil
+	return out
 }
 
 // Each calls f with every record in turn: its row, which f must neither change nor keep, and its
@@ -150,8 +151,9 @@ func (d *Data) each(ctx context.Context, f func(a []float64, b, w float64)) erro
 // source is the state of records that are read on demand.
 type source struct {
 	Source
-	each []mapping // the functions passed to Data.Map and Data.MapRows, in order
-	key  [2]uint64 // of the fingerprint
+	each  []mapping // the functions passed to Data.Map and Data.MapRows, in order
+	key   [2]uint64 // of the fingerprint
+	lines bool      // the first feature of Source is the number of lines of a person
 
 	failure atomic.Pointer[error]
 	near    atomic.Pointer[window] // the records that at read last
@@ -184,13 +186,27 @@ func (s *source) read(ctx context.Context, w *window, r *records, first, count i
 	}
 	x := &w.rec.slabs[0]
 	w.first, w.scratch = first, resize(w.scratch, r.d)
-	x.x, x.y, x.norm = resize(x.x, count*r.d), resize(x.y, count), resize(x.norm, count)
+	width := r.d
+	if s.lines {
+		width++
+	}
+	x.x, x.y, x.norm = resize(x.x, count*width), resize(x.y, count), resize(x.norm, count)
 	w.rec = records{n: count, d: r.d, shift: oneSlab, slabs: w.rec.slabs, bounds: r.bounds, floatsOnce: count * r.d}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if err := s.Read(ctx, x.x, x.y, first); err != nil {
 		return sourceError(err)
+	}
+	if x.w = nil; r.people != nil {
+		w.weights = resize(w.weights, count)
+		x.w = w.weights
+	}
+	if s.lines {
+		if err := r.people.split(x.x, x.w, r.d); err != nil {
+			return err
+		}
+		x.x = x.x[:count*r.d]
 	}
 	for k := range count {
 		row := x.x[k*r.d : (k+1)*r.d]
@@ -212,9 +228,7 @@ func (s *source) read(ctx context.Context, w *window, r *records, first, count i
 			x.y[k] = forceLabel(label, r.bounds.Label)
 		}
 	}
-	if x.w = nil; r.people != nil {
-		w.weights = resize(w.weights, count)
-		x.w = w.weights
+	if r.people != nil && !s.lines {
 		r.people.weigh(x.w, first)
 		for k, v := range x.w {
 			if v == 0 {
@@ -286,7 +300,7 @@ func (s *source) sum(p *pass, threads int) error {
 	n := p.data.n
 	var fingerprint [2]uint64
 	if remote, ok := s.Source.(Remote); ok {
-		q, err := p.query.sealed()
+		q, err := p.query.sealed(p.data.people)
 		if err != nil {
 			return sourceError(err)
 		}
@@ -338,7 +352,7 @@ type mapping struct {
 // mapped returns data to whose records m is applied at every read.
 func (r *records) mapped(m mapping) *Data {
 	d := newSource(r.n, r.d, r.bounds, &source{
-		Source: local{r.src.Source}, each: append(slices.Clip(r.src.each), m), key: r.src.key,
+		Source: local{r.src.Source}, each: append(slices.Clip(r.src.each), m), key: r.src.key, lines: r.src.lines,
 	})
 	d.r().people = r.people
 	return d

@@ -97,7 +97,9 @@ type query struct {
 	grain  int  // records in a partial sum
 	key    [2]uint64
 	mult   []uint64 // multipliers of the fingerprint: one for a column, one for the label
-	wire   []byte   // the encoded query; set in a Query only
+	// The fields below are set in a Query only.
+	wire    []byte  // the encoded query
+	persons Persons // zero if every record is a unit of its own
 }
 
 // newQuery returns a query for the sums want over r. Its sums have the same bits for all records of

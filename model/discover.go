@@ -200,12 +200,7 @@ func (pl *DiscoveryPlan) leastWeight() float64 {
 }
 
 // unit names what neighbors differ in.
-func (pl *DiscoveryPlan) unit() string {
-	if pl.choices.Rows > 0 {
-		return "persons"
-	}
-	return "records"
-}
+func (pl *DiscoveryPlan) unit() string { return units(pl.choices.Rows) }
 
 // sensitivity returns Δ, how far apart in ℓ₂ the counts of a column are on neighbors.
 func (pl *DiscoveryPlan) sensitivity(f *fault.Set) float64 {
@@ -324,13 +319,8 @@ func (pl *DiscoveryPlan) String() string {
 	}
 	least, deviation := pl.sight()
 	var b strings.Builder
-	about := ""
-	if m := pl.choices.Rows; m > 0 {
-		about = fmt.Sprintf(" that differ in all lines of one person, of which at most %d count", m)
-	}
-	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors%s, by theorem %s. A search for the schema of %d columns, "+
-		"as private as a Gaussian release with μ = %.4g", pl.budget, pl.relation, about, theoremDiscover, pl.columns,
-		pl.t)
+	fmt.Fprintf(&b, "%v-differential privacy for %s, by theorem %s. A search for the schema of %d columns, as "+
+		"private as a Gaussian release with μ = %.4g", pl.budget, neighbors(pl.cert), theoremDiscover, pl.columns, pl.t)
 	fmt.Fprintf(&b, ", counts kinds of fields, spellings and numbers. If all columns are text, a spelling is shown from "+
 		"about %d %s on; the count of numbers below an edge has a standard deviation near %.3g.", least, pl.unit(), deviation)
 	if n := pl.records; n > 0 && least > n/10 {

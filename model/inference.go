@@ -24,10 +24,6 @@ import (
 //
 // ‖E‖ is about τ_H√(2d). Where Ĥ has an eigenvalue near that, u = Ĥ(Ĥ²+λ)⁻¹k leaves the bias
 // (Ĥu−k)'θ₀ of at most B‖Ĥu−k‖, and λ is chosen for the shortest interval.
-//
-// The identity also holds for a part of the coordinates, with the others held at θ̃: H, g and b then
-// have the rows and columns of the part, and θ₀ is the minimizer over it. Levels that hardly occur
-// are held for all k without a share of them, so that only their own intervals are wide.
 type inference struct {
 	theta           []float64
 	ridge, sigma    float64 // Δ, σ
@@ -44,8 +40,11 @@ type inference struct {
 	v               []float64     // θ̃ − θ_db
 	m2              float64
 	raised          float64 // largest relative raise of an eigenvalue of Ĥ
-	kept            []int   // the coordinates of part, nil for all
-	part            *inference
+	// The identity also holds for a part of the coordinates, with the others held at θ̃: H, g and b
+	// have the rows and columns of the part, and θ₀ is the minimizer over it. Levels that hardly occur
+	// are held for every k that is 0 there, so that only their own intervals are wide.
+	part *inference // nil for all coordinates
+	kept []int      // the coordinates of part
 }
 
 // inference prepares the intervals of a model that has moments.
@@ -63,7 +62,7 @@ func (m *Model) inference() *inference {
 	}
 	in.fallback = reach(m.encoder)
 	same := constants(m.encoder)
-	if kept := in.occurring(m.encoder.Features()); len(kept) < len(in.theta) {
+	if kept := in.occurring(m.encoder); len(kept) < len(in.theta) {
 		part := in
 		part.theta, part.hessian, part.scores = pick(in.theta, kept), principal(in.hessian, kept), principal(in.scores, kept)
 		part.reduce(restricted(same, kept))
@@ -73,15 +72,31 @@ func (m *Model) inference() *inference {
 	return newInference(in)
 }
 
+// mostHeld bounds the weight of the records, as a share of all, whose levels are held: at most by
+// this share of the error of a held coefficient do they move the others. In simulations with eight
+// rare levels of sixteen, coverage of the others fell to 0.88 without the bound; with it, to 0.93
+// at least.
+const mostHeld = 0.1
+
 // occurring returns the coordinates but for the indicators of levels and bins that hardly occur: no
-// more often than noise alone explains, or too seldom for an interval without a radius.
-func (q *inference) occurring(features []table.Feature) []int {
-	var kept []int
-	for j, f := range features {
-		indicator := f.Column != "" && f.Column != f.Name
-		if !indicator || q.hessian.At(j, j) > max(3*q.tauH, q.edge()/2) {
+// more often than noise alone explains, or too seldom for an interval without a radius. If these
+// may have more than the share mostHeld together, it returns all coordinates.
+func (q *inference) occurring(e *table.Encoder) []int {
+	var kept, all []int
+	held := 0.0                               // Σφ″ over their records, and a deviation of its noise for each
+	half := e.LabelValue(1) - e.LabelValue(0) // of the range of the label, or 1
+	for j, f := range e.Features() {
+		all = append(all, j)
+		h := q.hessian.At(j, j)
+		if indicator := f.Column != "" && f.Column != f.Name; !indicator || h > max(3*q.tauH, q.edge()/2) {
 			kept = append(kept, j)
+			continue
 		}
+		x := f.Scale / half // the entry of the indicator
+		held += (max(h, 0) + q.tauH) / (x * x)
+	}
+	if held > mostHeld*mat.Trace(q.hessian) {
+		return all
 	}
 	return kept
 }

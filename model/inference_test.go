@@ -166,8 +166,8 @@ func TestWeak(t *testing.T) {
 	require.Greater(t, long.Upper-long.Lower, 30*(strong.Upper-strong.Lower))
 }
 
-// TestRareLevel checks that a level that never occurs has a weak coefficient, and that the intervals
-// of all others are about as short as they would be without it and hold the truth.
+// TestRareLevel checks that a level that never occurs has a weak coefficient, and that the others'
+// intervals hold the truth and are about as short as without that level.
 func TestRareLevel(t *testing.T) {
 	const n = 4000
 	truth := map[string]float64{"(intercept)": 1, "x": 1, "k=b": 1, "k=c": -1}

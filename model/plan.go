@@ -386,11 +386,8 @@ func (pl *Plan) String() string {
 	}
 	p := pl.params
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v-differential privacy for %v neighbors", pl.cert.Budget, p.Relation)
-	if p.Rows > 0 {
-		fmt.Fprintf(&b, " that differ in all lines of one person, of which at most %d count", p.Rows)
-	}
-	fmt.Fprintf(&b, ", by theorem %s. %s", pl.cert.Theorem, p.Decision)
+	fmt.Fprintf(&b, "%v-differential privacy for %s, by theorem %s. %s", pl.cert.Budget, neighbors(pl.cert),
+		pl.cert.Theorem, p.Decision)
 	f := pl.Forecast()
 	if s := p.Sequence; s != nil {
 		fmt.Fprintf(&b, " Together, the releases are as private as one Gaussian release with μ = %.4g (sensitivity "+

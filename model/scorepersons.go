@@ -37,12 +37,7 @@ func (s *subject) unit() int64 {
 }
 
 // units names the units of privacy.
-func (s *subject) units() string {
-	if s.rows > 0 {
-		return "persons"
-	}
-	return "records"
-}
+func (s *subject) units() string { return units(s.rows) }
 
 // most returns the largest number of units of privacy.
 func (s *subject) most() int { return int(sqrtsum.MostRecords / s.unit()) }

@@ -259,12 +259,8 @@ func (p *ScorePlan) String() string {
 	if p.options.Against != nil {
 		what = "the difference of the scores of two models"
 	}
-	unit := ""
-	if p.subject.rows > 0 {
-		unit = fmt.Sprintf(" that differ in all lines of one person, of which at most %d count", p.subject.rows)
-	}
-	text := fmt.Sprintf("%v-differential privacy of the test set for %v neighbors%s, by theorem %s: %s.", p.cert.Budget,
-		p.cert.Relation, unit, theoremScore, what)
+	text := fmt.Sprintf("%v-differential privacy of the test set for %s, by theorem %s: %s.", p.cert.Budget,
+		neighbors(p.cert), theoremScore, what)
 	text += " Shares of μ² and deviations of the noise:"
 	for i, k := range p.blocks {
 		text += fmt.Sprintf("%s %s %.3g %%, %.4g", []string{"", ";"}[min(i, 1)], k.Name, 100*k.Share, k.Sigma)

@@ -58,11 +58,7 @@ func (g HalfSpace) Dist(x, v []float64) float64 {
 		va, _ := dot(g.A, v)
 		q = max(0, -va/floats.Dot(g.A, g.A))
 	}
-	var d ssq
-	for i, vi := range v {
-		d.add(math.Abs(vi + q*g.A[i]))
-	}
-	return d.norm()
+	return overCoordinates(g.A, v, func(_ int, ai, vi float64) float64 { return math.Abs(vi + q*ai) })
 }
 
 // shift returns |⟨A,x⟩−B|/‖A‖₂ plus the rounding of the product for a point near the plane, and 0

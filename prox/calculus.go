@@ -270,10 +270,8 @@ func (m moved) Prox(dst, x []float64, gamma float64) {
 }
 
 func (m moved) dist(x, v []float64) float64 {
-	sameLen(x, v)
 	sameLen(x, m.by)
-	var d ssq
-	for i, xi := range x {
+	return overCoordinates(x, v, func(i int, xi, vi float64) float64 {
 		s, y := m.at(i), xi-m.by[i] // y is 0 exactly where xi is by
 		if !s.inside(xi) {
 			return inf
@@ -285,9 +283,8 @@ func (m moved) dist(x, v []float64) float64 {
 		if xi == s.hi {
 			t.hi = y
 		}
-		d.add(t.gap(y, v[i]))
-	}
-	return d.norm()
+		return t.gap(y, vi)
+	})
 }
 
 func (m moved) shift([]float64) float64 { return 0 }

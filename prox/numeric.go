@@ -36,6 +36,16 @@ func (s *ssq) norm() float64 {
 	return math.Sqrt(s.sum)
 }
 
+// overCoordinates returns the norm of the numbers gap(x_i, v_i), each of at least 0.
+func overCoordinates(x, v []float64, gap func(i int, xi, vi float64) float64) float64 {
+	sameLen(x, v)
+	var d ssq
+	for i, xi := range x {
+		d.add(gap(i, xi, v[i]))
+	}
+	return d.norm()
+}
+
 // sumAbs returns Σ|x_i| as if computed in twice the working precision: the relative error is at
 // most 2u for n ≤ 2⁴⁰ [ORO05, Prop. 4.5].
 func sumAbs(x []float64) float64 {

@@ -55,15 +55,12 @@ func (g Huber) Prox(dst, x []float64, gamma float64) {
 
 // Dist returns ‖v + Weight·P_[−δ,δ](x)‖₂: g is differentiable.
 func (g Huber) Dist(x, v []float64) float64 {
-	sameLen(x, v)
 	if !finite(x) {
 		return inf
 	}
-	var d ssq
-	for i, xi := range x {
-		d.add(math.Abs(v[i] + g.Weight*min(max(xi, -g.Delta), g.Delta)))
-	}
-	return d.norm()
+	return overCoordinates(x, v, func(_ int, xi, vi float64) float64 {
+		return math.Abs(vi + g.Weight*min(max(xi, -g.Delta), g.Delta))
+	})
 }
 
 func (g Huber) check(int) error {
@@ -93,12 +90,10 @@ func (g Hinge) Prox(dst, x []float64, gamma float64) {
 
 // Dist: ∂max(0, 1−x) is {−1} where x < 1, [−1,0] at 1 and {0} where x > 1.
 func (g Hinge) Dist(x, v []float64) float64 {
-	sameLen(x, v)
 	if !finite(x) {
 		return inf
 	}
-	var d ssq
-	for i, xi := range x {
+	return overCoordinates(x, v, func(_ int, xi, vi float64) float64 {
 		a, b := 0.0, 0.0 // ∂g = [a,b]
 		if xi <= 1 {
 			a = -g.Weight
@@ -106,9 +101,8 @@ func (g Hinge) Dist(x, v []float64) float64 {
 		if xi < 1 {
 			b = -g.Weight
 		}
-		d.add(max(v[i]+a, -v[i]-b, 0))
-	}
-	return d.norm()
+		return max(vi+a, -vi-b, 0)
+	})
 }
 
 func (g Hinge) check(int) error { return weight("Hinge.Weight", g.Weight) }
@@ -141,15 +135,12 @@ func (g LogBarrier) Prox(dst, x []float64, gamma float64) {
 
 // Dist returns ‖v − Weight/x‖₂ where every x_i > 0.
 func (g LogBarrier) Dist(x, v []float64) float64 {
-	sameLen(x, v)
-	var d ssq
-	for i, xi := range x {
+	return overCoordinates(x, v, func(_ int, xi, vi float64) float64 {
 		if !(xi > 0) || xi > math.MaxFloat64 {
 			return inf
 		}
-		d.add(math.Abs(v[i] - g.Weight/xi))
-	}
-	return d.norm()
+		return math.Abs(vi - g.Weight/xi)
+	})
 }
 
 func (g LogBarrier) check(int) error { return positive("LogBarrier.Weight", g.Weight) }

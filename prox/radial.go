@@ -76,15 +76,11 @@ func (g radial) Dist(x, v []float64) float64 {
 	if outside(n, g.r) {
 		return inf
 	}
-	var d ssq
 	if n == 0 {
 		if g.r == 0 && g.s.Func(x) == 0 { // C = {0}: the normal cone is everything
 			return 0
 		}
-		for i, xi := range x {
-			d.add(g.s.gap(xi, v[i]))
-		}
-		return max(d.norm()-g.norm, 0)
+		return max(g.s.Dist(x, v)-g.norm, 0)
 	}
 	c := g.norm/n + g.l2
 	if onSphere(n, g.r) {
@@ -95,15 +91,9 @@ func (g radial) Dist(x, v []float64) float64 {
 		}
 		// x′ = (r/n)x, so c·x′_i = (c·r)(x_i/n).
 		k := max(c*g.r, -wx)
-		for i, xi := range x {
-			d.add(g.s.gap(xi, v[i]+k*(xi/n)))
-		}
-		return d.norm()
+		return overCoordinates(x, v, func(_ int, xi, vi float64) float64 { return g.s.gap(xi, vi+k*(xi/n)) })
 	}
-	for i, xi := range x {
-		d.add(g.s.gap(xi, v[i]+c*xi))
-	}
-	return d.norm()
+	return overCoordinates(x, v, func(_ int, xi, vi float64) float64 { return g.s.gap(xi, vi+c*xi) })
 }
 
 // shift returns |‖x‖₂−r| plus the rounding of the norm for a point near the sphere, and 0 inside.

@@ -84,15 +84,13 @@ func (g Simplex) Dist(x, v []float64) float64 {
 		}
 		return psi, k
 	})
-	var d ssq
-	for i, xi := range x {
-		e := q + v[i]
+	return overCoordinates(x, v, func(_ int, xi, vi float64) float64 {
+		e := q + vi
 		if xi == 0 {
 			e = max(-e, 0)
 		}
-		d.add(math.Abs(e))
-	}
-	return d.norm()
+		return math.Abs(e)
+	})
 }
 
 // shift returns |Σx_i − Total| ≥ ‖x′−x‖₂ plus the rounding of the sum.

@@ -347,12 +347,7 @@ func (g each) Prox(dst, x []float64, gamma float64) {
 }
 
 func (g each) dist(x, v []float64) float64 {
-	sameLen(x, v)
-	var d ssq
-	for i, xi := range x {
-		d.add(g.at(i).gap(xi, v[i]))
-	}
-	return d.norm()
+	return overCoordinates(x, v, func(i int, xi, vi float64) float64 { return g.at(i).gap(xi, vi) })
 }
 
 func (g each) shift([]float64) float64                   { return 0 }

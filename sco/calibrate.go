@@ -127,10 +127,7 @@ func (m *NoisySGD) search(p *Params, s schedule, noise accountant) error {
 		least = min(m.Batch, q.n())
 	}
 	best := math.Inf(1)
-	reach := 1.0 // the least z to try: the change of a sum by one record, over L
-	if q.rel == dp.Replace {
-		reach = 2
-	}
+	reach := reach(q.rel) // the least z to try
 	if m.Scheme == WithReplacement {
 		reach *= 2 // its accounting is slower by far, and its noise larger
 	}
@@ -175,6 +172,14 @@ func (m *NoisySGD) search(p *Params, s schedule, noise accountant) error {
 	return p.account(q, noise)
 }
 
+// reach bounds the change of a sum by one record, over L.
+func reach(rel dp.Relation) float64 {
+	if rel == dp.Replace {
+		return 2
+	}
+	return 1
+}
+
 // account sets the noise for the sampler and the steps of p.
 func (p *Params) account(q setting, noise accountant) error {
 	p.Batch = p.Sampler.Fraction() * q.n()
@@ -194,10 +199,7 @@ func approximateNoise(q setting, rate, steps float64) float64 {
 	if err != nil {
 		return math.Inf(1)
 	}
-	r := 1.0
-	if q.rel == dp.Replace {
-		r = 2
-	}
+	r := reach(q.rel)
 	x := s / (rate * math.Sqrt(steps))
 	if rate == 1 {
 		return r / x
@@ -272,24 +274,15 @@ func newSGDPlan(p Params, assumptions []dp.Assumption, trace func(erm.Trace)) (*
 			"budget this small needs fewer steps or larger batches", p.scale(), g.exponent)
 	}
 	p.Grid, p.Threshold = math.Ldexp(1, g.exponent), g.limit
-	profile, err := p.profile()
+	profile, err := p.Sampler.Profile(p.Noise, p.Steps) // of T noisy sums
 	if err != nil {
-		return nil, err
+		return nil, refuse(ErrMechanism, "%w", err)
 	}
 	cert := dp.Certificate{Budget: p.Budget, Relation: p.Relation, Theorem: p.Theorem}
 	if !p.proves() {
 		cert = cert.With(dp.LossArithmetic)
 	}
 	return &Plan{params: p, cert: cert.With(assumptions...), profile: profile, trace: trace}, nil
-}
-
-// profile returns that of T noisy sums.
-func (p *Params) profile() (dp.Profile, error) {
-	profile, err := p.Sampler.Profile(p.Noise, p.Steps)
-	if err != nil {
-		return profile, refuse(ErrMechanism, "%w", err)
-	}
-	return profile, nil
 }
 
 // scale returns σ of the noise on a sum, zL rounded up.
@@ -302,12 +295,8 @@ func (p *Params) proves() bool {
 	if p.Sampler.Repeats || p.Sampler.Fraction() != 1 {
 		return false
 	}
-	reach := 1.0
-	if p.Relation == dp.Replace {
-		reach = 2
-	}
 	return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
-		s := c.Quo(c.Mul(c.Of(reach), c.Mul(c.Sqrt(c.Of(float64(p.Steps))), c.Of(p.Clip))), c.Of(p.scale()))
+		s := c.Quo(c.Mul(c.Of(reach(p.Relation)), c.Mul(c.Sqrt(c.Of(float64(p.Steps))), c.Of(p.Clip))), c.Of(p.scale()))
 		return c.GaussianDelta(c.Of(p.Budget.Epsilon), s), c.Of(p.Budget.Delta)
 	})
 }

@@ -172,7 +172,7 @@ func (m *PermutationSGD) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 		return nil, refuse(ErrMechanism, "Passes = %d, Batch = %d, want numbers ≥ 0, Batch at most n = %d", m.Passes, m.Batch,
 			c.Records)
 	}
-	p := newPassParams(theoremPSGD, c)
+	p := newParams(theoremPSGD, c.setting, c.l)
 	p.Passes, p.Batch = max(m.Passes, 1), float64(max(m.Batch, 1))
 	k := float64(p.Passes)
 	c.batch = p.Batch
@@ -233,7 +233,8 @@ func (m *Phased) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	if err := c.check(eta * step(0)); err != nil {
 		return nil, err
 	}
-	p := newPassParams(theoremPhased, c)
+	p := newParams(theoremPhased, c.setting, c.l)
+	p.Passes = 1
 	p.ExcessBound = first / eta
 	from := 0.0
 	for i, n := range sizes {
@@ -249,13 +250,6 @@ func (m *Phased) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	}
 	p.ExcessBound += c.l * math.Sqrt(c.d()) * p.Phases[len(sizes)-1].Sigma
 	return newPassPlan(p, c.Public, m.Trace, p.ExcessBound, first/eta+eta*v)
-}
-
-// newPassParams returns the numbers that do not depend on phases.
-func newPassParams(theorem string, c course) Params {
-	p := newParams(theorem, c.setting, c.l)
-	p.Passes = 1
-	return p
 }
 
 // newPassPlan refuses parameters that float64 or the samplers of package noise cannot hold, and

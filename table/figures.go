@@ -70,7 +70,8 @@ func (f figures) number(field []byte) (v float64, ok bool) {
 			if k == 0 && len(group) > 0 && (group[0] == '-' || group[0] == '+') {
 				digits = group[1:]
 			}
-			if len(digits) < least || len(digits) > 3 || k == 0 && digits[0] == '0' || !areDigits(digits) {
+			if len(digits) < least || len(digits) > 3 || k == 0 && digits[0] == '0' ||
+				len(bytes.Trim(digits, "0123456789")) > 0 {
 				return 0, false
 			}
 			plain = append(plain, group...)
@@ -85,15 +86,6 @@ func (f figures) number(field []byte) (v float64, ok bool) {
 		rest = bytes.Replace(rest, []byte{decimal}, []byte{'.'}, 1)
 	}
 	return number(append(plain, rest...))
-}
-
-func areDigits(s []byte) bool {
-	for _, c := range s {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return true
 }
 
 // number parses a field without blanks around it. Out of range means ±Inf or 0. Hexadecimal floats

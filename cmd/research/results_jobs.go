@@ -133,7 +133,7 @@ func driver(small string, args ...string) part {
 const (
 	onAdult    = " -data $PRIVOPT_DATA/adult/adult.data -test $PRIVOPT_DATA/adult/adult.test"
 	fewBoxes   = "-kappas 5 -runs 2"
-	oracleRace = " -methods opdisc -q 2,4 -eps 0.5 -runs 5 -oracle cmd:cbc -timeout 10 -workers 1"
+	oracleRace = " -methods opdisc -q 2,4 -eps 0.5 -runs 3 -oracle cmd:cbc -timeout 10 -workers 1"
 	auditFiles = "audit -quiet -seed SEED -force -json DIR/audit.json -png DIR/audit.png"
 )
 
@@ -209,10 +209,10 @@ var jobs = []job{
 			nil
 	}),
 	experimentJob("scores", "coverage of intervals of private scores", func(b *bench) (*sweep.Experiment, error) {
-		return experiment.Scores(false, pick(b, 1000, 5), pick(b, 300, 1), pick(b, 4_000_000, 10_000)), nil
+		return experiment.Scores(false, pick(b, 700, 5), pick(b, 300, 1), pick(b, 4_000_000, 10_000)), nil
 	}),
 	experimentJob("scores-persons", "the same for people with many rows", func(b *bench) (*sweep.Experiment, error) {
-		return experiment.Scores(true, pick(b, 600, 3), 0, pick(b, 4_000_000, 10_000)), nil
+		return experiment.Scores(true, pick(b, 400, 3), 0, pick(b, 4_000_000, 10_000)), nil
 	}),
 	{name: "halfspace", what: "private halfspaces on Adult, each minimized exactly", needs: []func() error{adultData},
 		picture: "accuracy.png",

@@ -95,16 +95,22 @@ func (k *scalar) logReplace(eps, s, o float64, near *leg) (log float64, best leg
 	ps, kappas := []float64{1}, []float64{k.kappa(1, 1)}
 	log = math.Inf(1)
 	for _, g := range legs {
+		found := math.Inf(-1) // the least value for these p, found inside of the interval
 		for range 20 {
 			var p float64
 			all := g.log(eps, func(er float64) (r float64) { r, p = k.logRemove(er, s, half); return r }, add)
 			if all < log {
 				log, best = all, g
 			}
+			if all <= found+1e-9 { // no p is worse than these
+				break
+			}
 			if !slices.Contains(ps, p) {
 				ps, kappas = append(ps, p), append(kappas, k.kappa(p, p))
 			}
 			lo, hi := max(0, g.e1-width), min(eps, g.e1+width)
+			kappa := k.kappa(p, p)
+			alone := func(er float64) float64 { return k.at(er, s, half, p, kappa) }
 			few := func(er float64) float64 {
 				v := math.Inf(-1)
 				for i, p := range ps {
@@ -112,27 +118,60 @@ func (k *scalar) logReplace(eps, s, o float64, near *leg) (log float64, best leg
 				}
 				return v
 			}
-			search, tol := num.Valley, 2e-5*min(eps, s)
-			if steps == 0 && (lo == 0 || hi == eps) { // Valley may stop short of an end
-				search, tol = num.Minimize, 1e-4*min(eps, s)
+			at := func(e1 float64) float64 { return leg{g.removeFirst, e1}.log(eps, few, add) }
+			next := leg{g.removeFirst, k.bestE1(g, eps, s, half, p)}
+			v := at(next.e1)
+			switch e1 := next.e1; {
+			case (steps > 0 || lo > 0 && hi < eps) && lo < e1 && e1 < hi && v <= next.log(eps, alone, add)+1e-10:
+			case steps == 0 && (lo == 0 || hi == eps): // Valley may stop short of an end
+				next.e1, v = num.Minimize(at, lo, hi, 0, 1e-4*min(eps, s))
+			default:
+				next.e1, v = num.Valley(at, lo, hi, steps, 2e-5*min(eps, s))
 			}
-			next := leg{removeFirst: g.removeFirst}
-			var v float64
-			next.e1, v = search(func(e1 float64) float64 { return leg{g.removeFirst, e1}.log(eps, few, add) }, lo, hi, steps, tol)
 			if v >= all-1e-9 { // no e₁ is better, even for these p alone
 				break
 			}
-			steps = 0
+			steps, found = 0, v
 			if far := math.Abs(next.e1 - g.e1); far < width/4 {
 				width /= 4
 			} else if far > 0.9*width { // the end of the interval
 				width *= 2
+				found = math.Inf(-1)
 			}
 			g = next
 		}
 		width, steps = eps/2, 12
 	}
 	return min(log, 0), best
+}
+
+// bestE1 returns the best e₁ for the leg g and one p alone; o is that of a step. It is NaN where
+// the bound on adding is no sum of terms.
+func (k *scalar) bestE1(g leg, eps, s, o, p float64) float64 {
+	kappa, whole := k.kappa(p, p), math.Hypot(s, o)
+	remove, add := terms{{c: kappa, s: math.Hypot(s*p, o)}}, terms{{s: whole}}
+	switch {
+	case remove[0].s == 0:
+		return math.NaN()
+	case !k.monotone:
+		add[0].log = math.Ln2
+	case k.persons > 0 && o > 0:
+		add = append(add, term{log: -math.Ln2, s: o})
+	case o > 0:
+		add = append(add, term{log: num.LogPhi(-s / 2), s: o})
+	}
+	if k.persons > 0 {
+		remove[0].log = kappa/2 + s*s*p*p/8
+		add[0].log += s * s / 8
+	}
+	if g.removeFirst {
+		remove, add = add, remove
+	}
+	e1 := leastE1(add, remove, eps, g.e1)
+	if _, ea, _, _ := (leg{g.removeFirst, e1}).parts(eps); !k.monotone && k.persons == 0 && o == 0 && ea < s*s/2 {
+		return math.NaN() // LogChi has another formula there
+	}
+	return e1
 }
 
 // replaces reports whether the leg certainly gives at most δ = e^{log} at ε.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/num"
 )
 
 // Every leg is a bound, the search finds the least of them, and the certificate holds
@@ -40,6 +41,42 @@ func TestReplaceIsTheLeastLeg(t *testing.T) {
 			require.InDelta(t, found, near, 1e-6, "%s %+v", name, c)
 		}
 	}
+}
+
+// bestE1 finds the best e₁ for one p, or says that it does not know.
+func TestBestE1(t *testing.T) {
+	known := 0
+	for name := range shapes {
+		for _, persons := range []int{0, 5} {
+			for _, c := range []struct{ mu, s, eps, o float64 }{
+				{1, 0.1, 1, 0}, {3, 0.13, 1, 0.02}, {9, 0.4, 2, 0}, {6, 0.02, 0.2, 0}, {4, 1.5, 0.5, 0.1},
+			} {
+				k := tiedOf(t, name, c.mu)
+				if k.persons = persons; persons > 0 {
+					k = newPersons(k.l, k.mu, k.beta, k.envelope, k.monotone, persons)
+				}
+				for _, g := range []leg{{false, c.eps / 2}, {true, c.eps / 3}} {
+					for _, p := range []float64{0, 0.6, 1} {
+						log := func(e1 float64) float64 {
+							remove := func(eps float64) float64 { return k.at(eps, c.s, c.o, p, k.kappa(p, p)) }
+							return leg{g.removeFirst, e1}.log(c.eps, remove, func(eps float64) float64 { return k.logAdd(eps, c.s, c.o) })
+						}
+						e1 := k.bestE1(g, c.eps, c.s, c.o, p)
+						if math.IsNaN(e1) || e1 <= 0 || e1 >= c.eps {
+							continue
+						}
+						_, least := num.Minimize(log, 0, c.eps, 200, 1e-9)
+						if least > -0.1 { // no bound on adding is above 1
+							continue
+						}
+						require.InDelta(t, least, log(e1), 1e-8, "%s, %d, %+v, %+v, p = %v", name, persons, c, g, p)
+						known++
+					}
+				}
+			}
+		}
+	}
+	require.Greater(t, known, 60)
 }
 
 // For monotone losses the value is that of parallel gradients,

@@ -162,7 +162,7 @@ func isEncoded(path string, t *cli.Table) (bool, error) {
 
 func source(ctx context.Context, paths []string, t *cli.Table, o beam.Options) (erm.Source, func() error, error) {
 	columns := t.Columns()
-	o.Dim, o.Features, o.Label = t.Encoder.Dim(), columns[:len(columns)-1], columns[len(columns)-1]
+	o.Dim, o.Features, o.Label = t.Dim(), columns[:len(columns)-1], columns[len(columns)-1]
 	src, err := beam.NewSource(ctx, paths, o)
 	if errors.Is(err, beam.ErrOptions) {
 		err = cli.Usagef("%w", err)

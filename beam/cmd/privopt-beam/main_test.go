@@ -177,6 +177,93 @@ func TestSameModel(t *testing.T) {
 	}
 }
 
+// visit is a line of a table with several lines for a person, or none.
+type visit struct {
+	ID   *int64   `parquet:"id,optional"`
+	Age  *float64 `parquet:"age,optional"`
+	Job  string   `parquet:"job"`
+	Pays string   `parquet:"pays"`
+}
+
+// TestPersons checks that privopt-beam gives the model of privopt fit for a table in which a person
+// has up to eight lines, of which three count, whatever the order of lines and files.
+func TestPersons(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	scratch := at("scratch")
+	require.NoError(t, os.Mkdir(scratch, 0o700))
+	rnd := rand.New(rand.NewPCG(3, 4))
+	all := make([]visit, 20_000)
+	lines := make([]string, len(all))
+	for i, p := range people(len(all)) {
+		all[i] = visit{nil, p.Age, p.Job, p.Pays}
+		id, age := "?", "?"
+		if i%9 > 0 {
+			all[i].ID = new(int64(rnd.IntN(1500) * (1 + rnd.IntN(4)))) // some have few lines
+			id = fmt.Sprint(*all[i].ID)
+		}
+		if p.Age != nil {
+			age = fmt.Sprint(*p.Age)
+		}
+		lines[i] = fmt.Sprintf("%s,%s,\"%s\",%s\n", id, age, strings.ReplaceAll(p.Job, `"`, `""`), p.Pays)
+	}
+	write := func(name string, lines []string) {
+		text := "id,age,job,pays\n" + strings.Join(lines, "")
+		require.NoError(t, os.WriteFile(at(name), []byte(text), 0o600))
+	}
+	write("all.csv", lines)
+	rnd.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
+	write("0.csv", lines[:777])
+	write("1.csv", lines[777:])
+	put(t, at("0.parquet"), all[:12_001])
+	put(t, at("1.parquet"), all[12_001:])
+	for _, weights := range []string{"persons", "rows"} {
+		form := strings.Replace(schema, `"records"`, `"person": "id", "rows": 3, "weights": "`+weights+`", "records"`, 1)
+		require.NoError(t, os.WriteFile(at("s.json"), []byte(form), 0o600))
+		call(t, "pack", "--schema", at("s.json"), "--data", at("all.csv"), "--out", at("all.npy"), "--force")
+		encodedLines(t, at("all.npy"), at("encoded.parquet"))
+		flags := []string{"--schema", at("s.json"), "--epsilon", "1", "--seed", "7", "--force"}
+		call(t, append([]string{"fit", "--data", at("all.csv"), "--out", at("want.json")}, flags...)...)
+		want := text(t, at("want.json"))
+		for runner, data := range map[string][][]string{
+			"direct": {{"all.npy"}, {"encoded.parquet"}},
+			"prism":  {{"all.npy"}, {"all.csv"}, {"1.csv", "0.csv"}, {"1.parquet", "0.parquet"}, {"encoded.parquet"}},
+		} {
+			for _, files := range data {
+				args := append(flags[:len(flags):len(flags)], "--out", at("got.json"), "--scratch", scratch, "--runner", runner,
+					"--shards", "3")
+				for _, name := range files {
+					args = append(args, "--data", at(name))
+				}
+				call(t, args...)
+				requireSame(t, want, text(t, at("got.json")))
+			}
+		}
+	}
+	code, errs := program(t.Context(), "--schema", at("s.json"), "--epsilon", "1", "--data", at("all.csv"), "--out",
+		at("x"), "--scratch", at("none"))
+	require.Equal(t, 2, code, errs)
+	other := strings.Replace(text(t, at("s.json")), `"person": "id"`, `"person": "who"`, 1)
+	require.NoError(t, os.WriteFile(at("who.json"), []byte(other), 0o600))
+	for data, message := range map[string]string{
+		"all.csv": `no column "who"`, "all.npy": "encodes rows in another way", "0.parquet": `no column "who"`,
+	} {
+		code, errs := program(t.Context(), "--schema", at("who.json"), "--epsilon", "1", "--data", at(data), "--out", at("x"),
+			"--scratch", scratch)
+		require.Equal(t, 2, code, errs)
+		require.Contains(t, errs, message)
+	}
+	left, err := os.ReadDir(scratch)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// encodedLine is encodedRow for persons.
+type encodedLine struct {
+	Lines int32 `parquet:"(lines)"`
+	encodedRow
+}
+
 // TestClasses checks a label with several classes. The model then has a block of features for each
 // class, while the files have only one block.
 func TestClasses(t *testing.T) {
@@ -212,19 +299,30 @@ func TestManyLevels(t *testing.T) {
 
 // encoded writes the records of a packed file to a Parquet file.
 func encoded(t *testing.T, from, to string) {
+	put(t, to, packedRows(t, from, func(r []float64, label float64) encodedRow {
+		return encodedRow{label, r[0], r[1], r[2], r[3], r[4]}
+	}))
+}
+
+func encodedLines(t *testing.T, from, to string) {
+	put(t, to, packedRows(t, from, func(r []float64, label float64) encodedLine {
+		return encodedLine{int32(r[0]), encodedRow{label, r[1], r[2], r[3], r[4], r[5]}}
+	}))
+}
+
+func packedRows[T any](t *testing.T, path string, convert func(row []float64, label float64) T) []T {
 	t.Helper()
-	f, err := npy.Open(from)
+	f, err := npy.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
 	n, d := f.Dims()
 	rows, labels := make([]float64, n*d), make([]float64, n)
 	require.NoError(t, f.Read(t.Context(), rows, labels, 0))
-	out := make([]encodedRow, n)
+	out := make([]T, n)
 	for i := range out {
-		r := rows[i*d : (i+1)*d]
-		out[i] = encodedRow{labels[i], r[0], r[1], r[2], r[3], r[4]}
+		out[i] = convert(rows[i*d:(i+1)*d], labels[i])
 	}
-	put(t, to, out)
+	return out
 }
 
 // spy is called by a runner of the same name, whose jobs always fail. It looks at the scratch

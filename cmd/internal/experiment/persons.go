@@ -37,9 +37,9 @@ const (
 // 1 to 20, k with probability proportional to 1/k as of visits to a place. The guarantee is (ε,
 // 1/n²) for a person who is added or removed: by all rows of persons, by one random row of each
 // person, or by all rows as records at the budget that group privacy needs. The outcome is the log
-// loss on 5000 other people of 20 rows each, of runs on each of several draws of the people, of ten
-// times as many below ε = 0.2, where the noise would hide small differences. Columns are σ per unit
-// of weight of a person, in the mean; the number of rows of a person in the certificate, 0 for
+// loss on 5000 other people of 20 rows each, of runs on each of several draws of the people, of
+// five times as many below ε = 0.2, where the noise would hide small differences. Columns are σ per
+// unit of weight of a person, in the mean; the number of rows of a person in the certificate, 0 for
 // records; and the mean difference to persons with its standard error, that of the means of the
 // draws.
 //
@@ -79,7 +79,7 @@ func Persons(seed uint64, visits bool, people, draws, runs int, epsilons ...floa
 			}
 			runs := runs
 			if c.Value < 0.2 {
-				runs *= 10
+				runs *= 5
 			}
 			mu.Lock()
 			if bases[c.Value] == nil {

@@ -24,7 +24,7 @@ type Engine struct {
 	Data string
 	// Start receives the arguments after "--" before any file is read.
 	Start func(args []string) error
-	// Open returns the records of a table, with Encoder.Dim features, and a function that closes them.
+	// Open returns the records of a table, with Table.Dim features, and a function that closes them.
 	Open func(ctx context.Context, t *Table) (src erm.Source, end func() error, err error)
 }
 
@@ -38,6 +38,9 @@ type Table struct {
 
 // Columns names the columns of encoded rows. The label is the last one.
 func (t *Table) Columns() []string { return columnsOf(t.Encoder) }
+
+// Dim returns the number of features of a record, which for classes exceeds that of the columns.
+func (t *Table) Dim() int { return dimOf(t.Encoder) }
 
 // Check returns an error unless the columns of a .npy file are those of encoded rows.
 func (t *Table) Check(f *npy.File) error { return fits(f, t.Encoder) }

@@ -250,13 +250,6 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 	if err := t.complete(ctx, a, !encoded); err != nil {
 		return err
 	}
-	switch {
-	case !encoded || t.schema.Person == "":
-	case t.engine != nil:
-		return usagef(`%s: it has "person", and %s reads no ids of persons: use privopt fit`, t.schemaPath, t.engine.Name)
-	default:
-		return usagef("--data: %s: %s", t.data[0], noIDs)
-	}
 	o := &t.options
 	if err := t.openLedger(); err != nil {
 		return err
@@ -380,7 +373,7 @@ func (a *app) read(ctx context.Context, t *fitting) (_ *records, err error) {
 		if err != nil {
 			return nil, err
 		}
-		return openRecords(src, end, e)
+		return openRecords(ctx, src, end, e)
 	}
 	if len(t.data) > 1 {
 		return nil, usagef("--data is given %d times, want one table", len(t.data))

@@ -61,32 +61,51 @@ func openPacked(ctx context.Context, path string, e *table.Encoder, verify bool)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return openRecords(erm.Pad(f, e.Dim()), f.Close, e)
+	return openRecords(ctx, erm.Pad(f, dimOf(e)), f.Close, e)
 }
 
-func openRecords(src erm.Source, end func() error, e *table.Encoder) (*records, error) {
-	data, err := erm.Open(src, e.Bounds())
+// openRecords opens records of dimOf(e) features.
+func openRecords(ctx context.Context, src erm.Source, end func() error, e *table.Encoder) (*records, error) {
+	var data *erm.Data
+	var err error
+	if p, ok := e.Persons(); ok {
+		data, err = erm.OpenCanonical(ctx, src, e.Bounds(), p)
+	} else {
+		data, err = erm.Open(src, e.Bounds())
+	}
 	if err != nil {
 		return nil, errors.Join(err, end())
 	}
 	return &records{&table.Data{Records: data, Encoder: e}, end}, nil
 }
 
+// dimOf returns the number of features of records with the encoded rows of e. With persons the
+// first one is the number of lines of a record's person, see erm.OpenCanonical.
+func dimOf(e *table.Encoder) int {
+	if _, ok := e.Persons(); ok {
+		return e.Dim() + 1
+	}
+	return e.Dim()
+}
+
 // columnsOf names the columns of encoded rows. The label is the last one.
 func columnsOf(e *table.Encoder) []string {
 	var out []string
+	if _, ok := e.Persons(); ok {
+		out = append(out, "(lines)")
+	}
 	for _, f := range e.Features() {
 		out = append(out, f.Name)
 	}
 	return append(out, e.Schema().Label.Column)
 }
 
-// encoding is a hash of the schema without the number of records, the unit of privacy, the
-// neighbors and the form of the file, none of which changes an encoded row.
+// encoding is a hash of the schema without the number of records, the neighbors, the weights of
+// lines and the form of the file, none of which changes an encoded row.
 func encoding(e *table.Encoder) string {
 	s := e.Schema()
 	s.Records, s.Neighbors, s.File = 0, 0, table.File{}
-	s.Person, s.Rows, s.Weights = "", 0, ""
+	s.Weights = ""
 	h := sha256.New()
 	s.WriteTo(h) // a hash has no errors
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
@@ -100,8 +119,8 @@ func fits(f *npy.File, e *table.Encoder) error {
 		return errors.New("it was packed without a schema: pack it with this one")
 	case f.Columns() != nil && f.Schema() != want:
 		return errors.New("it was packed with a schema that encodes rows in another way: pack it with this one")
-	case d != len(e.Features()):
-		return fmt.Errorf("it has %d features, the rows of the schema have %d", d, len(e.Features()))
+	case d != len(columnsOf(e))-1:
+		return fmt.Errorf("it has %d features, the rows of the schema have %d", d, len(columnsOf(e))-1)
 	}
 	return nil
 }
@@ -109,31 +128,32 @@ func fits(f *npy.File, e *table.Encoder) error {
 // packOptions of a new file.
 type packOptions struct {
 	float32   bool
-	canonical bool // in the order of erm.Data; takes about 70 bytes of memory for each record
+	canonical bool // in the order of erm.Data, as always for persons; takes about 70 bytes of memory for each record
 }
 
 // packWriter writes the rows of tables to a .npy file, which appears whole with Commit or not at
 // all.
 type packWriter struct {
 	*npy.Writer
-	e    *table.Encoder
-	path string
-	o    packOptions
+	e       *table.Encoder
+	path    string
+	o       packOptions
+	persons *erm.Persons // nil if every record is a unit of its own
+	ids     []string     // of the records so far, for persons
 }
-
-// noIDs refuses packed data of persons.
-const noIDs = `the schema has "person", and a .npy file keeps no ids of persons: give fit the table as CSV`
 
 // createPacked begins a file. A canonical one is first written to a hidden file beside it.
 func createPacked(path string, e *table.Encoder, o packOptions) (w *packWriter, err error) {
-	if _, ok := e.Persons(); ok {
-		return nil, errors.New(noIDs)
-	}
 	w = &packWriter{e: e, path: path, o: o}
-	if o.canonical {
-		path = w.unsorted()
+	columns := columnsOf(e)
+	if p, ok := e.Persons(); ok {
+		w.persons, w.o.canonical, columns = &p, true, columns[1:]
 	}
-	w.Writer, err = npy.Create(path, columnsOf(e), npy.Options{Float32: o.float32, Schema: encoding(e)})
+	if w.o.canonical {
+		path = w.unsorted()
+		o.float32 = false
+	}
+	w.Writer, err = npy.Create(path, columns, npy.Options{Float32: o.float32, Schema: encoding(e)})
 	return w, err
 }
 
@@ -173,6 +193,9 @@ func (w *packWriter) add(e *table.Encoder, in io.Reader, o table.Options) error 
 		for _, j := range col {
 			row[j] = 0
 		}
+		if w.persons != nil {
+			w.ids = append(w.ids, rows.ID())
+		}
 	}
 	return rows.Err()
 }
@@ -198,7 +221,7 @@ func (w *packWriter) Commit(ctx context.Context) (err error) {
 		return err
 	}
 	defer f.Close()
-	order, err := erm.Canonical(ctx, f, w.e.Bounds())
+	order, lines, err := w.order(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -207,14 +230,39 @@ func (w *packWriter) Commit(ctx context.Context) (err error) {
 		return err
 	}
 	defer sorted.Close()
-	row, label := make([]float64, len(w.e.Features())), make([]float64, 1)
-	for _, i := range order {
-		if err := f.Read(ctx, row, label, i); err != nil {
+	row, label := make([]float64, len(columnsOf(w.e))-1), make([]float64, 1)
+	features := row[len(row)-len(w.e.Features()):]
+	for k, i := range order {
+		if err := f.Read(ctx, features, label, i); err != nil {
 			return err
+		}
+		if lines != nil {
+			row[0] = float64(lines[k])
 		}
 		if err := sorted.Append(row, label[0]); err != nil {
 			return err
 		}
 	}
 	return sorted.Commit()
+}
+
+// order returns the canonical order of the records of f, and for persons the numbers of their lines.
+func (w *packWriter) order(ctx context.Context, f *npy.File) (order, lines []int, err error) {
+	if w.persons != nil {
+		return erm.CanonicalByPerson(ctx, identified{f, w.ids}, w.e.Bounds(), *w.persons)
+	}
+	order, err = erm.Canonical(ctx, f, w.e.Bounds())
+	return order, nil, err
+}
+
+// identified is a file whose records have ids.
+type identified struct {
+	*npy.File
+	ids []string
+}
+
+// ReadIDs implements erm.Identified.
+func (f identified) ReadIDs(_ context.Context, ids []string, first int) error {
+	copy(ids, f.ids[first:])
+	return nil
 }

@@ -5,6 +5,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,16 +108,31 @@ func TestPersons(t *testing.T) {
 	bad(exitRefused, "differ in one person, want one record", "score", "--epsilon", "2", "--model", at("m.json"), "--data",
 		at("who.csv"), "--ledger", at("records"))
 	bad(exitUsage, "no column", "score", "--epsilon", "2", "--model", at("m.json"), "--data", at("people.csv"))
-	bad(exitUsage, "packed files have no ids", "score", "--epsilon", "2", "--model", at("m.json"), "--data", at("p.npy"))
+	bad(exitUsage, "encodes rows in another way", "score", "--epsilon", "2", "--model", at("m.json"), "--data", at("p.npy"))
 
 	bad(exitRefused, "is about neighbors that differ in one record, and a fit by this schema in one person",
 		fit("who.json", "x", "--ledger", at("records"))...)
 	bad(exitRefused, "is about neighbors that differ in one person, and a fit by this schema in one record",
 		fit("people.json", "x", "--ledger", at("l"))...)
-	bad(exitUsage, "a .npy file keeps no ids of persons: give fit the table as CSV",
-		"pack", "--schema", at("who.json"), "--data", at("who.csv"), "--out", at("w.npy"))
-	bad(exitUsage, "a .npy file keeps no ids of persons: give fit the table as CSV",
+	bad(exitUsage, "encodes rows in another way",
 		"fit", "--schema", at("who.json"), "--data", at("p.npy"), "--epsilon", "1", "--out", at("x"))
 	require.NoFileExists(t, at("x"))
-	require.NoFileExists(t, at("w.npy"))
+
+	// A packed file has the lines that count and no ids. Its models and scores are those of the table.
+	form = strings.Replace(form, `"other": true`, `"other": true, "reference": "nurse"`, 1) // as for intervals
+	require.NoError(t, os.WriteFile(at("packed.json"), []byte(form), 0o600))
+	ok("pack", "--schema", at("packed.json"), "--data", at("who.csv"), "--out", at("w.npy"))
+	of := func(data string, args []string) []string {
+		args[slices.Index(args, "--data")+1] = at(data)
+		return args
+	}
+	for _, more := range [][]string{nil, {"--intervals"}, {"--neighbors", "add-remove"}} {
+		seeded := append([]string{"--seed", "3", "--force"}, more...)
+		ok(fit("packed.json", "csv.model", seeded...)...)
+		ok(of("w.npy", fit("packed.json", "npy.model", seeded...))...)
+		require.Equal(t, string(must(os.ReadFile(at("csv.model")))), string(must(os.ReadFile(at("npy.model")))), "%v", more)
+	}
+	require.Contains(t, ok("score", "--model", at("npy.model"), "--data", at("w.npy")), "accuracy")
+	require.Contains(t, ok("score", "--epsilon", "2", "--model", at("npy.model"), "--data", at("w.npy")), "people 400 value")
+	bad(exitUsage, "encodes rows in another way", of("w.npy", fit("people.json", "x"))...)
 }

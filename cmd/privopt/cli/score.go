@@ -38,6 +38,13 @@ func (u *usage) score(ctx context.Context, a *app) (*model.Model, model.Scores, 
 			return nil, model.Scores{}, nil, err
 		}
 		data, err := openPacked(ctx, u.data, m.Encoder(), false)
+		if err != nil && ofPersons(m) { // a score that is not private needs no persons
+			s := m.Encoder().Schema()
+			s.Person, s.Rows, s.Weights = "", 0, ""
+			if e, failed := s.Encoder(); failed == nil {
+				data, err = openPacked(ctx, u.data, e, false)
+			}
+		}
 		if err != nil {
 			return nil, model.Scores{}, nil, err
 		}
@@ -407,9 +414,6 @@ func (a *app) scorePrivately(ctx context.Context, u *usage, t *privateScore) err
 // testSet reads the sums of the table.
 func (u *usage) testSet(ctx context.Context, a *app, m, against *model.Model) (*model.TestSet, error) {
 	if isPacked(u.data) {
-		if ofPersons(m) {
-			return nil, usagef("--data: packed files have no ids: want the table as CSV, for a score of persons")
-		}
 		data, err := openPacked(ctx, u.data, m.Encoder(), true)
 		if err != nil {
 			return nil, err

@@ -1,0 +1,159 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package erm
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/loss"
+)
+
+// Files of the lines of persons. They hold the lines that count and no ids: the lines of a person
+// are neighbors, and each says how many they are, which decides its weight.
+
+// CanonicalByPerson returns the order in which [Builder.ByPerson] would keep the records of src, and
+// the number of lines of the person of each. Records that do not count are left out. Written in this
+// order, with lines as the first feature, a file is a source for [OpenCanonical]. CanonicalByPerson
+// reads ids and records once and needs about 70 bytes of memory for each. Not private: the order is
+// a function of the records.
+//
+// The error wraps [ErrData] for an invalid shape, invalid bounds or an invalid p, and [ErrSource] if
+// src fails.
+func CanonicalByPerson(ctx context.Context, src Identified, b loss.Bounds, p Persons) (order, lines []int, err error) {
+	if err := p.checkContext(ctx); err != nil {
+		return nil, nil, err
+	}
+	if src == nil {
+		return nil, nil, fmt.Errorf("%w: the source is nil", ErrData)
+	}
+	data, err := Open(src, b)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := data.r()
+	list, err := readIDs(ctx, src, r.n)
+	if err != nil {
+		return nil, nil, err
+	}
+	ids := make([]digest, r.n) // then the digests of lines
+	every := slices.SortedFunc(slices.Values(list), byIndex)
+	for _, o := range every {
+		ids[o.index] = o.id
+	}
+	if err := digestLines(ctx, r, every); err != nil {
+		return nil, nil, err
+	}
+	digests := make([]digest, r.n)
+	for _, o := range every {
+		digests[o.index] = o.id
+	}
+	who := &people{Persons: p}
+	order = who.arrange(fault.From(ctx), r.n, func(i int) digest { return ids[i] },
+		func(i int, _ digest, buf []byte) (digest, []byte) { return digests[i], buf })
+	lines = make([]int, len(order))
+	for k, m := range who.lines {
+		lines[k] = int(m)
+	}
+	return order, lines, nil
+}
+
+func byIndex(a, b owned) int { return cmp.Compare(a.index, b.index) }
+
+// OpenCanonical is [OpenByPerson] for records in the order of [CanonicalByPerson]. The first feature
+// of src is the number of lines of a record's person that count, and is no feature of the data. src
+// may be a [Remote]. OpenCanonical reads src once and keeps 6 bytes of memory for each record.
+//
+// The error wraps [ErrSource] if the first feature of a record is not the number of its neighbors
+// with the same number, or is larger than p.Rows.
+func OpenCanonical(ctx context.Context, src Source, b loss.Bounds, p Persons) (*Data, error) {
+	if err := p.checkContext(ctx); err != nil {
+		return nil, err
+	}
+	data, err := openLines(src, b, p)
+	if err != nil {
+		return nil, err
+	}
+	r := data.r()
+	if int64(r.n) > math.MaxUint32 {
+		return nil, fmt.Errorf("%w: more than 2³² records by person", ErrData)
+	}
+	who := r.people
+	who.weight = p.weights(fault.From(ctx))
+	who.who, who.lines = make([]uint32, 0, r.n), make([]uint16, 0, r.n)
+	rows, labels := make([]float64, min(Chunk, r.n)*(r.d+1)), make([]float64, min(Chunk, r.n))
+	left := 0 // lines of the person to come
+	for at := 0; at < r.n; at += len(labels) {
+		labels = labels[:min(Chunk, r.n-at)]
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := src.Read(ctx, rows[:len(labels)*(r.d+1)], labels, at); err != nil {
+			return nil, sourceError(err)
+		}
+		for i := range labels {
+			k, err := who.linesOf(rows[i*(r.d+1)])
+			if err != nil {
+				return nil, err
+			}
+			if left == 0 {
+				left = k
+				who.count++
+			} else if k != int(who.lines[at+i-1]) {
+				return nil, errLines
+			}
+			left--
+			who.who, who.lines = append(who.who, uint32(who.count-1)), append(who.lines, uint16(k))
+		}
+	}
+	if left > 0 {
+		return nil, errLines
+	}
+	return data, nil
+}
+
+// openLines opens a source whose first feature is the number of lines of a person.
+func openLines(src Source, b loss.Bounds, p Persons) (*Data, error) {
+	data, err := Open(src, b)
+	if err != nil {
+		return nil, err
+	}
+	r := data.r()
+	if r.d < 2 {
+		return nil, fmt.Errorf("%w: the source has 1 feature, want the number of lines of a person, then features", ErrData)
+	}
+	r.src.lines = true
+	out := newSource(r.n, r.d-1, b, r.src)
+	out.r().people = &people{Persons: p, weight: p.weights(nil)}
+	return out, nil
+}
+
+var errLines = fmt.Errorf("%w: the first feature is not the number of lines of a person: want the lines of every person "+
+	"beside each other, with their number, as privopt pack writes them by the same schema", ErrSource)
+
+// linesOf returns the number of lines that the first feature of a record states.
+func (p *people) linesOf(v float64) (int, error) {
+	k := int(max(0, min(v, MaxRows+1))) // 0 for NaN or so
+	if k < 1 || k > p.Rows || float64(k) != v {
+		return 0, errLines
+	}
+	return k, nil
+}
+
+// split moves the first features of the records of w, which say how many lines a person has, out of
+// the rows, and sets the weights.
+func (p *people) split(x, w []float64, d int) error {
+	for i := range w {
+		k, err := p.linesOf(x[i*(d+1)])
+		if err != nil {
+			return err
+		}
+		w[i] = p.weight[k]
+		copy(x[i*d:(i+1)*d], x[i*(d+1)+1:(i+1)*(d+1)])
+	}
+	return nil
+}
