@@ -81,6 +81,11 @@ func TestEveryInputNum(t *testing.T) {
 		f := func(x float64) float64 { return x - root }
 		return num.Narrow(f, lo, f(lo), hi, f(hi), tol)
 	}, 2., 1., 3., 1e-9).mayBeNaN()
+	table["Valley"] = call(func(lo, hi, tol float64) float64 {
+		x, _ := num.Valley(func(x float64) float64 { return (x - 1) * (x - 1) }, lo, hi, 10, tol)
+		return x
+	}, 0., 3., 1e-9).mayBeNaN()
+	table["Chebyshev"] = call(func(x float64) float64 { return num.Chebyshev([]float64{1, 0.5, 0.25}, x) }, 0.5).mayBeNaN()
 	table["Minimize"] = call(func(lo, hi, tol float64) float64 {
 		x, _ := num.Minimize(func(x float64) float64 { return (x - 1) * (x - 1) }, lo, hi, 10, tol)
 		return x

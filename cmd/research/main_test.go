@@ -132,6 +132,7 @@ privopt fit --epsilom 1 --schema people.json --data nosuch.csv --epsilon 1 --out
 research -h
 research audit -h
 research audit -list -mechanism lop
+research audit -mechanism enclosure
 long research audit -mechanism lop-clip
 research audit -sabotage noise-0.5
 research population -h
@@ -139,6 +140,7 @@ research population -values 50,100 -runs 1 -seed 1 -formats csv -out p -force
 research halfspace -h
 research halfspace -n 20 -runs 1 -eps 1 -seed 1 -formats csv -out h -force
 research convergence -h
+research convergence -figure bias -out c -force
 research scaling -h
 research results -h
 long research results -list
@@ -201,20 +203,34 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestInterrupted: Ctrl-C ends a command, which says so on a line of its own.
+// TestInterrupted: Ctrl-C ends a command, which says so on a line of its own. The terminal has written
+// ^C on the line before.
 func TestInterrupted(t *testing.T) {
-	screen, tty := terminal(t, 80, 24)
-	defer screen.Close()
-	cmd := started(t, t.TempDir(), tty, []string{"research", "audit", "-tier", "long"})
-	tty.Close()
-	var b bytes.Buffer
-	_, err := io.CopyN(&b, screen, 5) // the progress bar is there
-	require.NoError(t, err)
-	_, err = screen.Write([]byte{3}) // the terminal makes it SIGINT
-	require.NoError(t, err)
-	io.Copy(&b, screen)
-	cmd.Wait()
-	require.Equal(t, sweep.ExitInterrupted, cmd.ProcessState.ExitCode(), b.String())
-	last := strings.Split(strings.TrimRight(b.String(), "\r\n"), "\r\n")
-	require.Regexp(t, "^audit: .*cancel", last[len(last)-1], b.String())
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "people.json"), []byte(peopleSchema), 0o600))
+	for line, end := range map[string]struct {
+		typed, last string
+		code        int
+	}{
+		"research audit -tier long": {"", "^audit: .*cancel", sweep.ExitInterrupted},
+		"privopt fit --schema people.json --data - --epsilon 1 --out m.json": {"age,occupation of the household,pays\n",
+			"^privopt fit: cancelled$", 130},
+	} {
+		screen, tty := terminal(t, 80, 24)
+		defer screen.Close()
+		cmd := started(t, dir, tty, strings.Fields(line))
+		tty.Close()
+		_, err := screen.WriteString(end.typed)
+		require.NoError(t, err)
+		var b bytes.Buffer
+		_, err = io.CopyN(&b, screen, int64(len(end.typed)+6)) // after what was typed, the progress bar is there
+		require.NoError(t, err)
+		_, err = screen.Write([]byte{3}) // the terminal makes it SIGINT
+		require.NoError(t, err)
+		io.Copy(&b, screen)
+		cmd.Wait()
+		require.Equal(t, end.code, cmd.ProcessState.ExitCode(), b.String())
+		last := strings.Split(strings.TrimRight(b.String(), "\r\n"), "\r\n")
+		require.Regexp(t, end.last, last[len(last)-1], b.String())
+	}
 }

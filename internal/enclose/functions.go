@@ -255,8 +255,8 @@ func (c Arithmetic) millsSeries(x *big.Float, up bool) *big.Float {
 func (c Arithmetic) NormalTail(x Interval) Interval { return c.Mul(c.Density(x), c.Mills(x)) }
 
 // GaussianDelta returns δ_G(ε; s) for s ≥ 0, which decreases with ε and increases with s. At the
-// least precision the lower end is 0, for speed: lower ends only show that a claim is false, and the
-// next precision does as well.
+// least precision the lower end is 0, for speed: lower ends only show that a claim is false, and
+// the next precision does as well.
 func (c Arithmetic) GaussianDelta(eps, s Interval) Interval {
 	v := Interval{new(big.Float), c.gaussian(eps.Lo, s.Hi, true)}
 	if c.prec > leastPrec {

@@ -108,7 +108,8 @@ func LogChi(e1, s float64, q int) float64 {
 
 // moments returns the difference and the sum of Jₙ(t+s/2) and Jₙ(t−s/2), divided by e^{scale}, for
 //
-//	Jₙ(t) = ∫_{r₀}^∞ xⁿ e^{t(x−r₀)−(x²−r₀²)/2} dx = r₀^{n−1} + (n−1)Jₙ₋₂(t) + tJₙ₋₁(t),   J₀(t) = R(r₀−t)
+//	Jₙ(t) = ∫_{r₀}^∞ xⁿ e^{t(x−r₀)−(x²−r₀²)/2} dx = r₀^{n−1} + (n−1)Jₙ₋₂(t) + tJₙ₋₁(t)
+//	J₀(t) = R(r₀−t)
 //
 // Without t both are sums of positive terms; a t < 0 may raise the rounding error by e^{4|t|√n}.
 func moments(r0, t, s float64, n int) (apart, sum, scale float64) {

@@ -446,8 +446,8 @@ func (k *Calibrator) scalar(mu float64) *scalar {
 	return newScalar(q.Lipschitz, mu, q.Smoothness, k.p.Envelope, k.p.Monotone)
 }
 
-// simplex returns the bounds for the multinomial logistic loss without their tables, nil for others.
-// Its L is √2 X.
+// simplex returns the bounds for the multinomial logistic loss without their tables, nil for
+// others. Its L is √2 X.
 func (k *Calibrator) simplex(mu float64) *simplex {
 	if k.p.Classes == 0 || k.p.Calibration != Sharp || k.persons() {
 		return nil

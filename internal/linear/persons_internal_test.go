@@ -294,8 +294,8 @@ func TestSpanRecursion(t *testing.T) {
 				m := span{q: q, c: 0.2 * math.Abs(eps)}
 				for _, c := range []float64{0, m.c, 2 * math.Abs(eps)} {
 					if want := m.logIntegral(eps, s, c); want > -1e5 && (eps-c)/s < 1e3 {
-						require.InDelta(t, want, m.log(eps, s, c), float64(100+q)*1e-14*max(10, math.Abs(want)), "%+v, s = %v, ε = %v, c = %v",
-							m, s, eps, c)
+						tol := float64(100+q) * 1e-14 * max(10, math.Abs(want))
+						require.InDelta(t, want, m.log(eps, s, c), tol, "%+v, s = %v, ε = %v, c = %v", m, s, eps, c)
 					}
 				}
 			}

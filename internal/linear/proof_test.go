@@ -98,7 +98,8 @@ func TestProveRefusesNoNoise(t *testing.T) {
 	}
 }
 
-// No number below the real κ = log1p(h/μ), to 90 digits with h from its formula, is above κ by proof.
+// No number below the real κ = log1p(h/μ), to 90 digits with h from its formula, is above κ by
+// proof.
 func TestRigorousKappa(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(4, 4))
 	one := testkit.New(1)

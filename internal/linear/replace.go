@@ -149,7 +149,7 @@ func (k *scalar) logReplace(eps, s, o float64, near *leg) (log float64, best leg
 // the bound on adding is no sum of terms.
 func (k *scalar) bestE1(g leg, eps, s, o, p float64) float64 {
 	kappa, whole := k.kappa(p, p), math.Hypot(s, o)
-	remove, add := []term{{c: kappa, s: math.Hypot(s*p, o)}}, []term{{s: whole}}
+	remove, add := terms{{c: kappa, s: math.Hypot(s*p, o)}}, terms{{s: whole}}
 	switch {
 	case remove[0].s == 0:
 		return math.NaN()

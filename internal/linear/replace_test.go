@@ -48,8 +48,9 @@ func TestBestE1(t *testing.T) {
 	known := 0
 	for name := range shapes {
 		for _, persons := range []int{0, 5} {
-			for _, c := range []struct{ mu, s, eps, o float64 }{{1, 0.1, 1, 0}, {3, 0.13, 1, 0.02}, {9, 0.4, 2, 0}, {6, 0.02, 0.2, 0},
-				{4, 1.5, 0.5, 0.1}} {
+			for _, c := range []struct{ mu, s, eps, o float64 }{
+				{1, 0.1, 1, 0}, {3, 0.13, 1, 0.02}, {9, 0.4, 2, 0}, {6, 0.02, 0.2, 0}, {4, 1.5, 0.5, 0.1},
+			} {
 				k := tiedOf(t, name, c.mu)
 				if k.persons = persons; persons > 0 {
 					k = newPersons(k.l, k.mu, k.beta, k.envelope, k.monotone, persons)
@@ -57,8 +58,8 @@ func TestBestE1(t *testing.T) {
 				for _, g := range []leg{{false, c.eps / 2}, {true, c.eps / 3}} {
 					for _, p := range []float64{0, 0.6, 1} {
 						log := func(e1 float64) float64 {
-							return leg{g.removeFirst, e1}.log(c.eps, func(eps float64) float64 { return k.at(eps, c.s, c.o, p, k.kappa(p, p)) },
-								func(eps float64) float64 { return k.logAdd(eps, c.s, c.o) })
+							remove := func(eps float64) float64 { return k.at(eps, c.s, c.o, p, k.kappa(p, p)) }
+							return leg{g.removeFirst, e1}.log(c.eps, remove, func(eps float64) float64 { return k.logAdd(eps, c.s, c.o) })
 						}
 						e1 := k.bestE1(g, c.eps, c.s, c.o, p)
 						if math.IsNaN(e1) || e1 <= 0 || e1 >= c.eps {

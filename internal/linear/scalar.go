@@ -144,8 +144,8 @@ func (k *scalar) logRemove(eps, s, o float64) (log, p float64) {
 	return k.refine(f, best, log, 3e-5, 0)
 }
 
-// largest returns the largest f(p, κ(p)) that a search finds, and its p: that of refine from the best
-// point of the grid.
+// largest returns the largest f(p, κ(p)) that a search finds, and its p: that of refine from the
+// best point of the grid.
 func (k *scalar) largest(f func(p, kappa float64) float64, share, tol float64) (value, p float64) {
 	best := 0
 	value = math.Inf(-1)
@@ -157,8 +157,8 @@ func (k *scalar) largest(f func(p, kappa float64) float64, share, tol float64) (
 	return k.refine(f, best, value, share, tol)
 }
 
-// refine searches for the largest f(p, κ(p)) between the neighbors of point number best of the grid,
-// with a given value, to a share of their distance plus tol.
+// refine searches for the largest f(p, κ(p)) between the neighbors of point number best of the
+// grid, with a given value, to a share of their distance plus tol.
 func (k *scalar) refine(f func(p, kappa float64) float64, best int, value, share, tol float64) (most, p float64) {
 	p = k.grid[best]
 	if k.envelope == nil || math.IsInf(value, -1) {

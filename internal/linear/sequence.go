@@ -78,9 +78,7 @@ func (q Sequence) Profile() (remove, add func(eps float64) float64) {
 		both := of(q.logReplace)
 		return both, both
 	}
-	remove = func(eps float64) float64 { return q.logRemove(eps, 1) }
-	add = func(eps float64) float64 { return q.logAdd(eps, 1) }
-	if q.Persons {
+	if remove, add = q.logs(1); q.Persons {
 		remove, add = exchanged(remove, add)
 	}
 	return of(remove), of(add)
@@ -201,15 +199,6 @@ func (q Sequence) c() float64 {
 	return sum * SafeC
 }
 
-// logRemove returns log δ_G(ε−c, scale·μ).
-func (q Sequence) logRemove(eps, scale float64) float64 {
-	log := dp.GaussianLogDelta(eps-q.c(), q.shift(q.all(), scale))
-	if q.Persons {
-		log += q.c()/2 + q.tilt(q.all(), scale)
-	}
-	return log
-}
-
 // tilt returns h²Σ_I sᵢ²/8 for persons, rounded up, and 0 for records.
 func (q Sequence) tilt(set int, scale float64) float64 {
 	if !q.Persons {
@@ -245,16 +234,10 @@ func (q Sequence) direct() float64 {
 	return factor
 }
 
-// logAdd returns log A(ε, scale·μ), at most 0.
-func (q Sequence) logAdd(eps, scale float64) float64 {
-	if !q.Monotone {
-		return min(0, float64(len(q.S))*math.Ln2+q.tilt(q.all(), scale)+dp.GaussianLogDelta(eps, q.shift(q.all(), scale)))
-	}
-	sum := math.Inf(-1)
-	for set := range q.all() + 1 {
-		sum = num.LogSumExp(sum, num.Log(q.share(set))+q.tilt(set, scale)+dp.GaussianLogDelta(eps, q.shift(set, scale)))
-	}
-	return min(0, sum)
+// logs returns log δ_G(ε−c, scale·μ) of removing and log A(ε, scale·μ) ≤ 0 of adding.
+func (q Sequence) logs(scale float64) (remove, add func(eps float64) float64) {
+	leaves, comes := q.terms(scale)
+	return leaves.log, func(eps float64) float64 { return min(0, comes.log(eps)) }
 }
 
 // logReplace returns the least bound found over both legs.
@@ -263,13 +246,14 @@ func (q Sequence) logReplace(eps float64) float64 {
 		return reflected(eps, q.logReplace(-eps))
 	}
 	_, best := q.bestLeg(eps)
-	return min(0, best, math.Log2(q.direct())*math.Ln2+q.logRemove(eps, 1))
+	remove, _ := q.logs(1)
+	return min(0, best, math.Log2(q.direct())*math.Ln2+remove(eps))
 }
 
 // bestLeg returns the leg with the least bound at ε ≥ 0, and its logarithm.
 func (q Sequence) bestLeg(eps float64) (g leg, best float64) {
-	return bestLeg(bothLegs, eps, 0, eps, 16, 1e-5*eps, func(eps float64) float64 { return q.logRemove(eps, 0.5) },
-		func(eps float64) float64 { return q.logAdd(eps, 0.5) })
+	remove, add := q.logs(0.5)
+	return bestLeg(bothLegs, eps, 0, eps, 16, 1e-5*eps, remove, add)
 }
 
 // Proves reports whether the sequence certainly costs at most δ at ε, by intervals.

@@ -18,11 +18,13 @@ func rootShift(b dp.Budget, at func(mu float64) Sequence) float64 {
 	eps, e1 := b.Epsilon, [2]float64{b.Epsilon / 2, b.Epsilon / 2}
 	log := func(mu float64) float64 {
 		q := at(mu)
+		logRemove, logAdd := q.logs(1)
 		if q.Relation != dp.Replace {
-			return max(q.logRemove(eps, 1), q.logAdd(eps, 1))
+			return max(logRemove(eps), logAdd(eps))
 		}
-		v := math.Log2(q.direct())*math.Ln2 + q.logRemove(eps, 1)
+		v := math.Log2(q.direct())*math.Ln2 + logRemove(eps)
 		remove, add := q.terms(0.5)
+		logRemove, logAdd = q.logs(0.5)
 		for i, g := range bothLegs {
 			first, second := add, remove
 			if g.removeFirst {
@@ -30,8 +32,7 @@ func rootShift(b dp.Budget, at func(mu float64) Sequence) float64 {
 			}
 			e1[i] = leastE1(first, second, eps, e1[i])
 			g.e1 = e1[i]
-			v = min(v, g.log(eps, func(eps float64) float64 { return q.logRemove(eps, 0.5) },
-				func(eps float64) float64 { return q.logAdd(eps, 0.5) }))
+			v = min(v, g.log(eps, logRemove, logAdd))
 		}
 		return v
 	}
@@ -44,15 +45,26 @@ func rootShift(b dp.Budget, at func(mu float64) Sequence) float64 {
 // A term is one term e^{log} δ_G(ε−c, s) of a bound.
 type term struct{ log, c, s float64 }
 
-// terms returns the terms of logRemove and of logAdd.
-func (q Sequence) terms(scale float64) (remove, add []term) {
+type terms []term
+
+// log returns the logarithm of the sum at ε.
+func (list terms) log(eps float64) float64 {
+	sum := math.Inf(-1)
+	for _, t := range list {
+		sum = num.LogSumExp(sum, t.log+dp.GaussianLogDelta(eps-t.c, t.s))
+	}
+	return sum
+}
+
+// terms returns the terms of the bounds on removing and on adding.
+func (q Sequence) terms(scale float64) (remove, add terms) {
 	all := q.all()
-	remove = []term{{c: q.c(), s: q.shift(all, scale)}}
+	remove = terms{{c: q.c(), s: q.shift(all, scale)}}
 	if q.Persons {
 		remove[0].log = q.c()/2 + q.tilt(all, scale)
 	}
 	if !q.Monotone {
-		return remove, []term{{log: float64(len(q.S))*math.Ln2 + q.tilt(all, scale), s: q.shift(all, scale)}}
+		return remove, terms{{log: float64(len(q.S))*math.Ln2 + q.tilt(all, scale), s: q.shift(all, scale)}}
 	}
 	for set := range all + 1 {
 		add = append(add, term{log: num.Log(q.share(set)) + q.tilt(set, scale), s: q.shift(set, scale)})
@@ -67,7 +79,7 @@ func (q Sequence) terms(scale float64) (remove, add []term) {
 //
 // with the terms of δ₁ on the left, which decreases with e₁, and those of δ₂ on the right, which
 // increases. The search starts at near.
-func leastE1(first, second []term, eps, near float64) float64 {
+func leastE1(first, second terms, eps, near float64) float64 {
 	slope := func(e1 float64) float64 {
 		left, right := math.Inf(-1), math.Inf(-1)
 		for _, t := range first {

@@ -41,12 +41,12 @@ func TestRootShift(t *testing.T) {
 
 		q := at(found)
 		remove, add := q.terms(0.5)
+		logRemove, logAdd := q.logs(0.5)
 		best := math.Inf(1)
 		for i, g := range bothLegs {
 			g.e1 = leastE1([][]term{add, remove}[i], [][]term{remove, add}[i], b.Epsilon, b.Epsilon/9)
 			value := func(g leg) float64 {
-				return g.log(b.Epsilon, func(eps float64) float64 { return q.logRemove(eps, 0.5) },
-					func(eps float64) float64 { return q.logAdd(eps, 0.5) })
+				return g.log(b.Epsilon, logRemove, logAdd)
 			}
 			for _, e1 := range []float64{0, 0.3 * b.Epsilon, 0.9 * g.e1, min(1.1*g.e1, b.Epsilon), b.Epsilon} {
 				require.LessOrEqual(t, value(g), value(leg{g.removeFirst, e1})+1e-12)

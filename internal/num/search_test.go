@@ -102,8 +102,8 @@ func TestLargest(t *testing.T) {
 	require.InEpsilon(t, 3, Largest(step, -1, 1, 1e-9), 2e-9)
 }
 
-// Valley finds minima inside and at the ends, of parabolas, kinks and flat tails, to its tolerance and
-// with a third of the evaluations of golden section where f is smooth.
+// Valley finds minima inside and at the ends, of parabolas, kinks and flat tails, to its tolerance
+// and with half of the evaluations of golden section where f is smooth.
 func TestValley(t *testing.T) {
 	for name, f := range map[string]func(x, c float64) float64{
 		"parabola": func(x, c float64) float64 { return (x - c) * (x - c) },

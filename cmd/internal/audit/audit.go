@@ -217,40 +217,28 @@ func (e *env) source(label ...string) rand.Source {
 // scores see an error of 5 % in the scale (scalePower), so that white boxes take fewer releases of
 // several scores, see rows.
 func (e *env) runs(l Layer) int {
-	switch {
-	case l == BlackBox:
+	if l == BlackBox {
 		return []int{10_000, 200_000, 5_000_000}[e.tier-1]
-	case e.releases > 0:
-		return e.releases
 	}
-	return []int{20_000, 100_000, 2_000_000}[e.tier-1]
+	return cmp.Or(e.releases, []int{20_000, 100_000, 2_000_000}[e.tier-1])
 }
 
 // rows returns the number of rows that the white box takes of releases of k scores each: runs
 // divided by the scores of a row, by 5 at most, and at least 20 000 scores.
 func (e *env) rows(k int) int {
-	if e.releases > 0 {
-		return e.releases
-	}
 	k *= 1 + e.more
-	return max(e.runs(WhiteBox)/min(k, 5), 20_000/k)
+	return cmp.Or(e.releases, max(e.runs(WhiteBox)/min(k, 5), 20_000/k))
 }
 
 // few is rows for a slow mechanism: runs scores in all, in 1000 rows at least.
 func (e *env) few(k int) int {
-	if e.releases > 0 {
-		return e.releases
-	}
-	return max(e.runs(WhiteBox)/(k*(1+e.more)), 1000)
+	return cmp.Or(e.releases, max(e.runs(WhiteBox)/(k*(1+e.more)), 1000))
 }
 
 // scarce is rows for a mechanism that takes a tenth of a second: 13 000 scores in all, in 100 rows
 // at least.
 func (e *env) scarce(k int) int {
-	if e.releases > 0 {
-		return e.releases
-	}
-	return max(e.runs(WhiteBox)*13/20/k, 100)
+	return cmp.Or(e.releases, max(e.runs(WhiteBox)*13/20/k, 100))
 }
 
 // Names returns the names of the mechanisms in order.

@@ -193,20 +193,17 @@ func (c *convex) black(
 		func(x []float64) float64 { return ratio(p, q, place(x[0])) })
 }
 
-// exactly is a setting with known laws; on returns it on other data.
-type exactly interface {
-	preparer
-	common() *convex
-	on(data [2][]record) exactly
-	exact(ctx context.Context, e *env) (Finding, error)
-}
-
 // common returns the part that all convex settings have.
 func (c *convex) common() *convex { return c }
 
 // searched is an exact layer on random data: it draws neighbors on the line, integrates the setting
 // on each pair and returns the finding with the largest exact ε, or the first violation.
-func searched[T exactly](s T, ctx context.Context, e *env) (Finding, error) {
+func searched[T any, S interface {
+	*T
+	preparer
+	common() *convex
+	exact(ctx context.Context, e *env) (Finding, error)
+}](s S, ctx context.Context, e *env) (Finding, error) {
 	c := s.common()
 	src := e.source("search")
 	var found Finding
@@ -215,7 +212,9 @@ func searched[T exactly](s T, ctx context.Context, e *env) (Finding, error) {
 		if err := ctx.Err(); err != nil {
 			return found, err
 		}
-		random := s.on(neighbors(relationOf(c.data), c.bounds, src))
+		copied := *s
+		random := S(&copied)
+		random.common().data = neighbors(relationOf(c.data), c.bounds, src)
 		if err := random.prepare(ctx, e); err != nil {
 			return Finding{}, err
 		}

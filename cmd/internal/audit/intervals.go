@@ -31,22 +31,19 @@ func (c intervals) sums(i int, theta []float64) (out []float64) {
 			floats.AddScaled(dst[j*d:(j+1)*d], w*a[j], a)
 		}
 	}
-	all, w := map[string][]record{}, c.pair.crowd
-	for j, id := range w.ids[i] {
-		all[id] = append(all[id], c.pair.data[i][j])
+	kept, weights, owners := c.pair.crowd.counted(i, c.pair.data[i])
+	gradients := map[string][]float64{} // of persons
+	for k, r := range kept {
+		g, ok := gradients[owners[k]]
+		if !ok {
+			g = make([]float64, d)
+			gradients[owners[k]] = g
+		}
+		p := 1 / (1 + math.Exp(r.b*floats.Dot(r.a, theta)))
+		floats.AddScaled(g, -weights[k]*r.b*p, r.a)
+		outer(curvature, weights[k]*p*(1-p), r.a)
 	}
-	for id, lines := range all {
-		own := crowd{Persons: w.Persons}
-		for range lines {
-			own.ids[0] = append(own.ids[0], id)
-		}
-		kept, weights, _ := own.counted(0, lines)
-		g := make([]float64, d)
-		for k, r := range kept {
-			p := 1 / (1 + math.Exp(r.b*floats.Dot(r.a, theta)))
-			floats.AddScaled(g, -weights[k]*r.b*p, r.a)
-			outer(curvature, weights[k]*p*(1-p), r.a)
-		}
+	for _, g := range gradients {
 		outer(scores, 1, g)
 	}
 	for _, full := range [][]float64{curvature, scores} {
@@ -121,27 +118,20 @@ func (c intervals) white(ctx context.Context, e *env) (Finding, error) {
 }
 
 func intervalMechanisms() []mechanism {
-	one, other := opposed(4)
+	first, opposite := opposed(4)
 	of := func(other []record) intervals { // at a large budget errors of the sums exceed the noise
-		return intervals{withBudget(persons(erm.Persons{Rows: 4}, 3, one, other), 8, 0.1)}
+		return intervals{withBudget(persons(erm.Persons{Rows: 4}, 3, first, other), 8, 0.1)}
 	}
 	return []mechanism{{
 		name: "model-intervals",
 		cases: []Case{
-			{Name: "A14/person missing", Pair: "A14", Layer: WhiteBox,
-				run: of(nil).white},
-			{Name: "A14/persons", Pair: "A14", Layer: WhiteBox, Least: CI,
-				run: of(other).white},
+			{Name: "A14/person missing", Pair: "A14", Layer: WhiteBox, run: of(nil).white},
+			{Name: "A14/persons", Pair: "A14", Layer: WhiteBox, Least: CI, run: of(opposite).white},
 		},
-		controls: intervalControls(),
+		controls: []Control{{"person-norm", "gradients of a person added up, each clamped by itself",
+			"model-intervals/A14/person missing", 300, func(ctx context.Context) context.Context {
+				ctx = one(fault.LineWeight, always(1.0))(ctx)
+				return one(fault.PersonNorm, func(v [2]float64) [2]float64 { return [2]float64{v[1], v[1]} })(ctx)
+			}}},
 	}}
-}
-
-// intervalControls are the sabotages of intervals of persons.
-func intervalControls() []Control {
-	return []Control{{"person-norm", "gradients of a person added up, each clamped by itself",
-		"model-intervals/A14/person missing", 300, func(ctx context.Context) context.Context {
-			ctx = one(fault.LineWeight, always(1.0))(ctx)
-			return one(fault.PersonNorm, func(v [2]float64) [2]float64 { return [2]float64{v[1], v[1]} })(ctx)
-		}}}
 }

@@ -178,13 +178,6 @@ func (c *linear) exact(context.Context, *env) (Finding, error) {
 	return integrate(c.cert, c.plan.Profile().Delta, d.max), nil
 }
 
-// on returns the setting on other data.
-func (c *linear) on(data [2][]record) exactly {
-	other := *c
-	other.data = data
-	return &other
-}
-
 func (c *linear) outside(ctx context.Context, e *env) (Finding, error) {
 	c.used = c.Params // the attacker does not know of a fault
 	return c.black(ctx, e, c.laws, func(x float64) float64 { return x })
@@ -197,7 +190,7 @@ func (c *linear) outside(ctx context.Context, e *env) (Finding, error) {
 // There is no output noise and the cover is the least that can be certified, so that only the
 // sampler is tested. The attack tries the values of the ziggurat generator.
 func (c *linear) named(ctx context.Context, e *env) (Finding, error) {
-	ctx = fault.With(ctx, release.OutputNoise, func(k []int64) []int64 { return make([]int64, len(k)) })
+	ctx = noOutput(ctx)
 	f := Claimed(c.cert)
 	f.Runs = 400
 	const tol = 4e-13 // ten real coordinates pass with probability below 1e-9

@@ -170,7 +170,7 @@ func unnamed() *linear {
 var linearKinds = map[string]kind[*linear]{
 	"white":    {"", WhiteBox, (*linear).white},
 	"exactly":  {" exactly", Exact, (*linear).exact},
-	"searched": {" searched", Exact, searched[*linear]},
+	"searched": {" searched", Exact, searched[linear]},
 	"outside":  {" from outside", BlackBox, (*linear).outside},
 	"output":   {" output noise", WhiteBox, (*linear).output},
 	"coarse":   {" coarse output noise", WhiteBox, (*linear).coarse},

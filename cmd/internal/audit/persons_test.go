@@ -25,7 +25,7 @@ func TestPersons(t *testing.T) {
 		require.NoError(t, r.Err)
 		require.Equal(t, Holds, r.Verdict(), "%s: %s", r.Full(), r.Reason)
 	}
-	results, err := Sabotage(t.Context(), append(personControls(), intervalControls()...), 1, func() {})
+	results, err := Sabotage(t.Context(), append(personControls(), intervalMechanisms()[0].controls...), 1, func() {})
 	require.NoError(t, err)
 	for _, r := range results {
 		require.NoError(t, r.Err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/privopt/privopt/additive"
 	"github.com/privopt/privopt/dp"
@@ -135,6 +136,6 @@ func pointMechanisms() []mechanism {
 		{"point-rounding", "a point on a finer grid than its noise: the rounding left out", "additive/A1/ℓ2 residues", 0,
 			released(func(k, nu int64) int64 { return k + nu&^7 })},
 		{"point-repeated", "the noise of the first release again", "additive/A13/ℓ2", 0,
-			cached(fault.Step[[]int64](release.OutputNoise), func(v []int64) []int64 { return append([]int64(nil), v...) })},
+			cached(fault.Step[[]int64](release.OutputNoise), slices.Clone[[]int64])},
 	}}}
 }

@@ -226,13 +226,6 @@ func (c *quadratic) covered(ctx context.Context, e *env) (Finding, error) {
 	})
 }
 
-// on returns the setting on other data.
-func (c *quadratic) on(data [2][]record) exactly {
-	other := *c
-	other.data = data
-	return &other
-}
-
 // law1 returns the exact law of u = log|θ−θ̃| for d = 1 on data set i, by the change of variables
 //
 //	w(θ) = −(F′(θ) + s)/(σ²(θ−θ̃)),   density f_m(w)·(F″(θ) + σ²w)/σ²

@@ -101,7 +101,7 @@ func huberFor(k kinks) *quadratic   { return many(loss.Huber{Delta: 0.05}, qop.M
 var quadraticKinds = map[string]kind[*quadratic]{
 	"white":    {"", WhiteBox, (*quadratic).white},
 	"exactly":  {" exactly", Exact, (*quadratic).exact},
-	"searched": {" searched", Exact, searched[*quadratic]},
+	"searched": {" searched", Exact, searched[quadratic]},
 	"outside":  {" from outside", BlackBox, (*quadratic).outside},
 	"output":   {" output noise", WhiteBox, (*quadratic).output},
 	"cover":    {" cover", WhiteBox, (*quadratic).covered},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -45,6 +46,33 @@ func (p *picture) finish(height float64, title string) template.HTML {
 	title = template.HTMLEscapeString(title)
 	return template.HTML(fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="%s" `+
 		`viewBox="0 0 %g %.0f"><title>%[1]s</title>`+"\n%[4]s</svg>", title, width, height, p.b.String()))
+}
+
+var (
+	color = regexp.MustCompile(`--(\w+): (#\w+);`)                      // the light ones stand first
+	rules = regexp.MustCompile(`(?s)\.tick \{.*\.k5 \{[^}]*\} [^}]*\}`) // of the classes of pictures
+)
+
+// Sheet puts figures beside each other in an SVG that needs no page. Its colors are the light ones.
+func Sheet(figures []Figure) string {
+	const gap, top, height = 30, 30, 330
+	css := rules.FindString(page)
+	for _, c := range color.FindAllStringSubmatch(page, -1) {
+		css = strings.ReplaceAll(css, "var(--"+c[1]+")", c[2])
+	}
+	p := &picture{}
+	for i, f := range figures {
+		left := gap + float64(i)*(width+gap)
+		p.text(left, 18, "axis", f.Caption)
+		place := fmt.Sprintf(`<svg x="%.0f" y="%d" width="%.0f" height="%d" `, left, top, width, height)
+		p.b.WriteString(strings.Replace(string(f.SVG), "<svg ", place, 1) + "\n")
+	}
+	if len(figures) == 0 {
+		p.text(gap, 18, "axis", "This score has no curves.")
+	}
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%d" font-family="sans-serif" `+
+		`font-size="12">`+"\n<style>%s</style>\n"+`<rect width="100%%" height="100%%" fill="white"/>`+"\n%s</svg>\n",
+		gap+max(1, float64(len(figures)))*(width+gap), top+height+gap, css, p.b.String())
 }
 
 // scale maps [lo, hi] to [from, to].

@@ -79,7 +79,7 @@ func hang(first, later, text, end string, width int) string {
 	var b strings.Builder
 	b.WriteString(first)
 	at, empty := cells(first), true
-	for _, word := range glue(strings.Fields(text), width-cells(later)) {
+	for _, word := range glue(strings.Fields(text), width-cells(later), end != "") {
 		n := cells(word)
 		switch {
 		case empty:
@@ -97,13 +97,14 @@ func hang(first, later, text, end string, width int) string {
 	return b.String()
 }
 
-// glue joins the words of an equation such as ε = 1, and of a number such as 5 %, by spaces where
-// no line breaks.
-func glue(words []string, most int) (glued []string) {
+// glue joins the words of an equation such as ε = 1, of a number such as 5 %, and in a command those
+// of a flag such as --out FILE, by spaces where no line breaks.
+func glue(words []string, most int, command bool) (glued []string) {
+	flag := func(s string) bool { return s == ">" || strings.HasPrefix(strings.TrimLeft(s, "["), "--") }
 	for i, w := range words {
 		n := len(glued)
-		if i > 0 && (w == "=" || strings.TrimRight(w, ".,;:)") == "%" || words[i-1] == "=") &&
-			cells(glued[n-1])+1+cells(w) <= most {
+		if i > 0 && (w == "=" || strings.TrimRight(w, ".,;:)") == "%" || words[i-1] == "=" ||
+			command && flag(words[i-1]) && !flag(w)) && cells(glued[n-1])+1+cells(w) <= most {
 			glued[n-1] += " " + w
 			continue
 		}

@@ -30,7 +30,7 @@ func TestWrap(t *testing.T) {
 		Wrap("one two\nthree four\n\n  a  first\n     second third\n  b  fourth\n\nfive", 20))
 	require.Equal(t, "  1. Describe the\n     columns in a\n     schema, a file.\n  2. Fit.\n",
 		Wrap("  1. Describe the columns\n     in a schema, a file.\n  2. Fit.\n", 21))
-	require.Equal(t, "  privopt fit --data \\\n      people.csv \\\n      --epsilon 1\n  privopt version\n",
+	require.Equal(t, "  privopt fit \\\n      --data people.csv \\\n      --epsilon 1\n  privopt version\n",
 		Commands("  privopt fit --data people.csv --epsilon 1\n  privopt version", 24))
 }
 

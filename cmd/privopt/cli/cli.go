@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/privopt/privopt/cmd/internal/screen"
+	"github.com/privopt/privopt/internal/prefix"
 )
 
 // Main runs a program and exits with the exit code that run returns. The first SIGINT, SIGTERM or
@@ -62,7 +63,7 @@ func (a *app) execute(ctx context.Context, root *cobra.Command, args []string) i
 		return exitOK
 	}
 	if a.command == "" { // the parser of the command line found the error
-		text := parsing.ReplaceAllString(strings.Join(strings.Fields(err.Error()), " "), "want a number")
+		text := parsing.ReplaceAllString(strings.Join(strings.Fields(prefix.Strip(err)), " "), "want a number")
 		if _, found := errors.AsType[usageError](err); !found {
 			err = usagef("%s%s; %s -h shows flags and examples", text, a.suggest(cmd, text), cmd.CommandPath())
 		}

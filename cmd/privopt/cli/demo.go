@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -138,14 +137,14 @@ func (a *app) runDemo(ctx context.Context, dir string, force bool) (err error) {
 		return err
 	}
 	for _, s := range demoSteps() {
-		args := append([]string{"privopt"}, strings.Fields(s.command)...)
 		if s.about != "" {
 			s.about = "\n# " + s.about
 		}
-		if _, err := fmt.Fprintf(a.stdout, "%s\n$ %s\n", s.about, commandLine(args)); err != nil {
+		command := screen.Commands("$ privopt "+s.command, screen.Out())
+		if _, err := fmt.Fprintf(a.stdout, "%s\n%s", s.about, command); err != nil {
 			return err
 		}
-		if code := Run(ctx, args[1:], strings.NewReader(""), a.stdout, a.stderr); code != exitOK {
+		if code := Run(ctx, strings.Fields(s.command), strings.NewReader(""), a.stdout, a.stderr); code != exitOK {
 			return cmp.Or(ctx.Err(), fmt.Errorf("the last command ended with exit code %d", code))
 		}
 	}
@@ -204,31 +203,4 @@ func (a *app) demoHead(dir string) error {
 	_, err = fmt.Fprintf(a.stdout, "# Made-up stays of %s patients in a hospital. These are the first.\n$ cd %s\n"+
 		"$ head -n 4 visits.csv\n%s", humanize.Comma(demoPeople), dir, strings.Join(lines[:4], ""))
 	return err
-}
-
-// commandLine joins the words of a command; a line of it that would be too wide ends before a flag.
-func commandLine(args []string) string {
-	var b strings.Builder
-	at := 2 // of the prompt
-	for i := 0; i < len(args); {
-		j := i + 1
-		for strings.HasPrefix(args[i], "-") && j < len(args) && !strings.HasPrefix(args[j], "-") {
-			j++
-		}
-		word := strings.Join(args[i:j], " ")
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case at+n+1 > screen.Out()-2: // of the backslash
-			b.WriteString(" \\\n    ")
-			at = 4
-		default:
-			b.WriteByte(' ')
-			at++
-		}
-		b.WriteString(word)
-		at += n
-		i = j
-	}
-	return b.String()
 }

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -113,9 +112,6 @@ func (a *app) prepareSearch(ctx context.Context, t *fitting, flag, path string) 
 			"without a header line would publish its first record", flag)
 	}
 	o.Discover, o.Records = &s.choices, s.records
-	if err := t.source(); err != nil {
-		return nil, err
-	}
 	if err := t.openLedger(); err != nil {
 		return nil, err
 	}
@@ -241,19 +237,14 @@ func (a *app) fitUndeclared(ctx context.Context, t *fitting) error {
 		return t.spent(err)
 	}
 	t.schema = found
-	var text bytes.Buffer
-	if err = m.Save(&text); err == nil {
-		if _, err = out.Write(text.Bytes()); err == nil {
-			err = out.commit()
-		}
-	}
+	size, err := t.save(m, out)
 	if err != nil {
-		return t.spent(fmt.Errorf("%s: %w", out.path, err))
+		return err
 	}
 	a.searched(t, found)
 	data, err := u.Data(found)
 	if err != nil {
 		return err
 	}
-	return a.report(t, m, data, text.Len())
+	return a.report(t, m, data, size)
 }

@@ -4,11 +4,11 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -251,7 +251,7 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 		return err
 	}
 	o := &t.options
-	if err := cmp.Or(t.source(), t.openLedger()); err != nil {
+	if err := t.openLedger(); err != nil {
 		return err
 	}
 	early, err := t.early()
@@ -274,6 +274,15 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 	if err != nil {
 		return t.spent(err)
 	}
+	size, err := t.save(m, out)
+	if err != nil {
+		return err
+	}
+	return a.report(t, m, data.Data, size)
+}
+
+// save writes the model and returns its size in bytes.
+func (t *fitting) save(m *model.Model, out *output) (size int, err error) {
 	var text bytes.Buffer
 	if err = m.Save(&text); err == nil {
 		if _, err = out.Write(text.Bytes()); err == nil {
@@ -281,15 +290,15 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 		}
 	}
 	if err != nil {
-		return t.spent(fmt.Errorf("%s: %w", out.path, err))
+		err = t.spent(fmt.Errorf("%s: %w", out.path, err))
 	}
-	return a.report(t, m, data.Data, text.Len())
+	return text.Len(), err
 }
 
-// openLedger opens the ledger of --ledger, if there is one.
-func (t *fitting) openLedger() error {
-	if t.ledger == "" {
-		return nil
+// openLedger completes the options by the noise of --seed and the ledger of --ledger.
+func (t *fitting) openLedger() (err error) {
+	if t.options.Source, err = source(t.seed, t.ledger); err != nil || t.ledger == "" {
+		return err
 	}
 	l, err := openLedger("--ledger", t.ledger)
 	if err != nil {
@@ -309,19 +318,20 @@ func (t *fitting) openLedger() error {
 	return nil
 }
 
-func (t *fitting) source() error {
-	if t.seed == "" {
-		return nil
+// source returns the noise that --seed asks for, nil for secure noise.
+func source(seed, ledgerPath string) (rand.Source, error) {
+	if seed == "" {
+		return nil, nil
 	}
-	n, err := strconv.ParseUint(t.seed, 10, 64)
+	n, err := strconv.ParseUint(seed, 10, 64)
 	if err != nil {
-		return usagef("--seed %q: want a whole number in [0, 18446744073709551615], or leave it out for secure noise", t.seed)
+		return nil, usagef("--seed %q: want a whole number in [0, 18446744073709551615], or leave it out for secure noise",
+			seed)
 	}
-	if t.ledger != "" {
-		return fmt.Errorf("%w: --seed with --ledger: leave out one of them", ledger.ErrSeeded)
+	if ledgerPath != "" {
+		return nil, fmt.Errorf("%w: --seed with --ledger: leave out one of them", ledger.ErrSeeded)
 	}
-	t.options.Source = noise.Reproducible(n)
-	return nil
+	return noise.Reproducible(n), nil
 }
 
 // early reports errors of the task before the table is opened, and returns the approximate size
@@ -386,17 +396,19 @@ func (a *app) read(ctx context.Context, t *fitting) (_ *records, err error) {
 
 // spent adds to an error of a fit whether the ledger has been charged.
 func (t *fitting) spent(err error) error {
-	l := t.options.Ledger
 	if errors.Is(err, ledger.ErrOverspent) && t.origin != stated {
 		return noted{err, "δ is " + t.origin + ": state a smaller one with --delta"}
 	}
-	if l == nil || exitCode(err) == exitRefused || errors.Is(err, model.ErrOptions) {
+	return charged(err, t.options.Ledger, t.entries, "fit")
+}
+
+// charged adds to an error of a fit or a score whether the ledger has more than the given number of
+// entries.
+func charged(err error, l *ledger.Ledger, entries int, what string) error {
+	if l == nil || exitCode(err) == exitRefused || errors.Is(err, model.ErrOptions) || len(l.Entries()) == entries {
 		return err
 	}
-	if len(l.Entries()) == t.entries {
-		return err
-	}
-	return noted{err, fmt.Sprintf("%s already has the entry of this fit: its budget counts as spent", l.Path())}
+	return noted{err, fmt.Sprintf("%s already has the entry of this %s: its budget counts as spent", l.Path(), what)}
 }
 
 func (a *app) report(t *fitting, m *model.Model, data *table.Data, size int) error {

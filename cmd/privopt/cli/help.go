@@ -3,8 +3,8 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,7 +17,7 @@ import (
 func helpOf(c *cobra.Command) string {
 	var b strings.Builder
 	width := screen.Out()
-	b.WriteString(screen.Wrap(firstOf(c.Long, c.Short), width) + "\n")
+	b.WriteString(screen.Wrap(cmp.Or(c.Long, c.Short+"."), width) + "\n")
 	if c.HasParent() || !c.HasSubCommands() {
 		fmt.Fprintf(&b, "Usage:\n%s\n", screen.Commands("  "+c.UseLine(), width))
 	}
@@ -43,16 +43,6 @@ func helpOf(c *cobra.Command) string {
 	return b.String()
 }
 
-func firstOf(long, short string) string {
-	if long != "" {
-		return long
-	}
-	return short + "."
-}
-
-// ownDefault finds a default in the text of a flag, which stands in place of the value of the flag.
-var ownDefault = regexp.MustCompile(`\(default`)
-
 // plainUsage takes marks and line breaks from the texts of flags, which shells show as they are.
 func plainUsage(c *cobra.Command) {
 	plain := func(f *pflag.Flag) {
@@ -76,14 +66,10 @@ func flagsOf(c *cobra.Command) (list []screen.Flag) {
 		if f.Shorthand != "" {
 			name = "-" + f.Shorthand + ", " + name
 		}
-		initial := f.DefValue
 		if f.Name == "help" {
 			usage = "print this text"
 		}
-		if ownDefault.MatchString(usage) {
-			initial = ""
-		}
-		list = append(list, screen.Flag{Name: strings.TrimSpace(name + " " + arg), Usage: usage, Default: initial})
+		list = append(list, screen.Flag{Name: strings.TrimSpace(name + " " + arg), Usage: usage, Default: f.DefValue})
 	}
 	c.LocalFlags().VisitAll(add)
 	c.InheritedFlags().VisitAll(add)

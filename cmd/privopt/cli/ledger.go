@@ -197,7 +197,7 @@ func (s *shown) text(verbose bool) string {
 	if len(s.Entries) > 0 {
 		sum = ", whose ε add up to " + number(s.Spent.Epsilon)
 	}
-	fmt.Fprintf(&b, "spent  %d %% in %s%s\n", 100-left, entries(len(s.Entries)), sum)
+	fmt.Fprintf(&b, "spent  %d %% in %s%s\n", 100-left, amount(len(s.Entries), "entry"), sum)
 	b.WriteString(paragraph("left   ", fmt.Sprintf("%d %%%s", left, how)))
 	if verbose {
 		b.WriteString("\n" + s.filters())
@@ -312,17 +312,10 @@ no SHA-256.`,
 				Models int    `json:"models"`
 				Head   string `json:"head"`
 			}{true, len(args) - 1, l.Head()}, fmt.Sprintf("%s: intact, %s, head %s%s\n", l.Path(),
-				entries(len(l.Entries())), l.Head()[:12],
+				amount(len(l.Entries()), "entry"), l.Head()[:12],
 				models(len(args)-1)))
 		}),
 	}
-}
-
-func entries(n int) string {
-	if n == 1 {
-		return "1 entry"
-	}
-	return humanize.Comma(int64(n)) + " entries"
 }
 
 func models(n int) string {

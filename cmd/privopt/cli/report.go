@@ -112,7 +112,7 @@ func newReport(m *model.Model) *report.Report {
 	if enc != nil {
 		label = printable(enc.Schema().Label.Column)
 	}
-	who := unitName(c)
+	who := unit(c.Rows > 0)
 	title := "A private model of "
 	if !e.Private {
 		title = "A model (not private) of "
@@ -168,14 +168,6 @@ func newReport(m *model.Model) *report.Report {
 		{Name: "Mechanism", Text: p.Decision},
 	}
 	return r
-}
-
-// unitName is the noun of what is protected.
-func unitName(c dp.Certificate) string {
-	if c.Rows > 0 {
-		return "person"
-	}
-	return "record"
 }
 
 // corners returns the false alarms at which the lines of [power] meet.
@@ -286,7 +278,7 @@ func ledgerReport(r *report.Report, l *ledger.Ledger) {
 	r.Ledger = []string{
 		fmt.Sprintf("A ledger adds up what all releases from the same data may reveal together. This one allows ε = %s and "+
 			"δ = %s in all. It has %s, is intact, and paid for this model.", number(t.Total.Epsilon, 3),
-			number(t.Total.Delta, 3), entries(len(l.Entries()))),
+			number(t.Total.Delta, 3), amount(len(l.Entries()), "entry")),
 		"The first table is for specialists. It adds up in several ways, each of them valid: the next release is allowed " +
 			"if one way has enough left on all its lines.",
 	}
@@ -319,7 +311,7 @@ func budgetReport(r *report.Report, m *model.Model) {
 	if p.Relation == dp.Replace {
 		o.Records = 0
 	}
-	unit, many, bounded := unitName(c), units(c.Rows > 0), false
+	unit, many, bounded := unit(c.Rows > 0), units(c.Rows > 0), false
 	r.Budgets = report.Table{Caption: "Forecasts for other values of ε", Head: []string{"ε", "Noise : chance",
 		"Equal with", "Loss above the best"}}
 	for _, factor := range []float64{0.1, 1.0 / 3, 1, 3, 10} {
@@ -394,7 +386,7 @@ func commands(m *model.Model) string {
 
 func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
 	c := s.Certificate
-	records := amount(int64(math.Round(s.Records.Value)), unitName(c))
+	records := amount(int64(math.Round(s.Records.Value)), unit(c.Rows > 0))
 	if c.Relation == dp.AddRemove {
 		records = "about " + records
 	}
@@ -426,8 +418,7 @@ func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
 		for i, row := range s.Confusion {
 			cells := []string{names[i]}
 			for _, v := range row {
-				cells = append(cells, humanize.Comma(int64(math.Round(v.Value)))+" ± "+
-					humanize.Comma(int64(math.Round(1.96*v.StdErr))))
+				cells = append(cells, rounded(v.Value)+" ± "+rounded(1.96*v.StdErr))
 			}
 			t.Rows = append(t.Rows, cells)
 		}

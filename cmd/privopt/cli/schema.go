@@ -5,7 +5,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/privopt/privopt/cmd/internal/adult"
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/table"
 )
 
@@ -119,28 +117,8 @@ becomes "other". privopt fit without --schema does both steps for one budget.`,
 
 // neighborsFlag adds --neighbors with the default unset.
 func neighborsFlag(c *cobra.Command, r *dp.Relation, unset dp.Relation, usage string) {
-	*r = unset
-	c.Flags().Var(relation{r}, "neighbors", usage)
+	c.Flags().TextVar(r, "neighbors", unset, usage)
 	complete(c, "neighbors", []string{dp.Replace.String(), dp.AddRemove.String()})
-}
-
-// relation is the value of --neighbors.
-type relation struct{ *dp.Relation }
-
-func (r relation) Type() string { return "kind" }
-
-func (r relation) String() string {
-	if r.Relation == nil || *r.Relation == 0 {
-		return ""
-	}
-	return r.Relation.String()
-}
-
-func (r relation) Set(text string) error {
-	if err := r.UnmarshalText([]byte(text)); err != nil {
-		return errors.New(prefix.Strip(err))
-	}
-	return nil
 }
 
 func undeclared(records int) string {

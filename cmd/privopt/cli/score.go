@@ -16,9 +16,8 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/privopt/privopt/cmd/internal/report"
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/ledger"
-	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/table"
 )
@@ -346,16 +345,8 @@ func (a *app) scorePrivately(ctx context.Context, u *usage, t *privateScore) err
 	if err := b.Check(); err != nil {
 		return err
 	}
-	if t.seed != "" {
-		n, err := strconv.ParseUint(t.seed, 10, 64)
-		if err != nil {
-			return usagef("--seed %q: want a whole number in [0, 18446744073709551615], or leave it out for secure noise",
-				t.seed)
-		}
-		if t.ledger != "" {
-			return fmt.Errorf("%w: --seed with --ledger: leave out one of them", ledger.ErrSeeded)
-		}
-		o.Source = noise.Reproducible(n)
+	if o.Source, err = source(t.seed, t.ledger); err != nil {
+		return err
 	}
 	var files [2]*output // the picture and the score
 	for i, path := range []string{t.plot, t.out} {
@@ -399,17 +390,14 @@ func (a *app) scorePrivately(ctx context.Context, u *usage, t *privateScore) err
 	}
 	s, err := p.Score(ctx, set)
 	if err != nil {
-		if l := o.Ledger; l != nil && exitCode(err) != exitRefused && len(l.Entries()) > spent {
-			err = noted{err, l.Path() + " already has the entry of this score: its budget counts as spent"}
-		}
-		return err
+		return charged(err, o.Ledger, spent, "score")
 	}
 	out := privatelyScored{o.Source == nil, origin, s, choose(s.ROC, t.threshold)}
 	object, err := json.MarshalIndent(out, "", "  ")
 	if err != nil {
 		return err
 	}
-	for i, text := range []string{scorePlot(s), string(object) + "\n"} {
+	for i, text := range []string{report.Sheet(scoreReport(&out, m).Figures), string(object) + "\n"} {
 		if files[i] == nil {
 			continue
 		}

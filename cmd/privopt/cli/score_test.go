@@ -73,7 +73,10 @@ func TestPrivateScore(t *testing.T) {
 	svg, err := os.ReadFile(at("s.svg"))
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(string(svg), "<svg"))
-	require.Contains(t, string(svg), "<polygon")
+	require.Equal(t, 1, strings.Count(string(svg), "<polygon"), "the band of the ROC curve")
+	require.Equal(t, 3, strings.Count(string(svg), "<svg"), "two pictures on a sheet")
+	require.Contains(t, string(svg), "polyline.k0 { stroke: #0b5cad; }", "the light colors of reports")
+	require.NotContains(t, string(svg), "var(", "colors need no page")
 
 	_, out, _ = call(t, "", score("--seed", "1")...)
 	require.True(t, strings.HasPrefix(out, "NOT PRIVATE"), out)

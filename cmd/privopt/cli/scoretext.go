@@ -4,11 +4,8 @@ package cli
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
-
-	"github.com/dustin/go-humanize"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/model"
@@ -27,9 +24,9 @@ func (r *privatelyScored) text(m *model.Model, relation dp.Relation) string {
 			budget(c.Budget), c.Relation, c.Theorem)
 	}
 	b.WriteString(paragraph("", head))
-	records := humanize.Comma(int64(math.Round(r.Records.Value)))
+	records := rounded(r.Records.Value)
 	if relation == dp.AddRemove {
-		records += " ± " + humanize.Comma(int64(math.Round(1.96*r.Records.StdErr)))
+		records += " ± " + rounded(1.96*r.Records.StdErr)
 	}
 	fmt.Fprintf(&b, "%-9s %s\n", units(ofPersons(m)), records)
 	var rows [][]string
@@ -108,8 +105,7 @@ func (r *privatelyScored) confusion(m *model.Model) string {
 	for y, line := range r.Confusion {
 		row := []string{shorten(classes[y])}
 		for _, v := range line {
-			row = append(row, fmt.Sprintf("%s ± %s", humanize.Comma(int64(math.Round(v.Value))),
-				humanize.Comma(int64(math.Round(1.96*v.StdErr)))))
+			row = append(row, rounded(v.Value)+" ± "+rounded(1.96*v.StdErr))
 		}
 		rows = append(rows, row)
 	}

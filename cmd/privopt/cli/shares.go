@@ -4,7 +4,6 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/privopt/privopt/table"
@@ -54,14 +53,14 @@ func misreadText(s *table.Schema, t *table.Tally) string {
 		warn(c, c.Missing, suspicious, "are missing")
 		warn(c, c.Clamped, unlikely, "are outside the range and count as its nearest end: check the range and the unit")
 		least, what := suspicious, "are not declared as levels and count as \"other\""
-		at := slices.IndexFunc(s.Columns, func(d table.Column) bool { return d.Name == c.Name })
+		column := columnOf(s, c.Name)
 		switch {
 		case c.Name == s.Label.Column && s.Label.Min == nil:
 			least, what = unlikely, "are no declared label"
-		case c.Name == s.Label.Column || at >= 0 && s.Columns[at].Min != nil && s.Columns[at].Date == "":
+		case c.Name == s.Label.Column || column != nil && column.Min != nil && column.Date == "":
 			least, what = unlikely, "are no numbers and count as missing: check \"decimal\" and \"thousands\" in \"file\""
-		case at >= 0 && s.Columns[at].Date != "":
-			least, what = unlikely, fmt.Sprintf("are no dates by %q and count as missing", s.Columns[at].Date)
+		case column != nil && column.Date != "":
+			least, what = unlikely, fmt.Sprintf("are no dates by %q and count as missing", column.Date)
 		}
 		if c.Example != "" {
 			what += fmt.Sprintf("; the first is %q", printable(c.Example))

@@ -89,10 +89,15 @@ func pValue(p float64) string {
 
 func percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" }
 
+// rounded formats a noisy count.
+func rounded(v float64) string { return humanize.Comma(int64(math.Round(v))) }
+
 func amount[T int | int64](n T, noun string) string {
 	switch {
 	case n != 1 && noun == "person":
 		noun = "people"
+	case n != 1 && noun == "entry":
+		noun = "entries"
 	case n != 1:
 		noun += "s"
 	}
