@@ -203,8 +203,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestInterrupted: Ctrl-C ends a command, which says so on a line of its own. The terminal has written
-// ^C on the line before.
+// TestInterrupted: Ctrl-C ends a command, which says so on a line of its own. The terminal has
+// written ^C on the line before.
 func TestInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "people.json"), []byte(peopleSchema), 0o600))

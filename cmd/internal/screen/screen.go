@@ -97,8 +97,8 @@ func hang(first, later, text, end string, width int) string {
 	return b.String()
 }
 
-// glue joins the words of an equation such as ε = 1, of a number such as 5 %, and in a command those
-// of a flag such as --out FILE, by spaces where no line breaks.
+// glue joins the words of an equation such as ε = 1, of a number such as 5 %, and in a command
+// those of a flag such as --out FILE, by spaces where no line breaks.
 func glue(words []string, most int, command bool) (glued []string) {
 	flag := func(s string) bool { return s == ">" || strings.HasPrefix(strings.TrimLeft(s, "["), "--") }
 	for i, w := range words {
