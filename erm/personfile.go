@@ -22,8 +22,8 @@ import (
 // CanonicalByPerson reads ids and records once and needs about 130 bytes of memory for each. Not
 // private: the order is a function of the records.
 //
-// The error wraps [ErrData] for an invalid shape, invalid bounds or an invalid p, and [ErrSource] if
-// src fails.
+// The error wraps [ErrData] for an invalid shape, invalid bounds or an invalid p, and [ErrSource]
+// if src fails.
 func CanonicalByPerson(ctx context.Context, src Identified, b loss.Bounds, p Persons) (order, lines []int, err error) {
 	if err := p.checkContext(ctx); err != nil {
 		return nil, nil, err
