@@ -34,6 +34,16 @@ func (zeros) ReadIDs(_ context.Context, ids []string, _ int) error { clear(ids);
 
 func (zeros) Read(context.Context, []float64, []float64, int) error { return nil }
 
+// alone is a source of persons of one line each.
+type alone struct{ zeros }
+
+func (alone) Read(_ context.Context, rows, labels []float64, _ int) error {
+	for i := range labels {
+		rows[2*i] = 1
+	}
+	return nil
+}
+
 // asking is a Remote that keeps what it was asked, and the answer.
 type asking struct {
 	zeros
@@ -441,7 +451,7 @@ func TestEveryInputERM(t *testing.T) {
 			return err
 		}, context.Background(), unit, erm.Persons{Rows: 3}),
 		"OpenCanonical": call(func(ctx context.Context, b loss.Bounds, p erm.Persons) error {
-			_, err := erm.OpenCanonical(ctx, zeros{}, b, p)
+			_, err := erm.OpenCanonical(ctx, alone{}, b, p)
 			return err
 		}, context.Background(), unit, erm.Persons{Rows: 3}),
 		"CanonicalByPerson": call(func(ctx context.Context, b loss.Bounds, p erm.Persons) error {

@@ -16,14 +16,14 @@ import (
 // Files of the lines of persons. They hold the lines that count and no ids: the lines of a person
 // are neighbors, and each says how many they are, which decides its weight.
 
-// CanonicalByPerson returns the order in which [Builder.ByPerson] would keep the records of src, and
-// the number of lines of the person of each. Records that do not count are left out. Written in this
-// order, with lines as the first feature, a file is a source for [OpenCanonical]. CanonicalByPerson
-// reads ids and records once and needs about 130 bytes of memory for each. Not private: the order is
-// a function of the records.
+// CanonicalByPerson returns the order in which [Builder.ByPerson] would keep the records of src,
+// and the number of lines of the person of each. Records that do not count are left out. A file
+// written in this order, with lines as the first feature, is a source for [OpenCanonical].
+// CanonicalByPerson reads ids and records once and needs about 130 bytes of memory for each. Not
+// private: the order is a function of the records.
 //
-// The error wraps [ErrData] for an invalid shape, invalid bounds or an invalid p, and [ErrSource] if
-// src fails.
+// The error wraps [ErrData] for an invalid shape, invalid bounds or an invalid p, and [ErrSource]
+// if src fails.
 func CanonicalByPerson(ctx context.Context, src Identified, b loss.Bounds, p Persons) (order, lines []int, err error) {
 	if err := p.checkContext(ctx); err != nil {
 		return nil, nil, err
@@ -64,9 +64,10 @@ func CanonicalByPerson(ctx context.Context, src Identified, b loss.Bounds, p Per
 
 func byIndex(a, b owned) int { return cmp.Compare(a.index, b.index) }
 
-// OpenCanonical is [OpenByPerson] for records in the order of [CanonicalByPerson]. The first feature
-// of src is the number of lines of a record's person that count, and is no feature of the data. src
-// may be a [Remote]. OpenCanonical reads src once and keeps 6 bytes of memory for each record.
+// OpenCanonical is [OpenByPerson] for records in the order of [CanonicalByPerson]. The first
+// feature of src is the number of lines of a record's person that count, and is no feature of the
+// data. src may be a [Remote]. OpenCanonical reads src once and keeps 6 bytes of memory for each
+// record.
 //
 // The error wraps [ErrSource] if the first feature of a record is not the number of its neighbors
 // with the same number, or is larger than p.Rows.
@@ -132,8 +133,8 @@ func openLines(src Source, b loss.Bounds, p Persons) (*Data, error) {
 	return out, nil
 }
 
-var errLines = fmt.Errorf("%w: the first feature is not the number of lines of a person: want the lines of every person "+
-	"beside each other, with their number, as privopt pack writes them by the same schema", ErrSource)
+var errLines = fmt.Errorf("%w: the first feature is not the number of lines of a person: want the lines of every "+
+	"person beside each other, with their number, as privopt pack writes them by the same schema", ErrSource)
 
 // linesOf returns the number of lines that the first feature of a record states.
 func (p *people) linesOf(v float64) (int, error) {

@@ -86,8 +86,8 @@ func TestOpenCanonical(t *testing.T) {
 	}
 }
 
-// TestOpenCanonicalErrors checks files whose first feature cannot be the number of lines of a person,
-// which would give a person the weight of several.
+// TestOpenCanonicalErrors checks files whose first feature cannot be the number of lines of a
+// person, which would give a person the weight of several.
 func TestOpenCanonicalErrors(t *testing.T) {
 	for name, counts := range map[string][]float64{
 		"too few":  {2, 2, 2},

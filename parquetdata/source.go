@@ -118,7 +118,7 @@ func (s *Source) open(path, label string) error {
 		return fmt.Errorf("parquetdata: %w", err)
 	}
 	s.files = append(s.files, f)
-	p, err := parse(f)
+	p, err := Parse(f)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrFile, path, err)
 	}
@@ -178,8 +178,9 @@ func (s *Source) addTail(f *os.File, p *parquet.File) error {
 
 var errFooter = errors.New("it is no Parquet file, or is truncated or encrypted, or its footer is damaged")
 
-// parse reads the footer. A damaged one may make the library panic.
-func parse(f *os.File) (p *parquet.File, err error) {
+// Parse reads the footer of a file. Its errors hold no bytes of the file, unlike those of the
+// library, which a damaged file may also make panic.
+func Parse(f *os.File) (p *parquet.File, err error) {
 	defer func() {
 		if recover() != nil {
 			err = errFooter

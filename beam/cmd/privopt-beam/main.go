@@ -124,6 +124,9 @@ func start(o beam.Options, args []string) error {
 func open(ctx context.Context, t *cli.Table, o beam.Options) (erm.Source, func() error, error) {
 	encoded := 0
 	for _, path := range t.Files {
+		if _, err := os.Stat(path); path != "-" && errors.Is(err, os.ErrNotExist) {
+			return nil, nil, fmt.Errorf("--data %s: %w", path, errors.Unwrap(err)) // as of privopt fit
+		}
 		ready, err := isEncoded(path, t)
 		if err != nil {
 			return nil, nil, err

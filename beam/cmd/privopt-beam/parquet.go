@@ -6,7 +6,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/privopt/privopt/cmd/privopt/cli"
+	"github.com/privopt/privopt/parquetdata"
 	"github.com/privopt/privopt/table"
 )
 
@@ -28,36 +28,19 @@ type parquetFile struct {
 	texts []func(parquet.Value) string
 }
 
-var errParquet = errors.New("it is no Parquet file, or is truncated or encrypted, or damaged")
+var errParquet = errors.New("the Parquet file is damaged")
 
-// openParquet opens a file. The library's errors may hold bytes of the file, and a damaged file may
-// make the library panic; both become errParquet.
-func openParquet(path string) (p *parquetFile, err error) {
+func openParquet(path string) (*parquetFile, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, cli.Usagef("--data: %w", err)
 	}
-	defer func() {
-		if recover() != nil {
-			err = errParquet
-		}
-		if err != nil {
-			f.Close()
-			p, err = nil, cli.Usagef("--data: %s: %w", path, err)
-		}
-	}()
-	info, err := f.Stat()
+	opened, err := parquetdata.Parse(f)
 	if err != nil {
-		return nil, err
+		f.Close()
+		return nil, cli.Usagef("--data: %s: %w", path, err)
 	}
-	opened, err := parquet.OpenFile(f, info.Size(), parquet.SkipBloomFilters(true))
-	if err != nil {
-		if cause, ok := errors.AsType[*fs.PathError](err); ok {
-			return nil, cause
-		}
-		return nil, errParquet
-	}
-	p = &parquetFile{File: opened, Closer: f}
+	p := &parquetFile{File: opened, Closer: f}
 	for _, c := range opened.Root().Columns() {
 		p.names, p.texts = append(p.names, c.Name()), append(p.texts, textOf(c))
 	}

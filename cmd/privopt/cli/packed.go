@@ -246,7 +246,8 @@ func (w *packWriter) Commit(ctx context.Context) (err error) {
 	return sorted.Commit()
 }
 
-// order returns the canonical order of the records of f, and for persons the numbers of their lines.
+// order returns the canonical order of the records of f, and for persons the numbers of their
+// lines.
 func (w *packWriter) order(ctx context.Context, f *npy.File) (order, lines []int, err error) {
 	if w.persons != nil {
 		return erm.CanonicalByPerson(ctx, identified{f, w.ids}, w.e.Bounds(), *w.persons)

@@ -108,7 +108,8 @@ func TestPersons(t *testing.T) {
 	bad(exitRefused, "differ in one person, want one record", "score", "--epsilon", "2", "--model", at("m.json"), "--data",
 		at("who.csv"), "--ledger", at("records"))
 	bad(exitUsage, "no column", "score", "--epsilon", "2", "--model", at("m.json"), "--data", at("people.csv"))
-	bad(exitUsage, "encodes rows in another way", "score", "--epsilon", "2", "--model", at("m.json"), "--data", at("p.npy"))
+	bad(exitUsage, "encodes rows in another way", "score", "--epsilon", "2", "--model", at("m.json"), "--data",
+		at("p.npy"))
 
 	bad(exitRefused, "is about neighbors that differ in one record, and a fit by this schema in one person",
 		fit("who.json", "x", "--ledger", at("records"))...)
@@ -133,6 +134,7 @@ func TestPersons(t *testing.T) {
 		require.Equal(t, string(must(os.ReadFile(at("csv.model")))), string(must(os.ReadFile(at("npy.model")))), "%v", more)
 	}
 	require.Contains(t, ok("score", "--model", at("npy.model"), "--data", at("w.npy")), "accuracy")
-	require.Contains(t, ok("score", "--epsilon", "2", "--model", at("npy.model"), "--data", at("w.npy")), "people 400 value")
+	require.Contains(t, ok("score", "--epsilon", "2", "--model", at("npy.model"), "--data", at("w.npy")),
+		"people 400 value")
 	bad(exitUsage, "encodes rows in another way", of("w.npy", fit("people.json", "x"))...)
 }
