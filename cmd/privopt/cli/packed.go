@@ -114,7 +114,11 @@ func encoding(e *table.Encoder) string {
 // fits returns an error unless the columns of a file are those of e.
 func fits(f *npy.File, e *table.Encoder) error {
 	_, d := f.Dims()
+	_, persons := e.Persons()
 	switch want := encoding(e); {
+	case persons && f.Columns() == nil: // a column of ones would make each line a person
+		return errors.New("it has no description beside it, the .npy.json of pack: a schema with a person needs it, " +
+			"because the file holds no ids; pack it with this schema")
 	case f.Columns() != nil && f.Schema() == "":
 		return errors.New("it was packed without a schema: pack it with this one")
 	case f.Columns() != nil && f.Schema() != want:

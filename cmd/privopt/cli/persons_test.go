@@ -137,4 +137,6 @@ func TestPersons(t *testing.T) {
 	require.Contains(t, ok("score", "--epsilon", "2", "--model", at("npy.model"), "--data", at("w.npy")),
 		"people 400 value")
 	bad(exitUsage, "encodes rows in another way", of("w.npy", fit("people.json", "x"))...)
+	require.NoError(t, os.Remove(at("w.npy.json")))
+	bad(exitUsage, "the file holds no ids", of("w.npy", fit("packed.json", "x"))...)
 }
