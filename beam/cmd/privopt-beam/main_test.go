@@ -251,6 +251,18 @@ func TestPersons(t *testing.T) {
 		require.Equal(t, 2, code, errs)
 		require.Contains(t, errs, message)
 	}
+	// Encoded files have their own persons each: the model would weigh somebody once a file.
+	for _, k := range []string{"0", "1"} {
+		call(t, "pack", "--schema", at("s.json"), "--data", at(k+".csv"), "--out", at(k+".npy"))
+		encodedLines(t, at(k+".npy"), at("encoded"+k+".parquet"))
+	}
+	for _, form := range []string{"%d.npy", "encoded%d.parquet"} {
+		code, errs = program(t.Context(), "--schema", at("s.json"), "--epsilon", "1", "--data", at(fmt.Sprintf(form, 0)),
+			"--data", at(fmt.Sprintf(form, 1)), "--out", at("x"), "--scratch", scratch)
+		require.Equal(t, 2, code, errs)
+		require.Contains(t, errs, "2 files of encoded rows of persons")
+	}
+	require.NoFileExists(t, at("x"))
 	left, err := os.ReadDir(scratch)
 	require.NoError(t, err)
 	require.Empty(t, left)
