@@ -134,7 +134,7 @@ func openLines(src Source, b loss.Bounds, p Persons) (*Data, error) {
 }
 
 var errLines = fmt.Errorf("%w: the first feature is not the number of lines of a person: want the lines of every "+
-	"person beside each other, with their number, as privopt pack writes them by the same schema", ErrSource)
+	"person beside each other, with their number, as privopt pack writes them by the same schema, and no change since", ErrSource)
 
 // linesOf returns the number of lines that the first feature of a record states.
 func (p *people) linesOf(v float64) (int, error) {
@@ -146,12 +146,16 @@ func (p *people) linesOf(v float64) (int, error) {
 }
 
 // split moves the first features of the records of w, which say how many lines a person has, out of
-// the rows, and sets the weights.
-func (p *people) split(x, w []float64, d int) error {
+// the rows, and sets the weights. The numbers must be those of the opening, where p has these: the
+// weights of a person add up to at most 1 only then.
+func (p *people) split(x, w []float64, d, first int) error {
 	for i := range w {
 		k, err := p.linesOf(x[i*(d+1)])
 		if err != nil {
 			return err
+		}
+		if len(p.lines) > 0 && k != int(p.lines[first+i]) {
+			return errLines
 		}
 		w[i] = p.weight[k]
 		copy(x[i*d:(i+1)*d], x[i*(d+1)+1:(i+1)*(d+1)])

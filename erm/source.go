@@ -203,7 +203,7 @@ func (s *source) read(ctx context.Context, w *window, r *records, first, count i
 		x.w = w.weights
 	}
 	if s.lines {
-		if err := r.people.split(x.x, x.w, r.d); err != nil {
+		if err := r.people.split(x.x, x.w, r.d, first); err != nil {
 			return err
 		}
 		x.x = x.x[:count*r.d]

@@ -56,13 +56,15 @@ expFour:
 	VMULPD (DX)(AX*8), Y1, Y7
 	VSUBPD Y7, Y6, Y6           // x
 	CONST(32, Y8)
-	VMAXPD Y8, Y6, Y6
+	VMAXPD Y6, Y8, Y6           // a NaN stays, as with the operands below
 	CONST(40, Y8)
-	VMINPD Y8, Y6, Y6
+	VMINPD Y6, Y8, Y6
 	VMULPD Y6, Y2, Y7
 	VADDPD Y3, Y7, Y7           // its last bits are k, the integer next to x·log₂e
 	VSUBPD Y3, Y7, Y8
 	VPSLLQ $52, Y7, Y7
+	CONST(48, Y9)
+	VPADDQ Y9, Y7, Y7           // 2ᵏ
 	VMULPD Y8, Y4, Y9
 	VSUBPD Y9, Y6, Y6
 	VMULPD Y8, Y5, Y9
@@ -90,7 +92,7 @@ expFour:
 	VMULPD Y8, Y8, Y8
 	VMULPD Y11, Y8, Y11
 	VADDPD Y11, Y9, Y9
-	VPADDQ Y7, Y9, Y9           // times 2ᵏ
+	VMULPD Y7, Y9, Y9           // times 2ᵏ
 	VADDPD (DI)(AX*8), Y9, Y10
 	VMOVUPD Y10, (DI)(AX*8)
 	TESTQ AX, AX

@@ -45,6 +45,29 @@ func TestAddExp(t *testing.T) {
 	}
 }
 
+// TestAddExpNaN: a NaN of any argument, whatever its bits, stays one, and no other term becomes one.
+func TestAddExpNaN(t *testing.T) { eachKernel(t, addExpNaN) }
+
+func addExpNaN(t *testing.T) {
+	for _, nan := range []float64{math.NaN(), -math.NaN(), math.Float64frombits(0xfff8 << 48), math.Inf(1) - math.Inf(1)} {
+		for k := range 16 {
+			for part := range 3 {
+				var in [3][16]float64
+				in[part][k] = nan
+				first, last := AddExp(&in[0], &in[1], &in[2], 0, 1)
+				for j, v := range in[0] {
+					require.Equal(t, j == k, math.IsNaN(v), "part %d, %d of %d", part, j, k)
+				}
+				require.Equal(t, part > 0 && k == 0, math.IsNaN(first))
+				require.Equal(t, part > 0 && k == 15, math.IsNaN(last))
+			}
+		}
+		var p, zero [16]float64
+		AddExp(&p, &zero, &zero, nan, 0)
+		require.True(t, math.IsNaN(p[3]))
+	}
+}
+
 func BenchmarkAddExp(b *testing.B) {
 	var p, x, c [16]float64
 	for b.Loop() {
