@@ -134,7 +134,8 @@ func openLines(src Source, b loss.Bounds, p Persons) (*Data, error) {
 }
 
 var errLines = fmt.Errorf("%w: the first feature is not the number of lines of a person: want the lines of every "+
-	"person beside each other, with their number, as privopt pack writes them by the same schema, and no change since", ErrSource)
+	"person beside each other, with their number, as privopt pack writes them by the same schema, "+
+	"and no change since", ErrSource)
 
 // linesOf returns the number of lines that the first feature of a record states.
 func (p *people) linesOf(v float64) (int, error) {

@@ -43,6 +43,9 @@ func TestTable(t *testing.T) {
 	require.Equal(t, "ab…  x\n", Table("l", [][]string{{"abcdefgh", "x"}}, 6))
 	require.Equal(t, "job  what there is to say\n     of it\n",
 		Table("lt", [][]string{{"job", "what there is to say of it"}}, 25))
+	// A name of a file may be as long as the file: a cut in quadratic time would take hours.
+	require.Equal(t, "世世…  x\n", Table("l", [][]string{{strings.Repeat("世", 1e6), "x"}}, 8))
+	require.Equal(t, "e\u0301e\u0301…  x\n", Table("l", [][]string{{strings.Repeat("e\u0301", 9), "x"}}, 6))
 	rapid.Check(t, func(t *rapid.T) {
 		width := rapid.IntRange(40, 140).Draw(t, "width")
 		n := rapid.IntRange(1, 12).Draw(t, "columns")

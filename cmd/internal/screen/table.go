@@ -2,7 +2,11 @@
 
 package screen
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rivo/uniseg"
+)
 
 // gap separates columns.
 const gap = "  "
@@ -106,9 +110,13 @@ func cut(s string, n int) string {
 	if cells(s) <= n {
 		return s
 	}
-	r := []rune(s)
-	for len(r) > 0 && cells(string(r))+1 > n {
-		r = r[:len(r)-1]
+	end, left := 0, n-1 // bytes, and columns but for the sign's
+	for state := -1; end < len(s); {
+		cluster, _, size, after := uniseg.FirstGraphemeClusterInString(s[end:], state)
+		if left -= size; left < 0 {
+			break
+		}
+		end, state = end+len(cluster), after
 	}
-	return string(r) + "…"
+	return s[:end] + "…"
 }
