@@ -510,8 +510,8 @@ func TestDiscoverAdult(t *testing.T) {
 	}
 }
 
-// TestLevelsThatASearchFinds checks the table of docs/choosing.md: the share of records that a level
-// needs, with 15 columns in a fit under replace.
+// TestLevelsThatASearchFinds checks the table of docs/choosing.md: the share of records that a
+// level needs, with 15 columns in a fit under replace.
 func TestLevelsThatASearchFinds(t *testing.T) {
 	epsilons := []float64{0.1, 0.3, 1, 3}
 	for n, percents := range map[float64][]float64{1e3: {364, 130, 42.4, 15.6}, 1e4: {51.9, 18.2, 5.77, 2.07},

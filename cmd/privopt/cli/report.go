@@ -394,8 +394,8 @@ func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
 		records = "about " + records
 	}
 	out := &report.Score{Notes: []string{fmt.Sprintf("The model was tried on %s that it should not have learned from. "+
-		"This measurement is protected too: it has noise of its own and its own budget %s. “From” and “to” are the ends of an "+
-		"interval: about 95 %% of such intervals hold the true value. They count chance in the data and noise "+
+		"This measurement is protected too: it has noise of its own and its own budget %s. “From” and “to” are the ends "+
+		"of an interval: about 95 %% of such intervals hold the true value. They count chance in the data and noise "+
 		"together.", records, budget(c.Budget))}}
 	if !s.Private {
 		out.Notes = append(out.Notes, "NOT PRIVATE: whoever guesses the seed of the score can take its noise away.")

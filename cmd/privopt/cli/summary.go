@@ -119,7 +119,8 @@ func intervalCells(i *model.Interval) []string {
 	if i.Weak { // no test of a weak coefficient is valid
 		z, p, mark = "–", "–", "weak"
 	}
-	// All of the privacy noise, that on the curvature included; PrivacyShare counts the gradients only.
+	// All of the privacy noise, that on the curvature included; PrivacyShare counts the gradients
+	// only.
 	share := "–"
 	if i.StdErr > 0 {
 		share = percent0(i.PrivacyErr * i.PrivacyErr / (i.StdErr * i.StdErr))
