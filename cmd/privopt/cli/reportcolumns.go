@@ -47,8 +47,8 @@ func coefficientReport(r *report.Report, m *model.Model) {
 	r.CoefficientNotes = []string{meaning(m) + " The pictures show what a number changes from one end of its declared " +
 		"range to the other, so that columns can be compared; the table has the coefficient of one more unit."}
 	if s.Level > 0 {
-		r.CoefficientNotes = append(r.CoefficientNotes, fmt.Sprintf("Chance and noise move each value. The bars are intervals: "+
-			"about %s of such intervals hold the true value. A bar that crosses the line of no change leaves open "+
+		r.CoefficientNotes = append(r.CoefficientNotes, fmt.Sprintf("Chance and noise move each value. The bars are "+
+			"intervals: about %s of such intervals hold the true value. A bar that crosses the line of no change leaves open "+
 			"whether there is any.", percent0(s.Level)))
 		r.CoefficientDetail = s.Note
 	} else {
