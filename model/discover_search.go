@@ -101,9 +101,9 @@ func (s *searcher) run() *table.Schema {
 	for j, name := range names {
 		p, c := plots[j], &found.Columns[j]
 		if p.weight == 0 {
-			c.Note = "hardly any fields are text or numbers"
+			c.Note = "neither numbers nor text in enough fields to stand out from the noise"
 			if j == label {
-				found.Problem = fmt.Sprintf("the label %q has hardly any fields with a meaning", name)
+				found.Problem = fmt.Sprintf("the label %q has too few fields with a meaning to stand out from the noise", name)
 				continue
 			}
 			columns = append(columns, table.Column{Name: name, Ignore: true})

@@ -509,3 +509,20 @@ func TestDiscoverAdult(t *testing.T) {
 		require.GreaterOrEqual(t, sum, least)
 	}
 }
+
+// TestLevelsThatASearchFinds checks the table of docs/choosing.md: the share of records that a
+// level needs, with 15 columns in a fit under replace.
+func TestLevelsThatASearchFinds(t *testing.T) {
+	epsilons := []float64{0.1, 0.3, 1, 3}
+	for n, percents := range map[float64][]float64{1e3: {364, 130, 42.4, 15.6}, 1e4: {51.9, 18.2, 5.77, 2.07},
+		1e5: {6.75, 2.33, 0.732, 0.259}, 1e6: {0.832, 0.285, 0.0888, 0.031}} {
+		for i, want := range percents { // above 100 % the search is refused
+			pl, err := newDiscovery(15, int(n), dp.Budget{Epsilon: epsilons[i], Delta: 1 / n / n}, nil)
+			require.NoError(t, err)
+			require.NoError(t, pl.alone())
+			pl.t *= math.Sqrt(defaultFound) // a fit spends this share of μ² on the search
+			least, _ := pl.sight()
+			require.InEpsilon(t, want, 100*float64(least)/n, 0.005, "n = %v, ε = %v", n, epsilons[i]) // three digits
+		}
+	}
+}

@@ -27,7 +27,7 @@ type Metric struct {
 	StdErr   float64 `json:"se"`
 	Sampling float64 `json:"samplingSE"`
 	Privacy  float64 `json:"privacySE"`
-	// Interval has its ends in order and holds the true value with a chance of about 95 %.
+	// Interval has its ends in order and holds the true value in about 95 % of repetitions.
 	Interval [2]float64 `json:"interval"`
 	// Bound is an estimate of how far the cells of the probability may move the value.
 	Bound float64 `json:"bound,omitzero"`

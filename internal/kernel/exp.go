@@ -5,8 +5,8 @@ package kernel
 import "math"
 
 // AddExp adds exp(e + b[k] − g·c[k]) to p[k] and returns the first and the last of these terms. The
-// exponential has a relative error of at most 2⁻⁵⁰ and takes arguments to [−708, 709]; NaN stays NaN.
-// Its bits are the same on all processors, and it takes a fraction of the time of math.Exp.
+// exponential has a relative error of at most 2⁻⁵⁰ and takes arguments to [−708, 709]; NaN stays
+// NaN. Its bits are the same on all processors, and it takes a fraction of the time of math.Exp.
 func AddExp(p, b, c *[16]float64, e, g float64) (first, last float64) {
 	if haveRows {
 		return addExp(&p[0], &b[0], &c[0], e, g)

@@ -45,7 +45,8 @@ func TestAddExp(t *testing.T) {
 	}
 }
 
-// TestAddExpNaN: a NaN of any argument, whatever its bits, stays one, and no other term becomes one.
+// TestAddExpNaN: a NaN of any argument, whatever its bits, stays one, and no other term becomes
+// one.
 func TestAddExpNaN(t *testing.T) { eachKernel(t, addExpNaN) }
 
 func addExpNaN(t *testing.T) {

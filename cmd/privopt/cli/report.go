@@ -237,13 +237,13 @@ func asked(m *model.Model, label, who string) []report.Fact {
 	if len(columns) > 0 {
 		facts = append(facts, report.Fact{Name: "Answered from", Text: list(columns)})
 	}
-	failure := fmt.Sprintf("and this limit fails with a probability of about δ = %s", number(c.Delta, 3))
+	slack := fmt.Sprintf("up to an additional probability of δ = %s", number(c.Delta, 3))
 	if c.Delta == 0 {
-		failure = "and this limit always holds (δ = 0)"
+		slack = "without exception (δ = 0)"
 	}
 	return append(facts, report.Fact{Name: "Data of", Text: records}, report.Fact{Name: "Protected", Text: whose},
 		report.Fact{Name: "Privacy budget", Text: fmt.Sprintf("ε = %s: no outcome gets more than %s times as likely when "+
-			"one %s changes, %s.", number(c.Epsilon, 3), number(math.Exp(c.Epsilon), 3), who, failure)})
+			"one %s changes, %s.", number(c.Epsilon, 3), number(math.Exp(c.Epsilon), 3), who, slack)})
 }
 
 // either joins spellings of one label.
@@ -284,6 +284,9 @@ func ledgerReport(r *report.Report, l *ledger.Ledger) {
 	}
 	used := report.Table{Caption: "What is used and left", Head: []string{"Way of counting", "Used", "Left", "Total"}}
 	for _, u := range l.Used() {
+		if u.Used >= math.MaxFloat64 { // a release has no finite divergence of this order
+			u.Used = math.Inf(1)
+		}
 		used.Rows = append(used.Rows, []string{u.Filter + ": " + u.Sum, number(u.Used, 3), number(max(0, u.Total-u.Used), 3),
 			number(u.Total, 3)})
 	}
@@ -391,8 +394,8 @@ func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
 		records = "about " + records
 	}
 	out := &report.Score{Notes: []string{fmt.Sprintf("The model was tried on %s that it should not have learned from. "+
-		"This measurement is protected too: it has noise of its own and its own budget %s. Each value lies between “from” "+
-		"and “to” with a chance of about 95 %%, which counts chance in the data and noise "+
+		"This measurement is protected too: it has noise of its own and its own budget %s. “From” and “to” are the ends "+
+		"of an interval: about 95 %% of such intervals hold the true value. They count chance in the data and noise "+
 		"together.", records, budget(c.Budget))}}
 	if !s.Private {
 		out.Notes = append(out.Notes, "NOT PRIVATE: whoever guesses the seed of the score can take its noise away.")

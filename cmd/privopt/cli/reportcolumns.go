@@ -47,9 +47,9 @@ func coefficientReport(r *report.Report, m *model.Model) {
 	r.CoefficientNotes = []string{meaning(m) + " The pictures show what a number changes from one end of its declared " +
 		"range to the other, so that columns can be compared; the table has the coefficient of one more unit."}
 	if s.Level > 0 {
-		r.CoefficientNotes = append(r.CoefficientNotes, fmt.Sprintf("Chance and noise move each value. The bars are ranges "+
-			"that hold the true one with a chance of about %s. A bar that crosses the line of no change leaves open whether "+
-			"there is any.", percent0(s.Level)))
+		r.CoefficientNotes = append(r.CoefficientNotes, fmt.Sprintf("Chance and noise move each value. The bars are "+
+			"intervals: about %s of such intervals hold the true value. A bar that crosses the line of no change leaves open "+
+			"whether there is any.", percent0(s.Level)))
 		r.CoefficientDetail = s.Note
 	} else {
 		r.CoefficientNotes = append(r.CoefficientNotes, "This model does not say how far chance and noise may have moved "+

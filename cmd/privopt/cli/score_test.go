@@ -47,7 +47,7 @@ records   400
 threshold 0.5: the best for balanced accuracy of the 23 public ones, chosen from
 the released cells
 Standard errors suppose that the model was fitted to other records. About 95 %
-of the intervals hold the true value (92 to 97 % in simulations). The best of
+of the intervals hold the true value (92 to 99 % in simulations). The best of
 many models that were scored on one test set is less good than its score says.
 `, out)
 }

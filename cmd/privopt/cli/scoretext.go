@@ -12,7 +12,7 @@ import (
 )
 
 const scoreNote = "Standard errors suppose that the model was fitted to other records. About 95 % of the intervals " +
-	"hold the true value (92 to 97 % in simulations). The best of many models that were scored on one " +
+	"hold the true value (92 to 99 % in simulations). The best of many models that were scored on one " +
 	"test set is less good than its score says."
 
 func (r *privatelyScored) text(m *model.Model, relation dp.Relation) string {

@@ -119,7 +119,13 @@ func intervalCells(i *model.Interval) []string {
 	if i.Weak { // no test of a weak coefficient is valid
 		z, p, mark = "–", "–", "weak"
 	}
-	return []string{number(i.Debiased, 3), number(i.StdErr, 2), lower, upper, z, p, percent0(i.PrivacyShare), mark}
+	// All of the privacy noise, that on the curvature included; PrivacyShare counts the gradients
+	// only.
+	share := "–"
+	if i.StdErr > 0 {
+		share = percent0(i.PrivacyErr * i.PrivacyErr / (i.StdErr * i.StdErr))
+	}
+	return []string{number(i.Debiased, 3), number(i.StdErr, 2), lower, upper, z, p, share, mark}
 }
 
 func percent0(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
