@@ -66,9 +66,9 @@ func byIndex(a, b owned) int { return cmp.Compare(a.index, b.index) }
 
 // OpenCanonical is [OpenByPerson] for records in the order of [CanonicalByPerson]. The first
 // feature of src is the number of lines of a record's person that count, and is no feature of the
-// data. src may be a [Remote]. It must be in one such order: two files in a row would count somebody
-// with lines in both as two persons. OpenCanonical reads src once and keeps 6 bytes of memory for
-// each record.
+// data. src may be a [Remote]. It must be in one such order: two files in a row would count
+// somebody with lines in both as two persons. OpenCanonical reads src once and keeps 6 bytes of
+// memory for each record.
 //
 // The error wraps [ErrSource] if the first feature of a record is not the number of its neighbors
 // with the same number, or is larger than p.Rows.

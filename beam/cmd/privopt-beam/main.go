@@ -139,10 +139,10 @@ func open(ctx context.Context, t *cli.Table, o beam.Options) (erm.Source, func()
 	case 0:
 		return pack(ctx, t, o)
 	case len(t.Files):
-		// Each file has its own persons, and no ids: the lines of one in two files would weigh as two.
+		// Each file has its own persons, and no ids: one person in two files would weigh as two.
 		if _, persons := t.Encoder.Persons(); persons && encoded > 1 {
-			return nil, nil, cli.Usagef("--data: %d files of encoded rows of persons, want one: they hold no ids, so that "+
-				"somebody with lines in several of them would count several times; privopt pack makes one file of the "+
+			return nil, nil, cli.Usagef("--data: %d files of encoded rows of persons, want one: they hold no ids, so "+
+				"that somebody with lines in several of them would count several times; privopt pack makes one file of the "+
 				"whole table", encoded)
 		}
 		return source(ctx, t.Files, t, o)

@@ -257,8 +257,8 @@ func TestPersons(t *testing.T) {
 		encodedLines(t, at(k+".npy"), at("encoded"+k+".parquet"))
 	}
 	for _, form := range []string{"%d.npy", "encoded%d.parquet"} {
-		code, errs = program(t.Context(), "--schema", at("s.json"), "--epsilon", "1", "--data", at(fmt.Sprintf(form, 0)),
-			"--data", at(fmt.Sprintf(form, 1)), "--out", at("x"), "--scratch", scratch)
+		code, errs = program(t.Context(), "--schema", at("s.json"), "--epsilon", "1", "--data",
+			at(fmt.Sprintf(form, 0)), "--data", at(fmt.Sprintf(form, 1)), "--out", at("x"), "--scratch", scratch)
 		require.Equal(t, 2, code, errs)
 		require.Contains(t, errs, "2 files of encoded rows of persons")
 	}

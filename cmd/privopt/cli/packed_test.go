@@ -62,8 +62,8 @@ func TestFitPacked(t *testing.T) {
 }
 
 // TestPackedErrors checks that packed files that are damaged, or were packed with another encoding,
-// are refused. A file without a sidecar is accepted if it has the number of features of the schema and
-// each record is a unit of its own.
+// are refused. A file without a sidecar is accepted if it has the number of features of the schema
+// and each record is a unit of its own.
 func TestPackedErrors(t *testing.T) {
 	at := folder(t)
 	pack := func(out, data string, more ...string) {
