@@ -113,13 +113,14 @@ func MillsSlope(x float64) float64 {
 	}
 	p, q := 0.0, 1.0 // k = p/q from the inside out, without a division a step
 	for j := 11 + int(400/(x*x)); j > 0; j-- {
-		p, q = float64(j)*q, x*q+p // positive terms, below 1e100
+		p, q = float64(j)*q, float64(x*q)+p // positive terms, below 1e100
 	}
 	k := p / q
 	return k / (x + k)
 }
 
-// MillsSlopes replaces every x by MillsSlope(x), bit for bit. The steps of Laplace's fraction wait
+// MillsSlopes replaces every x by MillsSlope(x), bit for bit: products are rounded before they are
+// added, so that no compiler fuses some of them. The steps of Laplace's fraction wait
 // for one another, so six fractions side by side take hardly longer than one.
 func MillsSlopes(x []float64) {
 	for len(x) > 0 {
@@ -141,19 +142,19 @@ func MillsSlopes(x []float64) {
 			q[i] = 1
 			if i < n {
 				for j := 11 + int(400/(at[i]*at[i])); j > shared; j-- {
-					p[i], q[i] = float64(j)*q[i], at[i]*q[i]+p[i]
+					p[i], q[i] = float64(j)*q[i], float64(at[i]*q[i])+p[i]
 				}
 			}
 		}
 		p0, p1, p2, p3, p4, p5 := p[0], p[1], p[2], p[3], p[4], p[5]
 		q0, q1, q2, q3, q4, q5 := q[0], q[1], q[2], q[3], q[4], q[5]
 		for j := float64(shared); j > 0; j-- {
-			p0, q0 = j*q0, at[0]*q0+p0
-			p1, q1 = j*q1, at[1]*q1+p1
-			p2, q2 = j*q2, at[2]*q2+p2
-			p3, q3 = j*q3, at[3]*q3+p3
-			p4, q4 = j*q4, at[4]*q4+p4
-			p5, q5 = j*q5, at[5]*q5+p5
+			p0, q0 = j*q0, float64(at[0]*q0)+p0
+			p1, q1 = j*q1, float64(at[1]*q1)+p1
+			p2, q2 = j*q2, float64(at[2]*q2)+p2
+			p3, q3 = j*q3, float64(at[3]*q3)+p3
+			p4, q4 = j*q4, float64(at[4]*q4)+p4
+			p5, q5 = j*q5, float64(at[5]*q5)+p5
 		}
 		k := [6]float64{p0 / q0, p1 / q1, p2 / q2, p3 / q3, p4 / q4, p5 / q5}
 		for i := range n {
