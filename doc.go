@@ -2,8 +2,8 @@
 
 // Package privopt is the root of a toolkit for differentially private
 // optimization: minimizers of regularized losses over records that must not
-// leak, and certificates that say what they cost. It holds no code; import the
-// packages below.
+// leak, and certificates that say what they cost. It holds nothing but the
+// version; import the packages below.
 //
 // # The twenty names you need
 //

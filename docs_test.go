@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/privopt/privopt"
 	"github.com/privopt/privopt/internal/testkit"
 )
 
@@ -22,7 +23,8 @@ var (
 	inline  = regexp.MustCompile("(?s)`([^`]+)`")
 	block   = regexp.MustCompile("(?ms)^```(?:sh|console|bash)\n(.*?)^```$")
 	page    = regexp.MustCompile(`(?m)^//\t((?:[A-Z_]+=\S+ )*(?:go|bash|privopt) [^…\n]*)$`)
-	program = regexp.MustCompile(`^((?:[A-Z_]+=\S+ )*)(go (?:run|test|build|install|get)|bash|privopt) `)
+	program = regexp.MustCompile(
+		`^(?:[A-Z_]+=\S+ )*(?:go (?:-C (\S+) )?(run|test|build|install|get)|(bash|privopt)) `)
 )
 
 // documented returns the commands that the documentation shows in code spans, in indented lines and
@@ -75,14 +77,21 @@ func documented(t *testing.T) map[string][]string {
 
 // TestCommands: the programs know the flags and values of every command in the documentation,
 // and its tests, packages and scripts exist. With PRIVOPT_DEEP the programs run as they stand. The
-// tests of cmd/privopt/cli run the commands of privopt.
+// tests of cmd/privopt/cli run the commands of privopt. Those of the laboratory, which is a module
+// of its own, need PRIVOPT_LONG.
 func TestCommands(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds every command")
 	}
 	bin := t.TempDir()
-	out, err := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "./cmd/...").CombinedOutput()
-	require.NoError(t, err, string(out))
+	build := func(module, packages string) {
+		out, err := exec.Command("go", "-C", module, "build", "-o", bin+string(filepath.Separator), packages).CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	build(".", "./cmd/...")
+	if testkit.Long() {
+		build("cmd/research", ".")
+	}
 	var tests []string
 	declared := regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz|Benchmark)\w*)\(`)
 	sources(t, func(_, text string) {
@@ -96,17 +105,21 @@ func TestCommands(t *testing.T) {
 		for _, command := range commands {
 			t.Run(file+"/"+command, func(t *testing.T) {
 				m := program.FindStringSubmatch(command)
-				words := strings.Fields(command[len(m[0]):])
+				words, module := strings.Fields(command[len(m[0]):]), m[1]
 				for _, w := range words {
 					if strings.HasPrefix(w, "./") && !strings.HasSuffix(w, "...") {
-						_, err := os.Stat(w)
+						_, err := os.Stat(filepath.Join(module, w))
 						require.NoError(t, err)
 					}
 				}
-				switch m[2] {
-				case "go run":
-					require.Regexp(t, `^\./cmd/`, words[0], "want a command of this module")
-					path := filepath.Join(bin, filepath.Base(words[0]))
+				switch m[2] + m[3] {
+				case "run":
+					place := filepath.ToSlash(filepath.Join(module, words[0]))
+					if module != "" && (place != "cmd/research" || !testkit.Long()) {
+						t.Skip("a command of another module")
+					}
+					require.Regexp(t, `^cmd/`, place, "want a command of this repository")
+					path := filepath.Join(bin, filepath.Base(place))
 					helps(t, path, words[1:])
 					if strings.HasSuffix(file, ".md") {
 						runs(t, path, words[1:])
@@ -115,7 +128,7 @@ func TestCommands(t *testing.T) {
 					if !strings.ContainsAny(command, "|<>$(") { // the walkthroughs, which the tests of cmd/privopt/cli run
 						helps(t, filepath.Join(bin, "privopt"), words)
 					}
-				case "go test":
+				case "test":
 					if i := strings.Index(command, "-run "); i >= 0 {
 						name := regexp.MustCompile(strings.Trim(strings.Fields(command[i:])[1], `'"`))
 						require.True(t, slices.ContainsFunc(tests, name.MatchString), "no such test")
@@ -176,6 +189,17 @@ func runs(t *testing.T, path string, args []string) {
 	}
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
+}
+
+// TestVersion: README.md, the last release in CHANGELOG.md and the programs state one version.
+func TestVersion(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	require.Contains(t, string(readme), "This is version "+privopt.Version+".")
+	changelog, err := os.ReadFile("CHANGELOG.md")
+	require.NoError(t, err)
+	release := regexp.MustCompile(`(?m)^## ([0-9.]+) `).FindStringSubmatch(string(changelog))
+	require.Equal(t, privopt.Version, release[1])
 }
 
 // TestReadme: README is one screen and a half, fits a terminal, and its program is the Example of

@@ -37,8 +37,7 @@ func check(err error) {
 	}
 }
 
-// A private classifier from a table. The plan chose pure noise, which is smaller here, so that δ
-// is not spent.
+// A private classifier from a table.
 func Example() {
 	schema, err := table.ReadSchema(strings.NewReader(columns)) // public
 	check(err)
@@ -50,8 +49,8 @@ func Example() {
 	fmt.Println(m.Certificate())
 	// Output:
 	// 4 coefficients
-	// (ε = 1, δ = 0)-differentially private, replace neighbors
-	//   theorem: lop.envelope-pure/1
+	// (ε = 1, δ = 1e-06)-differentially private, replace neighbors
+	//   theorem: model.auto/2
 	//   about the program: uniform secret bits, IEEE-754 arithmetic, the release alone is seen
 }
 

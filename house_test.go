@@ -3,6 +3,7 @@
 package privopt_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -12,6 +13,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -78,8 +80,8 @@ func TestSize(t *testing.T) {
 	})
 }
 
-// TestWings: the folder of commands holds the research wing and three commands, and the user's
-// command does not link what only figures need.
+// TestWings: the folder of commands holds three commands and what they share. The laboratory is a
+// module of its own, and the user's command does not link what only figures need.
 func TestWings(t *testing.T) {
 	var names []string
 	entries, err := os.ReadDir("cmd")
@@ -92,6 +94,9 @@ func TestWings(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(out), "github.com/spf13/cobra")
 	require.NotContains(t, string(out), "gonum.org/v1/plot")
+	all, err := exec.Command("go", "list", "./...").Output()
+	require.NoError(t, err)
+	require.NotContains(t, string(all), "research")
 }
 
 // Special functions and searches are written once, in internal/num.
@@ -117,6 +122,29 @@ func TestPlainWords(t *testing.T) {
 	})
 	require.True(t, written.MatchString("package p\n\nfunc gauss(f func(float64) float64)"))
 	require.True(t, stumbles.MatchString("\t// it does as told"))
+}
+
+// clocks are what tests do not call: what they decide must not depend on how long something takes.
+var clocks = regexp.MustCompile(`require\.(Eventually|Never|WithinDuration)|time\.(After|AfterFunc|Tick)\(|` +
+	`time\.Now\(\)\.(Before|After|Sub)|time\.Since\([^)]*\) *[<>]|(Greater|Less)\w*\([^\n]*time\.Since`)
+
+// timed are tests that make their own moment, and decide nothing by it.
+var timed = []string{
+	"objpert/search_test.go", // cancels searches at random moments
+}
+
+// TestNoClock: no test fails because the machine is busy. testkit.Until waits.
+func TestNoClock(t *testing.T) {
+	sources(t, func(name, text string) {
+		if !strings.HasSuffix(name, "_test.go") || name == "house_test.go" || slices.Contains(timed, name) {
+			return
+		}
+		for _, found := range clocks.FindAllString(text, -1) {
+			t.Errorf("%s: %s reads a clock", name, found)
+		}
+	})
+	require.True(t, clocks.MatchString("require.Less(t, time.Since(start), limit)"))
+	require.False(t, clocks.MatchString("t.Log(time.Since(start))"))
 }
 
 // TestTestsFollowFiles: a test file is named after the file it tests. Others are examples, fuzz
@@ -317,4 +345,221 @@ func receiver(f *ast.FuncDecl) *ast.Ident {
 			return ast.NewIdent("_")
 		}
 	}
+}
+
+// lines is the price of every package: its most lines of Go outside of tests. Whoever raises a row
+// lowers another in the same change, or says in CHANGELOG.md what the lines buy, as a number.
+// A package that shrank gets its new number by `go test . -run TestSizeOfPackages -update`.
+const lines = `
+. 71
+additive 257
+beam 1385
+beam/cmd/privopt-beam 288
+cmd/internal/adult 260
+cmd/internal/published 139
+cmd/internal/screen 428
+cmd/internal/sweep 1938
+cmd/privopt 25
+cmd/privopt/cli 5754
+cmd/privopt/report 582
+cmd/research 2369
+cmd/research/audit 6261
+cmd/research/experiment 3149
+cmd/scaling 1156
+dp 1537
+dp/dptest 304
+dp/internal/pld 875
+dp/ledger 1169
+erm 5401
+erm/ermtest 122
+examples/ownmechanism 72
+internal/discover 490
+internal/draw 107
+internal/enclose 542
+internal/fault 165
+internal/kernel 633
+internal/linear 3390
+internal/noise 1148
+internal/num 1365
+internal/perturb 821
+internal/prefix 61
+internal/release 923
+internal/sqrtsum 124
+internal/testkit 858
+internal/wholefile 68
+lasso 517
+lop 325
+loss 1941
+loss/losstest 456
+model 8128
+objpert 4704
+prox 4607
+prox/proxtest 315
+qop 3662
+randmat 992
+sco 1524
+splitting 6075
+table 3981
+table/npy 713
+table/parquet 907
+`
+
+// Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
+// makes a number smaller lowers its limit.
+const (
+	rootLines       = 69600 // of the module of the root
+	internalLines   = 10700 // of internal/
+	laboratoryLines = 11800 // of what measures the mechanisms
+	rootPackages    = 45
+	threeValues     = 44 // statements that assign three or more values
+	chainedErrors   = 2  // calls of cmp.Or with errors, which evaluate all of their arguments
+)
+
+// laboratory are the folders of what measures the mechanisms.
+var laboratory = regexp.MustCompile(`^cmd/research(/|$)`)
+
+// TestSizeOfPackages: no package grows beyond its row of lines, nor do all of them together.
+func TestSizeOfPackages(t *testing.T) {
+	now, modules := map[string]int{}, map[string]bool{}
+	sources(t, func(name, text string) {
+		if strings.HasSuffix(name, "_test.go") {
+			return
+		}
+		now[path.Dir(name)] += strings.Count(text, "\n")
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			if _, err := os.Stat(path.Join(dir, "go.mod")); err == nil {
+				modules[path.Dir(name)] = true
+			}
+		}
+	})
+	limits, sums := map[string]int{}, map[string]int{}
+	for _, row := range strings.Split(strings.TrimSpace(lines), "\n") {
+		dir, n, _ := strings.Cut(row, " ")
+		limit, err := strconv.Atoi(n)
+		require.NoError(t, err, row)
+		require.Contains(t, now, dir, "a row of lines without its package: remove it")
+		limits[dir] = limit
+		if *update && now[dir] < limit {
+			lowered := strings.NewReplacer("\n"+row+"\n", fmt.Sprintf("\n%s %d\n", dir, now[dir]))
+			text, err := os.ReadFile("house_test.go")
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile("house_test.go", []byte(lowered.Replace(string(text))), 0o644))
+		}
+	}
+	for dir, n := range now {
+		if limit, ok := limits[dir]; !ok || n > limit {
+			t.Errorf("%s has %d lines outside of tests, more than %d, its row of lines", dir, n, limit)
+		}
+		if strings.HasPrefix(dir, "internal/") {
+			sums["internal"] += n
+		}
+		if laboratory.MatchString(dir) {
+			sums["laboratory"] += n
+		}
+		if !modules[dir] {
+			sums["root"] += n
+			sums["packages"]++
+		}
+	}
+	t.Log(sums)
+	require.LessOrEqual(t, sums["root"], rootLines)
+	require.LessOrEqual(t, sums["internal"], internalLines)
+	require.LessOrEqual(t, sums["laboratory"], laboratoryLines)
+	require.LessOrEqual(t, sums["packages"], rootPackages)
+}
+
+// TestSizeOfStatements: statements do one thing. The two habits that are counted are those that
+// kept readers from seeing what a line does.
+func TestSizeOfStatements(t *testing.T) {
+	values, chains, all := 0, 0, 0
+	sources(t, func(name, text string) {
+		if strings.HasSuffix(name, "_test.go") {
+			return
+		}
+		all += strings.Count(text, "\n")
+		f, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		v, c := habits(f)
+		values, chains = values+v, chains+c
+	})
+	t.Logf("%d statements assign three or more values, %.2g of 1000 lines; cmp.Or chains errors %d times", values,
+		1000*float64(values)/float64(all), chains)
+	require.LessOrEqual(t, values, threeValues, "assign one thing in a statement")
+	require.LessOrEqual(t, chains, chainedErrors, "write if err != nil")
+
+	const bad = `package p
+func f() (int, error) {
+	a, b, c := 1, 2, 3
+	a, b, err := g()
+	err = cmp.Or(err, h())
+	if e := cmp.Or(check(), m.Check()); e != nil { return 0, cmp.Or(x, y) }
+	return cmp.Or(a, 1), nil
+}`
+	f, err := parser.ParseFile(token.NewFileSet(), "p.go", bad, 0)
+	require.NoError(t, err)
+	v, c := habits(f)
+	require.Equal(t, [2]int{1, 3}, [2]int{v, c})
+}
+
+// checks are names of functions and variables that are errors.
+var checks = regexp.MustCompile(`(?i)^(err|bad|worse|failed|check\w*|refuse|close|writefile|plain)$`)
+
+// habits counts the statements of a file that assign three or more values, and the calls of cmp.Or
+// with errors: an argument has the name of an error or of a check, or the function returns the
+// call as its error, or it is assigned to err.
+func habits(f *ast.File) (values, chains int) {
+	found := map[ast.Node]bool{}
+	isOr := func(x ast.Expr) bool {
+		call, ok := x.(*ast.CallExpr)
+		if !ok {
+			return false
+		}
+		f, ok := call.Fun.(*ast.SelectorExpr)
+		return ok && f.Sel.Name == "Or" && nameOf(f.X) == "cmp"
+	}
+	var results *ast.FieldList // of the function around
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch s := n.(type) {
+		case *ast.FuncDecl:
+			results = s.Type.Results
+		case *ast.AssignStmt:
+			if len(s.Rhs) >= 3 {
+				values++
+			}
+			for i, x := range s.Rhs {
+				if isOr(x) && checks.MatchString(nameOf(s.Lhs[i])) {
+					found[x] = true
+				}
+			}
+		case *ast.ReturnStmt:
+			for i, x := range s.Results {
+				last := i == len(s.Results)-1 && results != nil && len(results.List) > 0
+				if last && isOr(x) && nameOf(results.List[len(results.List)-1].Type) == "error" {
+					found[x] = true
+				}
+			}
+		case *ast.CallExpr:
+			for _, arg := range s.Args {
+				if call, ok := arg.(*ast.CallExpr); ok {
+					arg = call.Fun
+				}
+				if isOr(s) && checks.MatchString(nameOf(arg)) {
+					found[s] = true
+				}
+			}
+		}
+		return true
+	})
+	return values, len(found)
+}
+
+// nameOf returns the last name of an identifier or selector, or "".
+func nameOf(x ast.Expr) string {
+	switch x := x.(type) {
+	case *ast.Ident:
+		return x.Name
+	case *ast.SelectorExpr:
+		return x.Sel.Name
+	}
+	return ""
 }

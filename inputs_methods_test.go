@@ -91,8 +91,7 @@ func TestEveryInputSCO(t *testing.T) {
 	require.NoError(t, err)
 	everyInput(t, "sco", brief(methods(t, []any{background, p, b, source, q},
 		sgd, &sco.ProxGD{NoisySGD: *sgd}, &sco.DPSGD{Epochs: 1, Batch: 5, StepSize: 0.1,
-			Clip: 0.5}, &sco.PermutationSGD{Radius: 1},
-		&sco.Phased{Radius: 1}, &sco.ObjPert{Radius: 1}, &sco.Output{Radius: 1}, steps, steps.Params(), sco.FixedSize)))
+			Clip: 0.5}, &sco.ObjPert{Radius: 1}, &sco.Output{Radius: 1}, steps, steps.Params(), sco.FixedSize)))
 }
 
 // origin is a Minimizer that answers with 0.
@@ -122,11 +121,9 @@ func TestEveryInputObjpert(t *testing.T) {
 		&objpert.Product{}, &objpert.RSPM{}, &objpert.SampleAndAggregate{Blocks: 3}, plan,
 		objpert.Search{})
 	everyInput(t, "objpert", brief(merged(merged(average, rest), map[string]row{
-		"Empty":   call(objpert.Empty, 2, ternary),
-		"Custom":  call(objpert.Custom, 2, ternary),
-		"Lattice": call(objpert.Lattice, 2),
-		"Integers": call(objpert.Integers, [][]float64{{1, 2}}, []objpert.Feature{{Lo: 0, Hi: 2, Den: 1},
-			{Lo: 0, Hi: 2, Den: 1}}, 4),
+		"Empty":            call(objpert.Empty, 2, ternary),
+		"Custom":           call(objpert.Custom, 2, ternary),
+		"Lattice":          call(objpert.Lattice, 2),
 		"NewProblem":       call(objpert.NewProblem, [][]int64{{1, 2}}, []int{1}, []int{1}, ternary),
 		"Problem.Dim":      call((*objpert.Problem).Dim, p),
 		"Problem.Space":    call((*objpert.Problem).Space, p).keep(0),
@@ -217,6 +214,7 @@ func TestEveryInputModel(t *testing.T) {
 		"Losses":               call(model.Losses),
 		"Sets":                 call(model.Sets),
 		"Load":                 call(model.Load, func() io.Reader { return saved(t, m) }),
+		"LoadScore":            call(model.LoadScore, func() io.Reader { return saved(t, scores) }),
 		"Model.PredictEntries": call((*model.Model).PredictEntries, m, []int32{0}, []float64{1}).mayBeNaN(),
 		"PrivateScores.Metric": call((*model.PrivateScores).Metric, scores, "RMSE").mayBeNaN(),
 		"Model.Predict":        call((*model.Model).Predict, m, theta).mayBeNaN(),
@@ -224,7 +222,7 @@ func TestEveryInputModel(t *testing.T) {
 	})))
 }
 
-func saved(t *testing.T, m *model.Model) io.Reader {
+func saved(t *testing.T, m interface{ Save(io.Writer) error }) io.Reader {
 	var b strings.Builder
 	require.NoError(t, m.Save(&b))
 	return strings.NewReader(b.String())
@@ -266,7 +264,8 @@ func methodsOfSplitting(t *testing.T) map[string]row {
 	require.NoError(t, err)
 	x, p := []float64{0.3, 0.2}, splitting.Problem{F: squares, G: prox.L1{Weight: 0.1}}
 	settings := &splitting.Settings{Iterations: 50}
-	return merged(brief(methods(t, []any{x, prox.Operator(prox.L1{Weight: 1})}, squares, matrix, splitting.FixedStep)),
+	given := []any{x, prox.Operator(prox.L1{Weight: 1}), []int{0, 1}, mat.NewSymDense(2, nil)}
+	return merged(brief(methods(t, given, squares, matrix, splitting.FixedStep)),
 		map[string]row{
 			"NewLeastSquares": call(splitting.NewLeastSquares, mat.Matrix(a), []float64{1, 1}),
 			"NewMatrix":       call(splitting.NewMatrix, mat.Matrix(a)),

@@ -49,8 +49,10 @@ func TestEveryInputSplitting(t *testing.T) {
 			logistic.GradTerms(g, x, []int{0, 2})
 			return g
 		}, x).mayBeNaN(),
-		"FrankWolfe.Init": solve(func() splitting.Method { return &splitting.FrankWolfe{} },
-			splitting.Problem{F: f, G: prox.L1Ball{R: 1}}),
+		"Scaled": call(splitting.Scaled, 2., splitting.Smooth(logistic)),
+		"Plus": call(func(g splitting.Smooth) (splitting.Smooth, error) { return splitting.Plus(f, g) },
+			splitting.Smooth(f)),
+		"Tilted": call(splitting.Tilted, splitting.Smooth(f), []float64{1, 2}),
 		"NewQuadratic": call(splitting.NewQuadratic, mat.Symmetric(mat.NewSymDense(2, []float64{1, 0, 0, 1})),
 			[]float64{1, 1}, 0.),
 		"NewQuadratic.Func": call(f.Func, x).mayBeNaN(),
@@ -72,7 +74,7 @@ func TestEveryInputSplitting(t *testing.T) {
 		"ProxNewton.Init":        solve(func() splitting.Method { return &splitting.ProxNewton{} }, p),
 		"CoordinateDescent.Init": solve(func() splitting.Method { return &splitting.CoordinateDescent{} }, p),
 	}
-	for _, m := range []string{"ForwardBackward", "DavisYin", "ProxNewton", "CoordinateDescent", "FrankWolfe"} {
+	for _, m := range []string{"ForwardBackward", "DavisYin", "ProxNewton", "CoordinateDescent"} {
 		table[m+".Step"], table[m+".Status"] = table[m+".Init"], table[m+".Init"] // Solve calls all three
 	}
 	everyInput(t, "splitting", merged(table, methodsOfSplitting(t)))

@@ -70,6 +70,7 @@ func TestEveryInputTable(t *testing.T) {
 	}
 	u, err := table.Discovery{Label: table.Label{Column: "y"}}.Read(text())
 	require.NoError(t, err)
+	form := &e.Forms()[0]
 	everyInput(t, "table", map[string]row{
 		"ReadSchema":           call(table.ReadSchema, func() io.Reader { return strings.NewReader(people) }),
 		"ReadCSV":              call(table.ReadCSV, text, s),
@@ -87,6 +88,8 @@ func TestEveryInputTable(t *testing.T) {
 		"Encoder.Persons":      call(func() erm.Persons { p, _ := e.Persons(); return p }),
 		"Encoder.LabelText":    call(e.LabelText, 0.5),
 		"Encoder.LabelValue":   call(e.LabelValue, 0.5).mayBeNaN(),
+		"Encoder.Forms":        call(e.Forms),
+		"Form.Apply":           call(form.Apply, []float64{1, 2, 3}).mayBeNaN(),
 		"Encoder.Coefficients": call(e.Coefficients, []float64{1, 2, 3}).mayBeNaN(),
 		"Rows.Next":            call(func() bool { return rows().Next() }),
 		"Rows.Err":             call(func() error { return rows().Err() }),
@@ -96,12 +99,10 @@ func TestEveryInputTable(t *testing.T) {
 		"Rows.Field":           call(func(j int) string { return rows().Field(j) }, 0),
 		"Rows.Outside":         call(func() int { return rows().Outside() }),
 		"Rows.ID":              call(func() string { return rows().ID() }),
-		"Numeric.ReadCSV":      call(table.Numeric.ReadCSV, table.Numeric{Bounds: unit, Header: true}, numbers),
+		"Numeric.ReadCSV":      call(table.Numeric.ReadCSV, table.Numeric{Bounds: unit}, numbers),
 		"Numeric.Scan": call(func(n table.Numeric, r io.Reader) error {
 			return n.Scan(r, func([]string) error { return nil }, func([]float64) error { return nil })
-		}, table.Numeric{Header: true}, numbers),
-		"Numeric.ReadLIBSVM": call(table.Numeric.ReadLIBSVM, table.Numeric{Bounds: unit},
-			func() io.Reader { return strings.NewReader("1 1:2\n") }, 2),
+		}, table.Numeric{}, numbers),
 		"Schema.References":    call((*table.Schema).References, s),
 		"ReadDiscovery":        call(table.ReadDiscovery, func() io.Reader { return strings.NewReader(part) }),
 		"Discovery.Read":       call(table.Discovery.Read, table.Discovery{Label: table.Label{Column: "y"}}, text),

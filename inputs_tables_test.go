@@ -32,7 +32,11 @@ func (zeros) Dims() (records, features int) { return 3, 2 }
 
 func (zeros) ReadIDs(_ context.Context, ids []string, _ int) error { clear(ids); return nil }
 
-func (zeros) Read(context.Context, []float64, []float64, int) error { return nil }
+func (zeros) Read(_ context.Context, rows, labels []float64, _ int) error {
+	clear(rows) // memory that was in use before
+	clear(labels)
+	return nil
+}
 
 // alone is a source of persons of one line each.
 type alone struct{ zeros }
@@ -75,7 +79,6 @@ func TestEveryInputDP(t *testing.T) {
 		// of checked budgets and shares only, see TestSplitAndComposeRound
 		"Budget.Split":      call(dp.Budget.Split, b, 0.01).keep(0, 1),
 		"Relation.Check":    call(dp.Relation.Check, dp.Replace),
-		"Steps.Check":       call(dp.Steps.Check, dp.Steps{Square: 1, Curvature: 1, Doublings: 1}),
 		"Certificate.Check": call(dp.Certificate.Check, c),
 		"Certificate.With": call(func(c dp.Certificate, a dp.Assumption) int { return len(c.With(a).Assumptions) }, c,
 			dp.CallerSource),
@@ -266,6 +269,9 @@ func operators(t *testing.T) map[string]prox.Operator {
 		t.Fatal(err)
 	}
 	return map[string]prox.Operator{
+		"Bounds":     prox.Bounds{Lo: []float64{-1, 0}, Hi: []float64{1, 2}},
+		"WeightedL1": prox.WeightedL1{Weights: []float64{1, 0}}, "Linear": prox.Linear{C: []float64{1, -1}},
+		"Pinball": prox.Pinball{Tau: 0.3}, "Isotonic": prox.Isotonic{},
 		"L1": prox.L1{Weight: 1}, "SquaredL2": prox.SquaredL2{Weight: 1}, "ElasticNet": prox.ElasticNet{L1: 1, L2: 1},
 		"L1Box":  prox.L1Box{Weight: 1, Lo: -1, Hi: 1},
 		"L2Norm": prox.L2Norm{Weight: 1}, "LInfNorm": prox.LInfNorm{Weight: 1}, "GroupL2": prox.GroupL2{Groups: [][]int{{0},
@@ -280,7 +286,7 @@ func operators(t *testing.T) map[string]prox.Operator {
 		"NuclearNorm": prox.NuclearNorm{Rows: 1, Cols: 2, Weight: 1}, "SpectralBall": prox.SpectralBall{Rows: 1, Cols: 2,
 			R: 1},
 		"PSDCone": prox.PSDCone{Order: 1}, "NuclearBall": prox.NuclearBall{Rows: 1, Cols: 2,
-			R: 1}, "Entropy": prox.Entropy{Weight: 1, Total: 1},
+			R: 1},
 	}
 }
 
@@ -295,6 +301,7 @@ func TestEveryInputProx(t *testing.T) {
 		"ProxConjugate": call(prox.ProxConjugate, op, []float64{0, 0}, []float64{1, 2}, 1.).keep(0, 3),
 		"NewAffine":     call(prox.NewAffine, matrix, []float64{1, 1}),
 		"SplitGroups":   call(prox.SplitGroups, group).keep(0), // of checked groups
+		"NewQuadratic":  call(prox.NewQuadratic, mat.Symmetric(mat.NewSymDense(2, []float64{1, 0, 0, 2})), []float64{1, 0}),
 		"Blocks": call(func(x []float64) float64 { return prox.Blocks(prox.Block{Op: op, Len: 2}).Func(x) },
 			[]float64{1, 2}),
 		"Conjugate": call(func(x []float64) float64 { g, _ := prox.Conjugate(op); return g.Func(x) },
@@ -302,7 +309,6 @@ func TestEveryInputProx(t *testing.T) {
 		"Scale": call(func(x []float64) float64 { return prox.Scale(op, 2, 3).Func(x) }, []float64{1, 2}),
 		"Sum": call(func(x []float64) float64 { g, _ := prox.Sum(op, prox.Box{Lo: -1, Hi: 1}); return g.Func(x) },
 			[]float64{1, 2}),
-		"TightFrame": call(prox.TightFrame, op, matrix).keep(0),
 		"Translate": call(func(x []float64) float64 { return prox.Translate(op, []float64{1, 1}).Func(x) },
 			[]float64{1, 2}),
 	}
@@ -328,12 +334,6 @@ func TestEveryInputProx(t *testing.T) {
 		}, x, 1.).mayBeNaN().keep(1) // NaN stays NaN, so that a solver sees it
 		if s, ok := g.(prox.Subdifferential); ok {
 			table[name+".Dist"] = call(s.Dist, x, v)
-		}
-		if s, ok := g.(prox.LinearMinimizer); ok {
-			table[name+".MinLinear"] = call(func(v []float64) []float64 {
-				s.MinLinear(v, v)
-				return v
-			}, v).mayBeNaN()
 		}
 		if s, ok := g.(prox.Set); ok {
 			table[name+".Radius"] = call(s.Radius, 2)
@@ -414,10 +414,20 @@ func TestEveryInputERM(t *testing.T) {
 		"Sums.Merge":           call(func() error { return new(erm.Sums).Merge(remote.sum) }),
 		"Sums.UnmarshalBinary": call(func(b []byte) error { return new(erm.Sums).UnmarshalBinary(b) }, sums),
 		"NewData":              call(erm.NewData, rows, labels, unit),
+		"Borrow":               call(erm.Borrow, mat.RawMatrixer(mat.NewDense(2, 2, []float64{1, 2, 3, 4})), labels, unit),
 		"NewDataDense":         call(erm.NewDataDense, mat.Matrix(mat.NewDense(2, 2, []float64{1, 2, 3, 4})), labels, unit),
 		"NewDataCSR": call(erm.NewDataCSR, 2, []int{0, 1, 3}, []int{0, 0, 1}, []float64{0.5, 0.2, -0.7}, labels,
 			unit),
 		"NewBuilder": call(erm.NewBuilder, 2, true, unit),
+		"NewRanker":  call(erm.NewRanker, 2, unit),
+		"Ranker.Record": call(func(row []float64, label float64) uint64 {
+			r, err := erm.NewRanker(2, unit)
+			if err != nil {
+				panic(err)
+			}
+			return r.Record(row, label)
+		}, []float64{0.5, 0.2}, 1.0),
+		"Ranker.Person": call(func(id string) (uint64, bool) { return new(erm.Ranker).Person(id) }, "a"),
 		"Canonical": call(func(b loss.Bounds) ([]int, error) {
 			return erm.Canonical(context.Background(), zeros{},
 				b)
@@ -511,6 +521,7 @@ func TestEveryInputERM(t *testing.T) {
 		"Public.Reach":        call(public.Reach, per).keep(0),
 		"Public.Floor":        call(public.Floor, per),
 		"Public.Cover":        call(public.Cover, per, 1e-3, 1.).keep(0),
+		"Public.Tilted":       call(erm.Public.Tilted, public, per).keep(0).mayBeNaN(),
 		"Objective.Quadratic": call(func() bool { _, _, _, ok := square.Perturb(erm.Perturbation{}).Quadratic(); return ok }),
 	})
 }
@@ -524,9 +535,10 @@ func TestEveryInputLOP(t *testing.T) {
 	plan, err := (&lop.Mechanism{}).Plan(p, b)
 	require.NoError(t, err)
 	src := func() rand.Source { return fixed() }
+	m := &lop.Mechanism{Share: 0.1, Center: []float64{0.1, 0.1}}
 	everyInput(t, "lop", map[string]row{
-		"Mechanism.Calibrate": call((*lop.Mechanism).Calibrate, &lop.Mechanism{Share: 0.1}, q, b).slow(),
-		"Mechanism.Plan":      call((*lop.Mechanism).Plan, &lop.Mechanism{Share: 0.1}, p, b),
+		"Mechanism.Calibrate": call((*lop.Mechanism).Calibrate, m, q, b).slow(),
+		"Mechanism.Plan":      call((*lop.Mechanism).Plan, m, p, b),
 		"Mechanism.Fit":       call((*lop.Mechanism).Fit, &lop.Mechanism{}, background, p, b, src),
 		"Output.Calibrate":    call((*lop.Output).Calibrate, &lop.Output{}, q, b),
 		"Output.Plan":         call((*lop.Output).Plan, &lop.Output{}, p, b),
@@ -564,6 +576,9 @@ func TestEveryInputQOP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tilted := &qop.Mechanism{Center: m.Center, Interpolation: qop.Tilt{Clip: 0.5}, Releases: 2, Cover: 1e-3}
+	path, err := tilted.Plan(p, b)
+	require.NoError(t, err)
 	src := func() rand.Source { return fixed() }
 	everyInput(t, "qop", map[string]row{
 		"Mechanism.Calibrate": call((*qop.Mechanism).Calibrate, m, q, b).slow(),
@@ -575,6 +590,7 @@ func TestEveryInputQOP(t *testing.T) {
 		"Plan.Params":      call(func(p *qop.Plan) string { return p.Params().Theorem }, plan),
 		"Plan.Certificate": call(func(p *qop.Plan) string { return p.Certificate().Theorem }, plan),
 		"Plan.Profile":     call(func(eps float64) float64 { return plan.Profile().Delta(eps) }, 1.),
+		"Plan.Path":        call(path.Path, background, p, []qop.Penalty{{Reg: prox.L1{Weight: 1}}}, src).keep(0),
 		"Plan.Traced":      call(func(p *qop.Plan) string { return p.Traced(nil).Params().Theorem }, plan),
 	})
 }

@@ -46,7 +46,7 @@ func summed(p *erm.Problem, b dp.Budget, rel dp.Relation, one bool, trace tracin
 		m.L1, m.L2 = far*math.Sqrt(float64(d)), 0
 	}
 	if people, ok := p.Data.Persons(); ok {
-		m.Rows = people.Rows
+		m.Rows, m.Person = people.Rows, people.Column
 	}
 	plan, err := m.Plan(b)
 	if err != nil {

@@ -24,15 +24,15 @@ func sequences(rel dp.Relation) []mechanism {
 		o     model.Options
 		share float64 // of ε
 	}{
-		{"model.squares", model.Options{Loss: model.Loss{Name: model.Squares}}, 1},
+		{"model.squares", model.Options{Loss: model.Loss{Name: model.Squares}, Penalty: model.Penalty{Ridge: 1e-6}}, 1},
 		{"model.squares with a lasso", model.Options{Loss: model.Loss{Name: model.Squares},
 			Penalty: model.Penalty{Lasso: 1e-4}}, 1},
 		{"model.squares with intervals", model.Options{Loss: model.Loss{Name: model.Squares}, Clip: 0.5,
 			Intervals: &model.Intervals{}}, 1},
 		{"model.logistic with intervals", model.Options{Loss: model.Loss{Name: model.Logistic},
 			Intervals: &model.Intervals{}}, 1},
-		{"model.squares by steps", model.Options{Loss: model.Loss{Name: model.Squares}}, 0.01},
-		{"model.logistic by steps", model.Options{Loss: model.Loss{Name: model.Logistic}}, 0.01},
+		{"model.squares by gradients", model.Options{Loss: model.Loss{Name: model.Squares}}, 1},
+		{"model.logistic by gradients", model.Options{Loss: model.Loss{Name: model.Logistic}}, 1},
 	} {
 		c.o.Relation = rel
 		list = append(list, mechanism{fmt.Sprintf("%s, %v", c.name, rel), rel, false, false, false,

@@ -28,9 +28,9 @@ func scored(p *erm.Problem, b dp.Budget, rel dp.Relation, twice bool) (any, rele
 	}
 	public, err := erm.NewData(slices.Repeat([][]float64{make([]float64, d)}, 10), make([]float64, 10), p.Data.Bounds())
 	if given {
-		public, err = doubled(public, persons.Rows)
+		public, err = doubled(public, persons)
 	} else if twice {
-		public, err = doubled(public, 3)
+		public, err = doubled(public, erm.Persons{Rows: 3})
 	}
 	if err != nil {
 		return nil, nil, err
@@ -54,7 +54,7 @@ func scored(p *erm.Problem, b dp.Budget, rel dp.Relation, twice bool) (any, rele
 			all, err = padded(p.Data, n)
 		}
 		if err == nil && twice {
-			all, err = doubled(all, 3)
+			all, err = doubled(all, erm.Persons{Rows: 3})
 		}
 		if err != nil {
 			return nil, err
@@ -82,7 +82,7 @@ func scored(p *erm.Problem, b dp.Budget, rel dp.Relation, twice bool) (any, rele
 }
 
 // doubled makes every record the two lines of a person, of which the second has the other label.
-func doubled(data *erm.Data, rows int) (*erm.Data, error) {
+func doubled(data *erm.Data, p erm.Persons) (*erm.Data, error) {
 	n, d := data.Dims()
 	b, err := erm.NewBuilder(d, true, data.Bounds())
 	if err != nil {
@@ -94,5 +94,5 @@ func doubled(data *erm.Data, rows int) (*erm.Data, error) {
 			b.ID(fmt.Sprint(i))
 		}
 	}
-	return b.ByPerson(context.Background(), erm.Persons{Rows: rows})
+	return b.ByPerson(context.Background(), p)
 }

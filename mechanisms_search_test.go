@@ -28,7 +28,7 @@ func TestSearchForSchema(t *testing.T) {
 			text := "a,b,y\n" + strings.Repeat("1,u,yes\n2.5,v,no\n", 40) + strings.Repeat(line+"\n", 20)
 			d := table.Discovery{Label: table.Label{Column: "y"}}
 			if rows > 0 { // of 81 persons the last has all of the hostile lines
-				d.Person, d.Rows = "who", rows
+				d.Person, d.Rows, o.Discover.Person = "who", rows, "who"
 				text = byID(text)
 			}
 			u, err := d.Read(strings.NewReader(text))

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
@@ -55,7 +54,7 @@ func (l liar) Dist(x, v []float64) float64 {
 	if g, ok := l.of.(prox.Subdifferential); ok {
 		return g.Dist(x, v)
 	}
-	return math.Inf(1) // of the Entropy, which has none
+	return math.Inf(1)
 }
 
 func (l liar) Check(dim int) error {
@@ -100,9 +99,7 @@ func (s sliced) Coordinate(i int) (l1, l2, lo, hi float64) {
 	return s.l.of.(prox.Coordinatewise).Coordinate(i)
 }
 
-var methodsOfOperators = []string{
-	"nothing", "Func", "Prox", "Dist", "Check", "Accuracy", "Shift", "Radius", "Coordinate",
-}
+var methodsOfOperators = strings.Fields("nothing Func Prox Dist Check Accuracy Shift Radius Coordinate")
 
 // One level below a liar these give an outer struct their unexported methods alone.
 type (
@@ -123,7 +120,6 @@ type (
 	inL1Ball          struct{ prox.L1Ball }
 	inL2Ball          struct{ prox.L2Ball }
 	inSimplex         struct{ prox.Simplex }
-	inEntropy         struct{ prox.Entropy }
 	inNuclearBall     struct{ prox.NuclearBall }
 	inHalfSpace       struct{ prox.HalfSpace }
 	inAffine          struct{ prox.Set }
@@ -131,6 +127,11 @@ type (
 	inSecondOrderCone struct{ prox.SecondOrderCone }
 	inPSDCone         struct{ prox.PSDCone }
 	inNuclearNorm     struct{ prox.NuclearNorm }
+	inBounds          struct{ prox.Bounds }
+	inWeightedL1      struct{ prox.WeightedL1 }
+	inLinear          struct{ prox.Linear }
+	inPinball         struct{ prox.Pinball }
+	inIsotonic        struct{ prox.Isotonic }
 )
 
 // foreigners are, for every operator, a struct that embeds it and declares its exported methods
@@ -228,6 +229,40 @@ var foreigners = map[string]func(l liar) prox.Operator{
 			inBox
 		}{l, sliced{l}, bounded{l}, inBox{l.of.(prox.Box)}}
 	},
+	"Bounds": func(l liar) prox.Operator {
+		return struct {
+			liar
+			sliced
+			bounded
+			inBounds
+		}{l, sliced{l}, bounded{l}, inBounds{l.of.(prox.Bounds)}}
+	},
+	"WeightedL1": func(l liar) prox.Operator {
+		return struct {
+			liar
+			sliced
+			inWeightedL1
+		}{l, sliced{l}, inWeightedL1{l.of.(prox.WeightedL1)}}
+	},
+	"Linear": func(l liar) prox.Operator {
+		return struct {
+			liar
+			inLinear
+		}{l, inLinear{l.of.(prox.Linear)}}
+	},
+	"Pinball": func(l liar) prox.Operator {
+		return struct {
+			liar
+			inPinball
+		}{l, inPinball{l.of.(prox.Pinball)}}
+	},
+	"Isotonic": func(l liar) prox.Operator {
+		return struct {
+			liar
+			bounded
+			inIsotonic
+		}{l, bounded{l}, inIsotonic{l.of.(prox.Isotonic)}}
+	},
 	"L1Ball": func(l liar) prox.Operator {
 		return struct {
 			liar
@@ -300,12 +335,6 @@ var foreigners = map[string]func(l liar) prox.Operator{
 			inNuclearBall
 		}{l, bounded{l}, shifted{l}, inNuclearBall{l.of.(prox.NuclearBall)}}
 	},
-	"Entropy": func(l liar) prox.Operator {
-		return struct {
-			liar
-			inEntropy
-		}{l, inEntropy{l.of.(prox.Entropy)}}
-	},
 	"NuclearNorm": func(l liar) prox.Operator {
 		return struct {
 			liar
@@ -330,13 +359,11 @@ func (f forward[T]) Dist(x, v []float64) float64 {
 func disguised(t *testing.T) map[string]prox.Operator {
 	lying := struct{ prox.L1 }{prox.L1{Weight: 1}}
 	box := prox.Box{Lo: -1, Hi: 1}
-	sum, ok := prox.Sum(prox.L1{Weight: 1}, prox.SquaredL2{Weight: 1})
-	require.True(t, ok)
-	ridge, ok := prox.Sum(lying, prox.SquaredL2{Weight: 1})
-	require.True(t, ok)
-	slices, ok := prox.Sum(lying, box)
-	require.True(t, ok)
-	frame, err := prox.TightFrame(lying, mat.NewDense(2, 2, []float64{0, 1, 1, 0}))
+	sum, err := prox.Sum(prox.L1{Weight: 1}, prox.SquaredL2{Weight: 1})
+	require.NoError(t, err)
+	ridge, err := prox.Sum(lying, prox.SquaredL2{Weight: 1})
+	require.NoError(t, err)
+	slices, err := prox.Sum(lying, box)
 	require.NoError(t, err)
 	return map[string]prox.Operator{
 		"pointer embedded":     struct{ *prox.L1 }{&prox.L1{Weight: 1}},
@@ -350,7 +377,6 @@ func disguised(t *testing.T) map[string]prox.Operator {
 		"Scale":                prox.Scale(lying, 2, 3),
 		"Scale of Translate":   prox.Scale(prox.Translate(lying, []float64{1, 1}), 2, 3),
 		"Blocks":               prox.Blocks(prox.Block{Op: prox.L1{Weight: 1}, Len: 1}, prox.Block{Op: lying, Len: 1}),
-		"TightFrame":           frame,
 		"sum of squares":       ridge,
 		"sum of coordinates":   slices,
 		"a set in Translate":   prox.Translate(struct{ prox.Box }{box}, []float64{1, 1}),
@@ -516,19 +542,17 @@ func TestForeignOperatorsSign(t *testing.T) {
 	}
 	l1, box := prox.L1{Weight: 1}, prox.Box{Lo: -1, Hi: 1}
 	ball := tinyBall{prox.L2Ball{R: 1}}
-	passes, relabel := opener(&sco.PermutationSGD{}), &qop.Mechanism{Center: []float64{0, 0}, Interpolation: qop.Relabel{}}
+	relabel := &qop.Mechanism{Center: []float64{0, 0}, Interpolation: qop.Relabel{}}
 	for name, c := range map[string]struct {
 		p    *erm.Problem
 		open func(*erm.Problem, dp.Budget, tracing) (any, release, error)
 	}{
-		"steep, lop":           {with(logistic, steepLasso{l1}, box), opener(&lop.Mechanism{Ridge: 1e-3})},
-		"box, lop":             {with(squares, l1, tinyBox{box}), opener(&lop.Mechanism{})},
-		"ball, lop":            {with(squares, nil, ball), opener(&lop.Mechanism{})},
-		"box, lop.Output":      {with(squares, l1, tinyBox{box}), opener(&lop.Output{})},
-		"box, PermutationSGD":  {with(squares, l1, tinyBox{box}), passes},
-		"ball, PermutationSGD": {with(squares, nil, ball), passes},
-		"threshold, qop":       {with(squares, hardThreshold{}, nil), opener(relabel)},
-		"threshold, NoisySGD":  {with(logistic, hardThreshold{}, nil), opener(&sco.NoisySGD{Radius: 1, Batch: 50, Steps: 4})},
+		"steep, lop":          {with(logistic, steepLasso{l1}, box), opener(&lop.Mechanism{Ridge: 1e-3})},
+		"box, lop":            {with(squares, l1, tinyBox{box}), opener(&lop.Mechanism{})},
+		"ball, lop":           {with(squares, nil, ball), opener(&lop.Mechanism{})},
+		"box, lop.Output":     {with(squares, l1, tinyBox{box}), opener(&lop.Output{})},
+		"threshold, qop":      {with(squares, hardThreshold{}, nil), opener(relabel)},
+		"threshold, NoisySGD": {with(logistic, hardThreshold{}, nil), opener(&sco.NoisySGD{Radius: 1, Batch: 50, Steps: 4})},
 	} {
 		plan, fit, err := c.open(c.p, dp.Budget{Epsilon: 1, Delta: 1e-4}, nil)
 		require.NoError(t, err, name)

@@ -52,16 +52,17 @@ func crowd(n int) (lines []line) {
 	return lines
 }
 
-// TestPersonsOfMechanisms: every mechanism states persons in its certificate, or refuses them, both
-// for a plan and for a plan that was made for records.
+// TestPersonsOfMechanisms: every mechanism states persons and the column of their ids in its
+// certificate, or refuses them, both for a plan and for a plan that was made for records.
 func TestPersonsOfMechanisms(t *testing.T) {
-	proved := []string{"lop", "lop.Clip", "lop.Output", "sco.ObjPert", "sco.Output", "sco.ObjPertSVRG", "model.score"}
+	proved := []string{"lop", "lop.Clip", "lop.Center", "lop.Output", "sco.ObjPert", "sco.Output",
+		"sco.ObjPertSVRG", "model.score"}
 	for _, m := range sequences(dp.Replace) {
 		name, _, _ := strings.Cut(m.name, ",")
 		proved = append(proved, name)
 	}
 	proved = append(proved, "additive", "additive of L1")
-	people := byPerson(t, crowd(60), erm.Persons{Rows: 3})
+	people := byPerson(t, crowd(60), erm.Persons{Rows: 3, Column: "patient"})
 	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
 	for _, m := range mechanisms(1e-8) {
 		if strings.HasPrefix(m.name, "objpert.") || strings.Contains(m.name, " of persons") {
@@ -80,6 +81,7 @@ func TestPersonsOfMechanisms(t *testing.T) {
 				rel, err := fit(t.Context(), nil)
 				require.NoError(t, err)
 				require.Equal(t, 3, rel.Certificate.Rows)
+				require.Equal(t, "patient", rel.Certificate.Person)
 				require.Contains(t, rel.Certificate.Assumptions, erm.OneID)
 				return
 			}

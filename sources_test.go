@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
@@ -70,6 +72,43 @@ func TestSources(t *testing.T) {
 			rel, _, err := run(k)
 			require.ErrorIs(t, err, erm.ErrSource, "%s: read %d of %d", m.name, k, reads)
 			require.Nil(t, rel, fmt.Sprint(m.name, k))
+		}
+	}
+}
+
+// TestBorrowed: every mechanism that takes an erm.Problem releases the same numbers from a matrix
+// of the caller in canonical order as from a copy. If the caller changes the matrix, a mechanism
+// that certifies a minimizer gives an error and no release.
+func TestBorrowed(t *testing.T) {
+	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
+	for _, m := range mechanisms(0) {
+		p := records(t, 700, 3, 1, m.smooth(), unit)
+		x, labels := mat.NewDense(700, 3, nil), make([]float64, 700)
+		for i := range labels {
+			x.SetRow(i, p.Data.Row(i))
+			labels[i] = p.Data.Label(i)
+		}
+		run := func(change func()) (*dp.Release, error) {
+			q := *p
+			var err error
+			q.Data, err = erm.Borrow(x, labels, unit)
+			require.NoError(t, err)
+			_, fit, err := m.open(&q, b, nil)
+			require.NoError(t, err, m.name)
+			change()
+			return fit(t.Context(), noise.Reproducible(5))
+		}
+		_, fit, err := m.open(p, b, nil)
+		require.NoError(t, err)
+		want, err := fit(t.Context(), noise.Reproducible(5))
+		require.NoError(t, err, m.name)
+		got, err := run(func() {})
+		require.NoError(t, err, m.name)
+		require.Equal(t, want, got, m.name)
+		rel, err := run(func() { x.Set(600, 1, 1e6) })
+		if m.covered && !reflect.DeepEqual(rel, want) { // equal: the test made a copy, as of persons
+			require.ErrorIs(t, err, erm.ErrSource, m.name)
+			require.Nil(t, rel, m.name)
 		}
 	}
 }

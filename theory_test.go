@@ -89,6 +89,12 @@ func (*kind) method() {}
 		return out
 	}
 	require.Empty(t, readTheory(t, module("", "")).faults())
+	gone := module(code, strings.Replace(code, "p.theorem/1\"", "p.theorem\"", 1))
+	gone["docs/theory/withdrawn.md"] = gone["docs/theory/a.md"]
+	delete(gone, "docs/theory/a.md")
+	faults := strings.Join(readTheory(t, gone).faults(), "\n")
+	require.Contains(t, faults, "p.theorem/1 has the parts")
+	require.NotContains(t, faults, "no code has")
 	for _, c := range []struct{ old, with, want string }{
 		{`<a id="p.theorem/1"></a>`, `<a id="p.theorem/2"></a>`, "p.theorem/1 of p/p.go has no section"},
 		{`= "p.theorem/1"`, `= "p.theorem/2"`, "no code has the identifier p.theorem/1"},
@@ -126,6 +132,9 @@ func TestCommentsAreShort(t *testing.T) {
 	slices.Sort(long)
 	require.Empty(t, long)
 }
+
+// withdrawn is the chapter of the theorems that no code has any more.
+const withdrawn = "withdrawn.md"
 
 // theory is the book and what the code says about it.
 type theory struct {
@@ -263,9 +272,12 @@ func (b *theory) faults() (faults []string) {
 	}
 	whole := []string{"Statement", "Conditions", "Proof", "Source", "Code", "Test"}
 	for id, s := range b.sections {
-		theorem := strings.Contains(id, "/")
+		theorem, gone := strings.Contains(id, "/"), s.chapter == withdrawn
 		want := whole
-		if !theorem {
+		switch {
+		case theorem && gone:
+			want = []string{"Statement", "Conditions", "Proof", "Source"}
+		case !theorem:
 			want = slices.DeleteFunc(slices.Clone(whole), func(p string) bool {
 				return p != "Statement" && p != "Proof" && !slices.Contains(s.parts, p)
 			})
@@ -276,8 +288,11 @@ func (b *theory) faults() (faults []string) {
 		if !strings.Contains(s.text["Proof"], "∎") {
 			add("the proof of %s does not end with ∎", id)
 		}
-		if _, ok := b.identifiers[id]; theorem && !ok {
+		switch file, ok := b.identifiers[id]; {
+		case theorem && !ok && !gone:
 			add("no code has the identifier %s", id)
+		case ok && gone:
+			add("%s has the identifier %s, which is withdrawn", file, id)
 		}
 		if !theorem && len(b.links["docs/theory/"+s.chapter+"#"+id]) == 0 {
 			add("nothing links to %s", id)

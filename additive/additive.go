@@ -72,6 +72,7 @@ const maxDim = 1 << 30
 type Mechanism struct {
 	Relation dp.Relation // 0 means Replace
 	Rows     int         // 0: neighbors differ in one record; else in one person with at most Rows lines that count
+	Person   string      // the name of the column of ids of persons, "" for none
 	Dim      int         // coordinates of a point
 	Radius   float64     // every coordinate is clamped to [−Radius, Radius]
 	L1       float64     // most Σ|x_j − x′_j| for the points x, x′ of neighbors
@@ -101,6 +102,9 @@ func (m *Mechanism) Plan(b dp.Budget) (*Plan, error) {
 	case m.Rows < 0:
 		return nil, fmt.Errorf("%w: Rows = %d, want the most lines of a person that count, or 0 if neighbors differ in one "+
 			"record", ErrMechanism, m.Rows)
+	case m.Person != "" && m.Rows == 0:
+		return nil, fmt.Errorf("%w: Person = %.40q with Rows = 0, want the most lines of a person that count, or no Person",
+			ErrMechanism, m.Person)
 	case !(m.Radius > 0) || math.IsInf(m.Radius, 1):
 		return nil, fmt.Errorf("%w: Radius = %v, want a positive number that bounds the coordinates of most points; others "+
 			"are clamped", ErrMechanism, m.Radius)
@@ -112,7 +116,7 @@ func (m *Mechanism) Plan(b dp.Budget) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	cert := dp.Certificate{Budget: b, Relation: rel, Rows: m.Rows, Theorem: theorem}
+	cert := dp.Certificate{Budget: b, Relation: rel, Rows: m.Rows, Person: m.Person, Theorem: theorem}
 	cert = cert.With(DeclaredSensitivity)
 	if m.Rows > 0 {
 		cert = cert.With(erm.OneID)

@@ -128,7 +128,6 @@ func TestPlan(t *testing.T) {
 	require.InEpsilon(t, b.Delta, p.Delta(0.5), 1e-4)
 	require.Zero(t, p.Failure)
 	s := pl.Params().Sensitivity / pl.Params().OutputSigma
-	require.InEpsilon(t, s*s, p.Steps.Square, 1e-12)
 	four, err := dp.Compose(1e-6, pl, pl, pl, pl) // Gaussians add up exactly
 	require.NoError(t, err)
 	require.InEpsilon(t, dp.GaussianCurve(2*s).Epsilon(1e-6), four.Epsilon, 1e-9)

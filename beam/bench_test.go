@@ -17,7 +17,7 @@ import (
 // process, and on a runner.
 func passes(t testing.TB, runner string, shards int) (local, remote func()) {
 	const n, d = 1_000_000, 12
-	rows, labels := table(n, d)
+	rows, labels := randomTable(n, d)
 	path := pack(t, filepath.Join(t.TempDir(), "million.npy"), rows, labels)
 	file, err := npy.Open(path)
 	require.NoError(t, err)

@@ -14,8 +14,8 @@ import (
 	"sync"
 
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/parquetdata"
 	"github.com/privopt/privopt/table/npy"
+	"github.com/privopt/privopt/table/parquet"
 )
 
 // dataset names files of records and describes their contents as the driver found them, so that
@@ -107,12 +107,12 @@ func open(path, label string, features []string) (source, []string, error) {
 		if src.Checksum() == "" {
 			src.Close()
 			return nil, nil, fmt.Errorf("%s has no sidecar %s.json with checksums, by which workers compare their file with "+
-				"that of the driver; want a file that privopt pack, parquet2npy or npy.Create wrote, with its sidecar", path, path)
+				"that of the driver; want a file that privopt pack or npy.Create wrote, with its sidecar", path, path)
 		}
 		names := src.Columns()
 		return src, slices.DeleteFunc(names, func(n string) bool { return n == src.Label() }), nil
 	}
-	src, err := parquetdata.Open(parquetdata.Options{Label: label, Features: features}, path)
+	src, err := parquet.Open(parquet.Options{Label: label, Features: features}, path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -156,7 +156,8 @@ func (f *files) Read(ctx context.Context, rows, labels []float64, first int) err
 		if err := erm.Pad(src, d).Read(ctx, rows[:m*d], labels[:m], first-f.First[i]); err != nil {
 			return err
 		}
-		rows, labels, first = rows[m*d:], labels[m:], first+m
+		rows, labels = rows[m*d:], labels[m:]
+		first = first + m
 	}
 	return nil
 }

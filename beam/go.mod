@@ -8,7 +8,6 @@ require (
 	github.com/apache/beam/sdks/v2 v2.77.0
 	github.com/parquet-go/parquet-go v0.32.0
 	github.com/privopt/privopt v0.0.0-00010101000000-000000000000
-	github.com/privopt/privopt/parquetdata v0.0.0-00010101000000-000000000000
 	github.com/stretchr/testify v1.12.1
 	google.golang.org/protobuf v1.36.12
 )
@@ -94,5 +93,3 @@ require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260819154853-08b0e4226688 // indirect
 	google.golang.org/grpc v1.83.2 // indirect
 )
-
-replace github.com/privopt/privopt/parquetdata => ../parquetdata

@@ -4,8 +4,10 @@ package beam
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
@@ -34,16 +36,19 @@ func pipeline(t ticket, numbers []int) *sdk.Pipeline {
 	return p
 }
 
+// prefix begins the errors of workers.
+const prefix = "beam: "
+
 // protect runs one step of a worker. Engines log the value of a panic and the element, which may be
 // secret, so protect returns an error that names the step only.
 func protect(step string, f func() error) (err error) {
 	defer func() {
 		if recover() != nil {
-			err = fmt.Errorf("beam: %s panicked", step)
+			err = fmt.Errorf(prefix+"%s panicked", step)
 		}
 	}()
 	if err := f(); err != nil {
-		return fmt.Errorf("beam: %s: %w", step, err)
+		return fmt.Errorf(prefix+"%s: %w", step, err)
 	}
 	return nil
 }
@@ -161,4 +166,43 @@ func (w *writeSums) ProcessElement(sealed []byte) error {
 	return protect("the result", func() error {
 		return wholefile.Write(filepath.Join(filepath.Dir(w.Ticket.File), resultFile), sealed, 0o600)
 	})
+}
+
+// deadline is a variable for tests, which must not wait.
+var deadline = context.WithTimeoutCause
+
+// wait runs a job until it ends, or until Timeout has passed, whatever the runner does then.
+func wait(ctx context.Context, o Options, job *sdk.Pipeline) error {
+	ctx, stop := deadline(ctx, o.Timeout, fmt.Errorf("the job did not end within %v; a worker may have been lost "+
+		"before its start, or stand still: see the log of the engine, and stop the job there. If a pass takes longer, set "+
+		"Options.Timeout, which is the flag --pass-timeout of privopt-beam", o.Timeout))
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := sdk.Run(ctx, o.Runner, job)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
+			return reason(err)
+		}
+	case <-ctx.Done():
+	}
+	return context.Cause(ctx)
+}
+
+// reason returns the error of a worker without the plan and the stack that Beam puts around it, and
+// other errors as they are.
+func reason(err error) error {
+	text := err.Error()
+	at := strings.LastIndex(text, "\n"+prefix)
+	if at < 0 {
+		return err
+	}
+	line, _, _ := strings.Cut(text[at+1+len(prefix):], "\n")
+	return errors.New(line)
 }

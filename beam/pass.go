@@ -24,6 +24,12 @@ type ticket struct {
 	Pass string // its random name, which distinguishes it from other passes
 }
 
+// secret seals the messages of a task.
+type secret struct {
+	pass string
+	key  []byte
+}
+
 // task holds the orders for workers. It is secret.
 type task struct {
 	Pass    string
@@ -101,19 +107,24 @@ func (p *pass) result() (*erm.Sums, error) {
 }
 
 func (t ticket) load() (*task, error) {
-	b, err := os.ReadFile(t.File)
-	if err != nil {
-		return nil, err
-	}
 	made := new(task)
-	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(made); err != nil || made.Pass != t.Pass {
-		return nil, fmt.Errorf("%s is not the task of this pass", t.File)
-	}
-	return made, nil
+	return made, t.read(made, &made.Pass)
 }
 
-func (t *task) cipher() cipher.AEAD {
-	block, err := aes.NewCipher(t.Key)
+// read reads the task file into made, where pass is its name.
+func (t ticket) read(made any, pass *string) error {
+	b, err := os.ReadFile(t.File)
+	if err != nil {
+		return err
+	}
+	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(made); err != nil || *pass != t.Pass {
+		return fmt.Errorf("%s is not the task of this pass", t.File)
+	}
+	return nil
+}
+
+func (s secret) cipher() cipher.AEAD {
+	block, err := aes.NewCipher(s.key)
 	if err != nil {
 		panic(err) // the key has 32 bytes
 	}
@@ -124,24 +135,41 @@ func (t *task) cipher() cipher.AEAD {
 	return aead
 }
 
-// seal encrypts a message, so that neither the storage of an engine nor its logs show sums.
-func (t *task) seal(m *part) ([]byte, error) {
+// seal encrypts a message, so that neither the storage of an engine nor its logs show sums or
+// lines.
+func (s secret) seal(m any) ([]byte, error) {
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).Encode(m); err != nil {
 		return nil, err
 	}
-	return t.cipher().Seal(nil, nil, b.Bytes(), []byte(t.Pass)), nil
+	return s.cipher().Seal(nil, nil, b.Bytes(), []byte(s.pass)), nil
 }
 
-// unseal decrypts a message. It refuses messages of other passes.
-func (t *task) unseal(b []byte) (*part, error) {
-	plain, err := t.cipher().Open(nil, nil, b, []byte(t.Pass))
+// unseal decrypts a message into m. It refuses messages of other passes.
+func (s secret) unseal(b []byte, m any) error {
+	plain, err := s.cipher().Open(nil, nil, b, []byte(s.pass))
 	if err != nil {
-		return nil, errors.New("a message was damaged, or is not of this pass")
+		return errors.New("a message was damaged, or is not of this pass")
 	}
+	if gob.NewDecoder(bytes.NewReader(plain)).Decode(m) != nil {
+		return errVersion
+	}
+	return nil
+}
+
+var errVersion = errors.New("a message of another version of this program")
+
+// seal encrypts the sums of some shards.
+func (t *task) seal(m *part) ([]byte, error) { return secret{t.Pass, t.Key}.seal(m) }
+
+// unseal decrypts the sums of some shards.
+func (t *task) unseal(b []byte) (*part, error) {
 	m := new(part)
-	if err := gob.NewDecoder(bytes.NewReader(plain)).Decode(m); err != nil || len(m.Shards) != (t.Shards+63)/64 {
-		return nil, errors.New("a message of another version of this program")
+	if err := (secret{t.Pass, t.Key}).unseal(b, m); err != nil {
+		return nil, err
+	}
+	if len(m.Shards) != (t.Shards+63)/64 {
+		return nil, errVersion
 	}
 	return m, nil
 }

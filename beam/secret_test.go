@@ -22,6 +22,7 @@ import (
 	"testing"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/runtime/graphx"
+	sdklog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 	pipepb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/pipeline_v1"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/prototext"
@@ -155,6 +156,7 @@ func (l *log) Write(b []byte) (int, error) {
 func TestSecrets(t *testing.T) {
 	var logged log
 	was := slog.Default()
+	sdklog.SetLogger(&sdklog.Structural{}) // workers of jobs before replaced it
 	slog.SetDefault(slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug - 100})))
 	stdout, stderr := os.Stdout, os.Stderr
 	printed, err := os.Create(filepath.Join(t.TempDir(), "printed"))
@@ -166,7 +168,7 @@ func TestSecrets(t *testing.T) {
 		armed.Store(false)
 	}()
 
-	rows, labels := table(20000, 3)
+	rows, labels := randomTable(20000, 3)
 	for i := range labels {
 		labels[i] *= 0.1 + 0.001*math.Sqrt(float64(i+1)) // distinct labels can be recognized
 	}
@@ -243,7 +245,7 @@ func (s *spy) Sum(ctx context.Context, q *erm.Query) (*erm.Sums, error) {
 // TestPipeline checks that a pipeline contains only the names of the pass and of a file: nothing of
 // the query, of the records or of their location.
 func TestPipeline(t *testing.T) {
-	rows, labels := table(20000, 3)
+	rows, labels := randomTable(20000, 3)
 	s := cluster(t, Options{Shards: 3}, pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels))
 	q := query(t, s)
 	p, err := newPass(s, marshalled(t, q))

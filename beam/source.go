@@ -36,9 +36,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism" // needs nothing but this process
@@ -63,7 +65,12 @@ type Options struct {
 	Scratch string
 	// Threads is the most goroutines that add up one shard; 0 means GOMAXPROCS of the worker.
 	Threads int
-	// Label and Features are the columns of Parquet files, see parquetdata.Options. A .npy file names
+	// Timeout is the longest that an attempt of a job may take; 0 means 10 minutes, and a second more
+	// for every 16 MiB of records. Engines wait without end for a worker that was lost before its
+	// start or that stands still. After Timeout the attempt counts as failed, and its job may go on:
+	// stop it in the engine.
+	Timeout time.Duration
+	// Label and Features are the columns of Parquet files, see parquet.Options. A .npy file names
 	// its label itself.
 	Label    string
 	Features []string
@@ -81,6 +88,7 @@ const (
 type Source struct {
 	files   *files
 	options Options // complete, with the whole path of Scratch
+	folder  string  // of files that workers encoded, which ends with the source
 }
 
 var _ erm.Remote = (*Source)(nil)
@@ -95,28 +103,12 @@ var _ erm.Remote = (*Source)(nil)
 // The error wraps ErrOptions, or erm.ErrSource for a job that failed, or names the file that cannot
 // be read.
 func NewSource(ctx context.Context, paths []string, o Options) (*Source, error) {
-	if !sdk.Initialized() {
-		return nil, fmt.Errorf("%w: Beam is not initialized; call beam.Init of its SDK first thing in main, and in TestMain",
-			ErrOptions)
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
 	}
-	switch {
-	case o.Scratch == "":
-		return nil, fmt.Errorf("%w: Options.Scratch is empty, want a folder that the driver and all workers share",
-			ErrOptions)
-	case o.Shards < 0 || o.Shards > maxShards:
-		return nil, fmt.Errorf("%w: Options.Shards = %d, want 1 to 2²⁰, or 0 for %d", ErrOptions, o.Shards, defaultShards)
-	case o.Threads < 0:
-		return nil, fmt.Errorf("%w: Options.Threads = %d, want at least 1, or 0 for GOMAXPROCS", ErrOptions, o.Threads)
-	case o.Dim < 0:
-		return nil, fmt.Errorf("%w: Options.Dim = %d, want a number of features, or 0 for that of the files",
-			ErrOptions, o.Dim)
-	case len(paths) == 0:
+	if len(paths) == 0 {
 		return nil, fmt.Errorf("%w: no paths, want at least one .npy or .parquet file", ErrOptions)
-	}
-	o.Runner, o.Shards = cmp.Or(o.Runner, "prism"), cmp.Or(o.Shards, defaultShards)
-	var err error
-	if o.Scratch, err = filepath.Abs(o.Scratch); err != nil {
-		return nil, fmt.Errorf("beam: Options.Scratch: %w", err)
 	}
 	set := dataset{Label: o.Label, Features: slices.Clone(o.Features), Width: o.Dim}
 	for _, path := range paths {
@@ -133,12 +125,45 @@ func NewSource(ctx context.Context, paths []string, o Options) (*Source, error) 
 	if err != nil {
 		return nil, err
 	}
+	if o.Timeout == 0 {
+		n, d := f.Dims()
+		o.Timeout = patience(n, d)
+	}
 	s := &Source{files: f, options: o}
 	claim(o.Runner)
 	if _, err := s.run(ctx, nil); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// complete checks the options and sets the defaults but for Timeout.
+func (o Options) complete() (Options, error) {
+	if !sdk.Initialized() {
+		return o, fmt.Errorf("%w: Beam is not initialized; call beam.Init of its SDK first thing in main, and in TestMain",
+			ErrOptions)
+	}
+	switch {
+	case o.Scratch == "":
+		return o, fmt.Errorf("%w: Options.Scratch is empty, want a folder that the driver and all workers share",
+			ErrOptions)
+	case o.Shards < 0 || o.Shards > maxShards:
+		return o, fmt.Errorf("%w: Options.Shards = %d, want 1 to 2²⁰, or 0 for %d", ErrOptions, o.Shards, defaultShards)
+	case o.Threads < 0:
+		return o, fmt.Errorf("%w: Options.Threads = %d, want at least 1, or 0 for GOMAXPROCS", ErrOptions, o.Threads)
+	case o.Timeout < 0:
+		return o, fmt.Errorf("%w: Options.Timeout = %v, want a positive duration, or 0 for the default", ErrOptions,
+			o.Timeout)
+	case o.Dim < 0:
+		return o, fmt.Errorf("%w: Options.Dim = %d, want a number of features, or 0 for that of the files",
+			ErrOptions, o.Dim)
+	}
+	o.Runner, o.Shards = cmp.Or(o.Runner, "prism"), cmp.Or(o.Shards, defaultShards)
+	var err error
+	if o.Scratch, err = filepath.Abs(o.Scratch); err != nil {
+		return o, fmt.Errorf("beam: Options.Scratch: %w", err)
+	}
+	return o, nil
 }
 
 // claim makes a job of an unknown runner return an error. Beam itself would end the program.
@@ -150,6 +175,12 @@ func claim(name string) {
 	})
 }
 
+// patience returns the default of Options.Timeout for n records of d features, a year at most.
+func patience(n, d int) time.Duration {
+	seconds := float64(n) * float64(8*(d+1)) / (16 << 20)
+	return 10*time.Minute + time.Duration(min(seconds, 366*24*3600))*time.Second
+}
+
 // Dims implements erm.Source.
 func (s *Source) Dims() (records, features int) { return s.files.Dims() }
 
@@ -158,8 +189,17 @@ func (s *Source) Read(ctx context.Context, rows, labels []float64, first int) er
 	return s.files.Read(ctx, rows, labels, first)
 }
 
-// Close closes the files.
-func (s *Source) Close() error { return s.files.Close() }
+// EncodedElsewhere reports whether workers encoded the records, see erm.TrustedEncoding.
+func (s *Source) EncodedElsewhere() bool { return s.folder != "" }
+
+// Close closes the files, and removes those that workers encoded.
+func (s *Source) Close() error {
+	err := s.files.Close()
+	if s.folder != "" {
+		err = errors.Join(err, os.RemoveAll(s.folder))
+	}
+	return err
+}
 
 const attempts = 3
 
@@ -199,7 +239,7 @@ func (s *Source) attempt(ctx context.Context, query []byte) (sums *erm.Sums, err
 	for i := range shards {
 		shards[i] = i
 	}
-	if _, err := sdk.Run(ctx, s.options.Runner, pipeline(p.ticket, shards)); err != nil {
+	if err := wait(ctx, s.options, pipeline(p.ticket, shards)); err != nil {
 		return nil, err
 	}
 	return p.result()

@@ -54,8 +54,8 @@ var (
 	runners = []string{"direct", "prism"}
 )
 
-// table returns n random records of d features.
-func table(n, d int) (rows [][]float64, labels []float64) {
+// randomTable returns n random records of d features.
+func randomTable(n, d int) (rows [][]float64, labels []float64) {
 	rnd := rand.New(rand.NewPCG(7, uint64(n)))
 	for range n {
 		row := make([]float64, d)
@@ -71,7 +71,7 @@ func table(n, d int) (rows [][]float64, labels []float64) {
 // memory returns n records in memory, and the same records as a table in the order of the data.
 func memory(t testing.TB, n, d int) (data *erm.Data, rows [][]float64, labels []float64) {
 	t.Helper()
-	rows, labels = table(n, d)
+	rows, labels = randomTable(n, d)
 	data, err := erm.NewData(rows, labels, bounds)
 	require.NoError(t, err)
 	for i := range rows {
@@ -187,7 +187,7 @@ func TestFitSameBits(t *testing.T) {
 }
 
 func TestCheckSource(t *testing.T) {
-	rows, labels := table(3*erm.Chunk+5, 2)
+	rows, labels := randomTable(3*erm.Chunk+5, 2)
 	path := pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)
 	for _, runner := range runners {
 		for _, shards := range []int{0, 3} {
@@ -198,7 +198,7 @@ func TestCheckSource(t *testing.T) {
 
 // TestFitNaN checks that NaN in a file counts as 0, as package erm documents.
 func TestFitNaN(t *testing.T) {
-	rows, labels := table(20000, 3)
+	rows, labels := randomTable(20000, 3)
 	rows[5][1], rows[19999][0], labels[100] = math.NaN(), math.NaN(), math.NaN()
 	nans := opened(t, cluster(t, Options{Shards: 2}, pack(t, filepath.Join(t.TempDir(), "nan.npy"), rows, labels)))
 	rows[5][1], rows[19999][0], labels[100] = 0, 0, 0
@@ -256,7 +256,7 @@ func (m *meddler) Sum(ctx context.Context, q *erm.Query) (*erm.Sums, error) {
 
 func TestFitPanic(t *testing.T) {
 	defer armed.Store(false)
-	rows, labels := table(30000, 3)
+	rows, labels := randomTable(30000, 3)
 	path := pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)
 	for _, runner := range runners {
 		t.Run(runner, func(t *testing.T) {
@@ -321,7 +321,7 @@ func (c *catcher) Sum(_ context.Context, q *erm.Query) (*erm.Sums, error) {
 // TestShards checks that a pass gives an error, not a result, if a shard is summed twice or not at
 // all. It tests the first pass, in which no earlier pass can be compared.
 func TestShards(t *testing.T) {
-	rows, labels := table(30000, 3)
+	rows, labels := randomTable(30000, 3)
 	path := pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)
 	for _, runner := range runners {
 		s := cluster(t, Options{Runner: runner, Shards: 3}, path)
@@ -356,7 +356,7 @@ func TestShards(t *testing.T) {
 // TestFitChanged checks that nothing is released if a file changes between two passes.
 func TestFitChanged(t *testing.T) {
 	const n = 40000
-	rows, labels := table(n, 3)
+	rows, labels := randomTable(n, 3)
 	other := append([][]float64(nil), rows...)
 	other[77] = []float64{0.1, 0.2, 0.3}
 	for _, c := range []struct {
@@ -427,7 +427,7 @@ func TestFitChangedPage(t *testing.T) {
 
 // TestWorkersFiles checks that NewSource fails if the workers see other files than the driver.
 func TestWorkersFiles(t *testing.T) {
-	rows, labels := table(30000, 3)
+	rows, labels := randomTable(30000, 3)
 	path := filepath.Join(t.TempDir(), "all.npy")
 	var change func()
 	sdk.RegisterRunner("changed", func(ctx context.Context, p *sdk.Pipeline) (sdk.PipelineResult, error) {
@@ -456,7 +456,7 @@ func TestWorkersFiles(t *testing.T) {
 }
 
 func TestFitCancelled(t *testing.T) {
-	rows, labels := table(20000, 3)
+	rows, labels := randomTable(20000, 3)
 	ctx, cancel := context.WithCancel(t.Context())
 	path := pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)
 	m := &meddler{Source: cluster(t, Options{Shards: 4}, path), before: func(job int) error {
@@ -472,10 +472,10 @@ func TestFitCancelled(t *testing.T) {
 }
 
 func TestNewSourceErrors(t *testing.T) {
-	rows, labels := table(10, 2)
+	rows, labels := randomTable(10, 2)
 	dir := t.TempDir()
 	a := pack(t, filepath.Join(dir, "a.npy"), rows, labels)
-	wide, _ := table(10, 3)
+	wide, _ := randomTable(10, 3)
 	b := pack(t, filepath.Join(dir, "b.npy"), wide, labels)
 	w, err := npy.Create(filepath.Join(dir, "c.npy"), []string{"x1", "x0", "y"}, npy.Options{})
 	require.NoError(t, err)
@@ -497,6 +497,7 @@ func TestNewSourceErrors(t *testing.T) {
 		{"shards", t.Context(), Options{Scratch: dir, Shards: -1}, []string{a}, "Options.Shards = -1"},
 		{"many shards", t.Context(), Options{Scratch: dir, Shards: maxShards + 1}, []string{a}, "want 1 to 2²⁰"},
 		{"threads", t.Context(), Options{Scratch: dir, Threads: -2}, []string{a}, "Options.Threads = -2"},
+		{"timeout", t.Context(), Options{Scratch: dir, Timeout: -1}, []string{a}, "Options.Timeout = -1ns"},
 		{"dim", t.Context(), Options{Scratch: dir, Dim: -2}, []string{a}, "Options.Dim = -2"},
 		{"kind", t.Context(), Options{Scratch: dir}, []string{"a.csv"}, "want all files .npy, or all .parquet"},
 		{"mixed", t.Context(), Options{Scratch: dir}, []string{a, p}, "want all files .npy, or all .parquet"},
@@ -526,7 +527,7 @@ func TestNewSourceErrors(t *testing.T) {
 
 // TestGreeting checks that NewSource runs one job without a query, to test the cluster.
 func TestGreeting(t *testing.T) {
-	rows, labels := table(30000, 2)
+	rows, labels := randomTable(30000, 2)
 	path := pack(t, filepath.Join(t.TempDir(), "all.npy"), rows, labels)
 	var tasks []*task
 	sdk.RegisterRunner("greeted", func(ctx context.Context, p *sdk.Pipeline) (sdk.PipelineResult, error) {
@@ -550,7 +551,7 @@ func TestGreeting(t *testing.T) {
 }
 
 func TestMessages(t *testing.T) {
-	rows, labels := table(100, 2)
+	rows, labels := randomTable(100, 2)
 	s := cluster(t, Options{Shards: 70}, pack(t, filepath.Join(t.TempDir(), "a.npy"), rows, labels))
 	q := query(t, s)
 	p, err := newPass(s, marshalled(t, q))

@@ -42,7 +42,7 @@ put() { printf '%s\t%s\t%s\n' "$round" "$1" "$2" >>"$results"; } # key, nanoseco
 
 echo "building" >&2
 build=default
-go test -c -o "$scratch/bench-$build" ./cmd/internal/experiment
+go -C cmd/research test -c -o "$scratch/bench-$build" ./experiment
 go build -o "$scratch/scaling-$build" ./cmd/scaling
 
 have_c=""

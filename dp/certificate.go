@@ -26,9 +26,6 @@ const (
 	// ChiArithmetic: noise comes from the law of χ_q.
 	ChiArithmetic Assumption = "the law of χ_q, the norm of a normal vector of q ≥ 2 dimensions, computed by " +
 		"quadrature in float64 and tested against 60 digits, asks for no more noise"
-	// SimplexArithmetic: noise for the multinomial loss comes from the largest of normal numbers.
-	SimplexArithmetic Assumption = "the law of the largest of K − 1 differences of normal numbers, computed by " +
-		"quadrature in float64 and tested against 60 digits, asks for no more noise"
 	// LossArithmetic: the cost is that of composed privacy loss distributions.
 	LossArithmetic Assumption = "privacy loss distributions, composed by Fourier transforms in float64 with a " +
 		"bound on their error and tested against 60 digits, cost no more"
@@ -49,13 +46,16 @@ const model = "about the program: uniform secret bits, IEEE-754 arithmetic, the 
 //   - data sets have at most as many records as the Params of the plan say.
 //
 // As JSON it has the stable names epsilon, delta, relation ("replace" or "add-remove"), rows (left
-// out if 0), theorem and assumptions (a list, possibly empty).
+// out if 0), person (left out if empty), theorem and assumptions (a list, possibly empty).
 type Certificate struct {
 	Budget
 	Relation Relation `json:"relation"`
 	// Rows says what a neighbor differs in. 0 means one record. A positive number means one person
 	// with all lines of that person, of which at most Rows count.
 	Rows int `json:"rows,omitempty"`
+	// Person is the name of the column of ids that says whose a line is, "" if Rows is 0 or the column
+	// has no name. Certificates about persons of different columns do not add up.
+	Person string `json:"person,omitempty"`
 	// Theorem is a stable identifier such as "lop.joint/2". Another noise scale or statement gets
 	// another number.
 	Theorem     string       `json:"theorem"`
@@ -74,6 +74,10 @@ func (c Certificate) Check() error {
 		return fmt.Errorf("%w: Rows = %d, want the most lines of a person that count, or 0 if neighbors differ in one record",
 			ErrCondition, c.Rows)
 	}
+	if c.Person != "" && c.Rows == 0 {
+		return fmt.Errorf("%w: Person = %.40q with Rows = 0, want the most lines of a person that count, or no Person",
+			ErrCondition, c.Person)
+	}
 	if c.Theorem == "" {
 		return fmt.Errorf("%w: Theorem is empty, want the identifier of a theorem", ErrCondition)
 	}
@@ -86,7 +90,7 @@ func (c Certificate) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v-differentially private, %v neighbors", c.Budget, c.Relation)
 	if c.Rows > 0 {
-		fmt.Fprintf(&b, " that differ in one person, of whom at most %d lines count", c.Rows)
+		fmt.Fprintf(&b, " that differ in one %s, of whom at most %d lines count", c.unit(), c.Rows)
 	}
 	fmt.Fprintf(&b, "\n  theorem: %s", c.Theorem)
 	for _, a := range c.Assumptions {
@@ -153,11 +157,11 @@ func add(theorem string, c []Certificate) (sum Certificate, err error) {
 			return sum, fmt.Errorf("%w: part %d is about %v neighbors and part 0 about %v, want one relation", ErrRelation, i,
 				part.Relation, sum.Relation)
 		}
-		if (part.Rows > 0) != (c[0].Rows > 0) {
+		if (part.Rows > 0) != (c[0].Rows > 0) || part.Person != c[0].Person {
 			return sum, fmt.Errorf("%w: part %d is about neighbors that differ in one %s and part 0 in one %s, want one unit",
 				ErrRelation, i, part.unit(), c[0].unit())
 		}
-		sum.Rows = max(sum.Rows, part.Rows)
+		sum.Rows, sum.Person = max(sum.Rows, part.Rows), part.Person
 		sum.Epsilon = addUp(sum.Epsilon, part.Epsilon)
 		sum.Delta = addUp(sum.Delta, part.Delta)
 		theorems[i] = part.Theorem
@@ -169,7 +173,10 @@ func add(theorem string, c []Certificate) (sum Certificate, err error) {
 
 // unit names what a neighbor differs in.
 func (c Certificate) unit() string {
-	if c.Rows > 0 {
+	switch {
+	case c.Person != "":
+		return fmt.Sprintf("person by the column %.40q", c.Person)
+	case c.Rows > 0:
 		return "person"
 	}
 	return "record"

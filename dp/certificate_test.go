@@ -150,6 +150,17 @@ func TestCertificateOfPersons(t *testing.T) {
 		require.ErrorIs(t, err, ErrRelation)
 		require.ErrorContains(t, err, "want one unit")
 	}
+	patients, visits := few, few
+	patients.Person, visits.Person = "patient", "visit"
+	for _, mix := range [][]Certificate{{patients, visits}, {patients, few}, {few, visits}} {
+		_, err := Basic(mix...)
+		require.ErrorIs(t, err, ErrRelation)
+	}
+	sum, err = Basic(patients, patients)
+	require.NoError(t, err)
+	require.Contains(t, sum.String(), `that differ in one person by the column "patient", of whom at most 3 lines count`)
+	patients.Rows = 0
+	require.ErrorContains(t, patients.Check(), `Person = "patient" with Rows = 0`)
 	few.Rows = -1
 	require.ErrorIs(t, few.Check(), ErrCondition)
 	text, err := json.Marshal([]Certificate{record, many})

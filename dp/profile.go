@@ -26,38 +26,8 @@ type Profile struct {
 	// Failure bounds, for every data set, the probability of the rare event of its own noise in which
 	// the release differs from one with these curves. It adds (1 + e^ε)·Failure to δ.
 	Failure float64
-	// Steps says of which minimizers and Gaussian releases the release consists; nil where that is not
-	// known. A ledger adds them up and does not compare them with the curves: whoever puts other
-	// curves into a profile sets Steps anew, or to nil.
-	Steps *Steps
 
 	shift float64 // s of GaussianProfile, else 0
-}
-
-// Steps sums up the steps of a release: exact minimizers of perturbed objectives with losses of
-// ⟨a,θ⟩, and releases that any Gaussian release of their shift dominates. The numbers are bounds
-// that are fixed before the release, as docs/theory/composition.md#ledger.gaussian demands. With
-// sensitivities of the relation of the plan:
-type Steps struct {
-	// Square is Σ (sensitivity/σ)², of the gradients at minimizers and of the Gaussian releases.
-	Square float64 `json:"square"`
-	// Curvature is Σ log(1+β/μ) over the minimizers.
-	Curvature float64 `json:"curvature"`
-	// Doublings is the sum over the minimizers of log₂(3/2) where the sign of φ′ is fixed, else 1.
-	Doublings float64 `json:"doublings"`
-}
-
-// Check returns an error that wraps ErrCondition unless the numbers are finite and not negative.
-func (s Steps) Check() error {
-	for _, f := range []struct {
-		name string
-		v    float64
-	}{{"Square", s.Square}, {"Curvature", s.Curvature}, {"Doublings", s.Doublings}} {
-		if !(f.v >= 0 && f.v <= math.MaxFloat64) {
-			return fmt.Errorf("%w: Steps.%s = %v, want a finite number ≥ 0", ErrCondition, f.name, f.v)
-		}
-	}
-	return nil
 }
 
 // GaussianProfile returns the profile of Gaussian noise with s = sensitivity/σ. [Compose] adds up
@@ -65,9 +35,6 @@ func (s Steps) Check() error {
 func GaussianProfile(s float64) Profile {
 	p := Symmetric(GaussianCurve(s), GaussianRDP(s))
 	p.shift = s
-	if square := s * s * (1 + 0x1p-50); s >= 0 && square < math.MaxFloat64 {
-		p.Steps = &Steps{Square: square}
-	}
 	return p
 }
 

@@ -85,20 +85,6 @@ func TestCalibrate(t *testing.T) {
 
 // A program that fails with probability p on each of two data sets, and is ideal
 // else, has at most δ(ε) + (1 + e^ε)p, and no less where the failures are told apart.
-// Gaussian noise states its step; what fails the check of steps is no step.
-func TestSteps(t *testing.T) {
-	s := GaussianProfile(0.3).Steps
-	require.InEpsilon(t, 0.09, s.Square, 1e-12)
-	require.Zero(t, s.Curvature+s.Doublings)
-	require.NoError(t, s.Check())
-	for _, shift := range []float64{-1, math.NaN(), math.Inf(1), 1e200} {
-		require.Nil(t, GaussianProfile(shift).Steps)
-	}
-	for _, s := range []Steps{{Square: -1}, {Curvature: math.NaN()}, {Doublings: math.Inf(1)}} {
-		require.ErrorIs(t, s.Check(), ErrCondition)
-	}
-}
-
 func TestProfileFailure(t *testing.T) {
 	const p = 1e-6
 	ideal := Symmetric(GaussianCurve(1), nil)

@@ -28,7 +28,8 @@ func (o *Objective) AccurateGrad(dst, x []float64) (allowance float64) {
 // those with x.
 func (s *objective) pairGrad(x, low []float64) (hi, lo []float64, allowance float64) {
 	p := s.sum(askPair, x, low)
-	hi, lo, allowance = slices.Clone(p.grad), slices.Clone(p.gradLow), p.allow
+	hi, lo = slices.Clone(p.grad), slices.Clone(p.gradLow)
+	allowance = p.allow
 	s.done(p)
 	allowance += 0x1p-100 * floats.Norm(hi, 2) // the rounding of exact sums
 	for j, b := range s.linear {
@@ -57,7 +58,9 @@ func (q *query) pairLinear(p *partial, r *records, lo, hi int) (allowance float6
 	for lo < hi {
 		m := min(q.block(r, lo, hi), pairBlock)
 		s, at := r.at(lo)
-		w, wl, low, y, norms := p.u[:m], p.curves[:m], p.weights[:m], s.y[at:at+m], s.norm[at:at+m]
+		w, wl := p.u[:m], p.curves[:m]
+		low, y := p.weights[:m], s.y[at:at+m]
+		norms := s.norm[at : at+m]
 		weights := s.weights(at, m)
 		r.mul2(w, wl, s, at, q.x)
 		if q.low != nil {
@@ -67,7 +70,8 @@ func (q *query) pairLinear(p *partial, r *records, lo, hi int) (allowance float6
 			}
 		}
 		for i, u := range w {
-			norm, ul, weight := norms[i], wl[i], 1.0
+			norm, ul := norms[i], wl[i]
+			weight := 1.0
 			if weights != nil {
 				weight = weights[i]
 			}

@@ -22,7 +22,8 @@ func (s *objective) gramians() (gram *mat.SymDense, xty []float64, yty float64) 
 	}
 	p := passes.Get().(*pass)
 	p.query = newQuery(s.costs, askGram, make([]float64, r.d), nil, r)
-	p.ctx, p.data, p.first, p.count = s.ctx, r, 0, r.n
+	p.ctx, p.data = s.ctx, r
+	p.first, p.count = 0, r.n
 	err := s.answer(p)
 	if err != nil {
 		s.fail(err)
@@ -34,7 +35,8 @@ func (s *objective) gramians() (gram *mat.SymDense, xty []float64, yty float64) 
 	p.data, p.ctx = nil, nil
 	passes.Put(p)
 	if err == nil {
-		r.gram, r.xty, r.yty = gram, xty, yty
+		r.gram, r.xty = gram, xty
+		r.yty = yty
 	}
 	return gram, xty, yty
 }

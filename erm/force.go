@@ -111,8 +111,10 @@ func squarable(bound float64) bool { return bound > 0x1p-450 && bound < 0x1p450 
 func squares(row []float64) float64 {
 	var s0, s1, s2, s3 float64 // independent sums, which the processor adds in parallel
 	for ; len(row) >= 4; row = row[4:] {
-		v0, v1, v2, v3 := row[0]+0, row[1]+0, row[2]+0, row[3]+0
-		row[0], row[1], row[2], row[3] = v0, v1, v2, v3
+		v0, v1 := row[0]+0, row[1]+0
+		v2, v3 := row[2]+0, row[3]+0
+		row[0], row[1] = v0, v1
+		row[2], row[3] = v2, v3
 		s0 += v0 * v0
 		s1 += v1 * v1
 		s2 += v2 * v2

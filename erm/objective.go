@@ -311,7 +311,8 @@ func (o *Objective) SumRounded(dst []int64, x []float64, idx []int, exponent int
 		panic(badRounded)
 	}
 	clear(dst)
-	sum, g, row := s.get(), s.get(), s.get()
+	sum, g := s.get(), s.get()
+	row := s.get()
 	// (v + shift) − shift is the multiple of g nearest to v.
 	shift, scale := math.Ldexp(1.5, 52+exponent), math.Ldexp(1, -exponent)
 	for len(idx) > 0 {

@@ -238,7 +238,7 @@ func TestEmpty(t *testing.T) {
 			}
 			if o.Modulus() > 0 {
 				res, err := splitting.Minimize(context.Background(), splitting.Problem{F: o, G: p.Reg, H: p.Set},
-					make([]float64, d), nil)
+					make([]float64, d), &splitting.Settings{Tolerance: 1e-9})
 				require.NoError(t, err, "%T", l)
 				require.Less(t, o.Residual(res.X)/o.Modulus(), 1e-7)
 			}

@@ -5,6 +5,7 @@ package erm
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
@@ -52,7 +53,8 @@ func newDense(n, d, threads int, b loss.Bounds, read func(i int, row []float64) 
 		}
 	})
 	radix(keys, threads)
-	x, y, scratch := make([]float64, d), make([]float64, d), make([]float64, d)
+	x, y := make([]float64, d), make([]float64, d)
+	scratch := make([]float64, d)
 	arrange(keys, func(i, j int) int {
 		label, _, _ := forced(i, x, scratch)
 		second, _, _ := forced(j, y, scratch)
@@ -60,7 +62,8 @@ func newDense(n, d, threads int, b loss.Bounds, read func(i int, row []float64) 
 	})
 	inSlabs(func(s *slab, lo, hi int) {
 		m, scratch := hi-lo, make([]float64, d)
-		s.x, s.y, s.norm = make([]float64, m*d), make([]float64, m), make([]float64, m)
+		s.x, s.y = make([]float64, m*d), make([]float64, m)
+		s.norm = make([]float64, m)
 		const batch = 64 // rows to copy before any is checked, so that reads from memory do not wait for checks
 		for first := 0; first < m; first += batch {
 			last := min(first+batch, m)
@@ -309,6 +312,45 @@ func (r *records) swap(k, from int) {
 	s.norm[i], t.norm[j] = t.norm[j], s.norm[i]
 }
 
+// Ranker tells where [Data] keep records, so that other machines can put parts of a table into the
+// order of the whole: first the records of the least ranks. It is not safe for concurrent use. Not
+// private: a rank is a function of a record or of an id.
+type Ranker struct {
+	bounds       loss.Bounds
+	mult         []uint64
+	row, scratch []float64
+}
+
+// NewRanker returns a Ranker of records with d features. The error wraps [ErrData] for d outside 1
+// to 2³¹−1 and for invalid bounds.
+func NewRanker(d int, b loss.Bounds) (*Ranker, error) {
+	if err := checkShape(0, 0, b); err != nil {
+		return nil, err
+	}
+	if err := checkFeatures(d); err != nil {
+		return nil, err
+	}
+	return &Ranker{bounds: b, mult: multipliers(d), row: make([]float64, d), scratch: make([]float64, d)}, nil
+}
+
+// Record returns the rank of a record, forced into the bounds, in the order of [Canonical]. It
+// panics if the row has not d features.
+func (r *Ranker) Record(row []float64, label float64) uint64 {
+	if len(row) != len(r.row) {
+		panic(badLen)
+	}
+	copy(r.row, row)
+	(&records{bounds: r.bounds}).force(r.row, r.scratch)
+	return hash(r.row, forceLabel(label, r.bounds.Label), r.mult)
+}
+
+// Person returns the rank of an id in the order of [CanonicalByPerson]. ok is false for an id of
+// nothing but blanks, whose lines count nowhere.
+func (*Ranker) Person(id string) (rank uint64, ok bool) {
+	d := digestOf(id)
+	return binary.BigEndian.Uint64(d[:]), d != digest{}
+}
+
 // Canonical returns the order in which [Data] would keep the records of src: element k is the index
 // in src of record k. Sums over a file written in this order have the same bits as sums over its
 // records in memory. Canonical reads every record once and needs about 70 bytes of memory for each.
@@ -338,7 +380,11 @@ func Canonical(ctx context.Context, src Source, b loss.Bounds) ([]int, error) {
 	radix(keys, 0)
 	var failed error
 	arrange(keys, func(i, j int) int { // records of equal hashes, which are rare
-		if err := cmp.Or(s.read(ctx, &w, r, i, 1), s.read(ctx, &other, r, j, 1)); err != nil {
+		err := s.read(ctx, &w, r, i, 1)
+		if err == nil {
+			err = s.read(ctx, &other, r, j, 1)
+		}
+		if err != nil {
 			failed = err
 			return 0
 		}

@@ -328,3 +328,37 @@ func TestPermuteIsLinear(t *testing.T) {
 		require.Equal(t, float64((k+n-1)%n)/n, x[0])
 	}
 }
+
+// TestRanker checks that ranks increase in the order of Canonical and of CanonicalByPerson, also of
+// records outside the bounds.
+func TestRanker(t *testing.T) {
+	rows, labels := awkward(3, 2000, 4)
+	b := loss.Bounds{Row: 1, Label: 1}
+	order, err := Canonical(t.Context(), listed{rows: rows, labels: labels}, b)
+	require.NoError(t, err)
+	r, err := NewRanker(4, b)
+	require.NoError(t, err)
+	ranks := make([]uint64, len(order))
+	for k, i := range order {
+		ranks[k] = r.Record(rows[i], labels[i])
+	}
+	require.True(t, slices.IsSorted(ranks))
+	require.NotEqual(t, ranks[0], ranks[len(ranks)-1])
+	in := crowd(500, 1)
+	order, _, err = CanonicalByPerson(t.Context(), in, one, Persons{Rows: 3})
+	require.NoError(t, err)
+	ranks = ranks[:0]
+	for _, i := range order {
+		rank, ok := r.Person(in.w[i])
+		require.True(t, ok)
+		ranks = append(ranks, rank)
+	}
+	require.True(t, slices.IsSorted(ranks))
+	_, ok := r.Person(" \t")
+	require.False(t, ok)
+	_, err = NewRanker(0, b)
+	require.ErrorIs(t, err, ErrData)
+	_, err = NewRanker(1, loss.Bounds{})
+	require.ErrorIs(t, err, ErrData)
+	require.Panics(t, func() { r.Record([]float64{1}, 1) })
+}

@@ -41,8 +41,9 @@ func (p *pass) run(threads int) error {
 	p.err.Store(nil)
 	most := runtime.GOMAXPROCS(0)
 	if p.unit = p.grain; p.data.src != nil {
-		p.unit = readRows(p.dim)
-		most *= 4
+		if p.unit = readRows(p.dim); p.data.src.view == nil {
+			most *= 4
+		}
 	}
 	if threads <= 0 || threads > most {
 		threads = most
@@ -81,6 +82,10 @@ func (p *pass) Part(i int) {
 		return
 	}
 	if p.err.Load() != nil {
+		return
+	}
+	if v := p.data.src.view; v != nil && p.ctx.Err() == nil {
+		p.addView(v, lo, hi)
 		return
 	}
 	w := windows.Get().(*window)
@@ -130,7 +135,8 @@ func (s *objective) sum(want ask, x, low []float64) *pass {
 	}
 	p := passes.Get().(*pass)
 	p.query = newQuery(s.costs, want, x, low, s.data)
-	p.ctx, p.data, p.first, p.count = s.ctx, s.data, 0, s.data.n
+	p.ctx, p.data = s.ctx, s.data
+	p.first, p.count = 0, s.data.n
 	if err := s.answer(p); err != nil {
 		s.fail(err)
 		p.fail()
@@ -141,7 +147,8 @@ func (s *objective) sum(want ask, x, low []float64) *pass {
 	if !s.holds() {
 		return p
 	}
-	p.x, p.low, p.total = slices.Clone(x), slices.Clone(low), num.ExactVector{}
+	p.x, p.low = slices.Clone(x), slices.Clone(low)
+	p.total = num.ExactVector{}
 	s.recent.held[0], s.recent.held[1] = p, s.recent.held[0] // the garbage collector frees the older one
 	return p
 }
@@ -159,7 +166,7 @@ func (s *objective) holds() bool { return s.data.src != nil || s.whole }
 // fuse adds sums that the solver will want next and that cost little in the same pass.
 func (s *objective) fuse(want ask) ask {
 	switch {
-	case want&(askGram|askPair) != 0 || !s.holds():
+	case want&(askGram|askPair|askPrint) != 0 || !s.holds():
 	case s.glm == nil:
 		want |= askValue | askGrad
 	default:
@@ -195,7 +202,8 @@ func (s *objective) done(p *pass) {
 	if s.holds() {
 		return
 	}
-	p.x, p.low, p.data, p.ctx = nil, nil, nil, nil
+	p.x, p.low = nil, nil
+	p.data, p.ctx = nil, nil
 	passes.Put(p)
 }
 

@@ -68,7 +68,8 @@ func byIndex(a, b owned) int { return cmp.Compare(a.index, b.index) }
 // feature of src is the number of lines of a record's person that count, and is no feature of the
 // data. src may be a [Remote]. It must be in one such order: two files in a row would count
 // somebody with lines in both as two persons. OpenCanonical reads src once and keeps 6 bytes of
-// memory for each record.
+// memory for each record. Every later pass must find the same records with the same weights: its
+// fingerprint is compared with that of this reading.
 //
 // The error wraps [ErrSource] if the first feature of a record is not the number of its neighbors
 // with the same number, or is larger than p.Rows.
@@ -86,35 +87,29 @@ func OpenCanonical(ctx context.Context, src Source, b loss.Bounds, p Persons) (*
 	}
 	who := r.people
 	who.weight = p.weights(fault.From(ctx))
-	who.who, who.lines = make([]uint32, 0, r.n), make([]uint16, 0, r.n)
-	rows, labels := make([]float64, min(Chunk, r.n)*(r.d+1)), make([]float64, min(Chunk, r.n))
+	who.who = make([]uint32, 0, r.n)
+	lines := make([]uint16, 0, r.n)
 	left := 0 // lines of the person to come
-	for at := 0; at < r.n; at += len(labels) {
-		labels = labels[:min(Chunk, r.n-at)]
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := src.Read(ctx, rows[:len(labels)*(r.d+1)], labels, at); err != nil {
-			return nil, sourceError(err)
-		}
-		for i := range labels {
-			k, err := who.linesOf(rows[i*(r.d+1)])
-			if err != nil {
-				return nil, err
-			}
+	err = r.src.all(ctx, r, func(w *window) error {
+		for i, k := range w.lines {
 			if left == 0 {
-				left = k
+				left = int(k)
 				who.count++
-			} else if k != int(who.lines[at+i-1]) {
-				return nil, errLines
+			} else if k != lines[w.first+i-1] {
+				return errLines
 			}
 			left--
-			who.who, who.lines = append(who.who, uint32(who.count-1)), append(who.lines, uint16(k))
+			who.who, lines = append(who.who, uint32(who.count-1)), append(lines, k)
 		}
+		return nil
+	})
+	if err == nil && left > 0 {
+		err = errLines
 	}
-	if left > 0 {
-		return nil, errLines
+	if err != nil {
+		return nil, err
 	}
+	who.lines = lines
 	return data, nil
 }
 
@@ -147,10 +142,10 @@ func (p *people) linesOf(v float64) (int, error) {
 	return k, nil
 }
 
-// split moves the first features of the records of w, which say how many lines a person has, out of
-// the rows, and sets the weights. The numbers must be those of the opening, where p has these: the
-// weights of a person add up to at most 1 only then.
-func (p *people) split(x, w []float64, d, first int) error {
+// split moves the first features of the records, which say how many lines a person has, out of the
+// rows into lines, and sets the weights. The numbers must be those of the opening, where p has
+// these: the weights of a person add up to at most 1 only then.
+func (p *people) split(x, w []float64, lines []uint16, d, first int) error {
 	for i := range w {
 		k, err := p.linesOf(x[i*(d+1)])
 		if err != nil {
@@ -159,7 +154,7 @@ func (p *people) split(x, w []float64, d, first int) error {
 		if len(p.lines) > 0 && k != int(p.lines[first+i]) {
 			return errLines
 		}
-		w[i] = p.weight[k]
+		w[i], lines[i] = p.weight[k], uint16(k)
 		copy(x[i*d:(i+1)*d], x[i*(d+1)+1:(i+1)*(d+1)])
 	}
 	return nil

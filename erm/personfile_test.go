@@ -124,19 +124,29 @@ func TestOpenCanonicalErrors(t *testing.T) {
 }
 
 // TestOpenCanonicalChanged checks that a file whose numbers of lines change after it was opened is
-// refused: three lines of one person would have the weight of three persons, and the fingerprint of
-// the records does not show it.
+// refused, before its first pass and later, here and on workers: three lines of one person would
+// have the weight of three persons.
 func TestOpenCanonicalChanged(t *testing.T) {
-	file := lined{x: []float64{3, .1, 3, .2, 3, .3}, y: []float64{1, 0, 1}}
-	d, err := OpenCanonical(t.Context(), file, one, Persons{Rows: 3})
-	require.NoError(t, err)
-	c := (&Problem{Data: d, Loss: loss.Logistic{}}).Perturb(Perturbation{})
-	grad := make([]float64, 1)
-	c.Grad(grad, []float64{.5})
-	require.NoError(t, c.Err())
-	for i := range file.y {
-		file.x[2*i] = 1
+	for _, remote := range []bool{false, true} {
+		for _, passes := range []int{0, 1} {
+			file := lined{x: []float64{3, .1, 3, .2, 3, .3}, y: []float64{1, 0, 1}}
+			var src Source = file
+			if remote {
+				src = remoteLines{file}
+			}
+			d, err := OpenCanonical(t.Context(), src, one, Persons{Rows: 3})
+			require.NoError(t, err)
+			c := (&Problem{Data: d, Loss: loss.Logistic{}}).Perturb(Perturbation{})
+			grad := make([]float64, 1)
+			for range passes {
+				c.Grad(grad, []float64{.5})
+				require.NoError(t, c.Err())
+			}
+			for i := range file.y {
+				file.x[2*i] = 1
+			}
+			c.Grad(grad, []float64{.4})
+			require.ErrorIs(t, c.Err(), ErrSource, "remote %v, after %d passes", remote, passes)
+		}
 	}
-	c.Grad(grad, []float64{.4})
-	require.ErrorIs(t, c.Err(), ErrSource)
 }

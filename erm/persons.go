@@ -60,6 +60,9 @@ const MaxRows = 1024
 type Persons struct {
 	Rows    int // m, the most lines of a person that count, 1 to MaxRows; public
 	Weights Weighting
+	// Column is the name of the column of ids, "" for none. Certificates name it: releases about
+	// persons of different columns, such as patients and visits, do not add up.
+	Column string
 }
 
 // Check returns an error wrapping [ErrData] unless p is valid.
@@ -328,7 +331,8 @@ func (r *records) take(order []int) {
 	r.slabs = r.slabs[:(kept+1<<r.shift-1)>>r.shift]
 	if last := len(r.slabs) - 1; last >= 0 {
 		s, m := &r.slabs[last], kept-last<<r.shift
-		s.x, s.y, s.norm = s.x[:m*r.d], s.y[:m], s.norm[:m]
+		s.x, s.y = s.x[:m*r.d], s.y[:m]
+		s.norm = s.norm[:m]
 	}
 }
 

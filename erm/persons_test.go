@@ -110,7 +110,7 @@ var weightings = []Weighting{PersonsEqual, LinesEqual}
 func TestWeightsOfAPerson(t *testing.T) {
 	for _, weighting := range weightings {
 		for rows := 1; rows <= MaxRows; rows++ {
-			w := Persons{rows, weighting}.weights(nil)
+			w := Persons{Rows: rows, Weights: weighting}.weights(nil)
 			require.Zero(t, w[0])
 			for k := 1; k <= rows; k++ {
 				if rows != MaxRows && k != rows {
@@ -137,7 +137,7 @@ func TestWeightsOfAPerson(t *testing.T) {
 func TestPersonsAnyOrder(t *testing.T) {
 	in := crowd(2000, 1)
 	for _, weighting := range weightings {
-		p := Persons{4, weighting}
+		p := Persons{Rows: 4, Weights: weighting}
 		dense, sparse := lines(t, in.memory(t, false, p)), lines(t, in.memory(t, true, p))
 		require.Equal(t, dense, sparse)
 		sorted := slices.Sorted(slices.Values(dense))
@@ -304,7 +304,7 @@ func TestWeightedSums(t *testing.T) {
 	in := crowd(1500, 5)
 	x := []float64{0.3, -1.2, 0.8}
 	for _, weighting := range weightings {
-		p := Persons{5, weighting}
+		p := Persons{Rows: 5, Weights: weighting}
 		for name, data := range map[string]*Data{
 			"dense": in.memory(t, false, p), "sparse": in.memory(t, true, p), "file": in.file(t, p),
 		} {

@@ -137,8 +137,8 @@ func (p *Problem) certificate() (prox.Subdifferential, error) {
 			"want a smooth loss such as loss.Huber, loss.SmoothedHinge or loss.Moreau{Loss: …}, or sco.ProxGD",
 			ErrProblem, dp.ErrCondition, p.Loss)
 	}
-	g, ok := prox.Sum(p.Reg, p.Set)
-	if !ok {
+	g, err := prox.Sum(p.Reg, p.Set)
+	if err != nil {
 		return nil, fmt.Errorf("%w: Reg %T and Set %T have no joint proximal map in closed form, so a minimizer on the "+
 			"boundary of Set could not be certified; want a pair that prox.Sum knows, such as prox.L1 and prox.Box, or "+
 			"operators that both are prox.Coordinatewise: Coordinate(i int) (l1, l2, lo, hi float64)",
@@ -155,7 +155,8 @@ func (p *Problem) certificate() (prox.Subdifferential, error) {
 // Assumptions of certificates. DeclaredLoss is listed for a loss that is not of package loss,
 // ScalarAccuracy for a loss without [loss.Exact] slopes, and DeclaredOperator if [prox.Accuracy]
 // proves nothing of r + ι_C, which includes every operator that is not of package prox.
-// TrustedCluster is listed for records that other machines add up.
+// TrustedCluster is listed for records that other machines add up, TrustedEncoding for those that
+// they made of the lines of a table.
 const (
 	DeclaredLoss dp.Assumption = "the loss is convex and depends on nothing but the parameters and the record, and " +
 		"what its methods declare holds for every record inside the declared bounds, also where it has a method from a " +
@@ -167,6 +168,9 @@ const (
 		"or to 1024·d units in the last place; proxtest.Check looks for mistakes in them"
 	TrustedCluster dp.Assumption = "the machines and the storage of the cluster that added up the records compute " +
 		"what the program says and keep it secret: points of the solver, sums of records and logs"
+	TrustedEncoding dp.Assumption = "the machines of the cluster that encoded the table read every record and its id, " +
+		"took all lines of a person together and kept at most the declared number, as the program says, and keep the " +
+		"records secret, also in what the engine stores between its steps"
 )
 
 // LossAssumptions returns the assumptions about l of a release that rests on Residual: none for an

@@ -47,6 +47,7 @@ type Public struct {
 	// Rows is m if a unit of privacy is a person with at most m lines, see [Persons]; 0 if it is a
 	// record. Records and MaxRecords then count persons.
 	Rows      int
+	Person    string // Persons.Column
 	Bounds    loss.Bounds
 	Constants loss.Constants // on Set for LSQ and GLM, on ℝᵈ for other structures
 	OnSet     loss.Constants // on Set whatever the structure
@@ -98,7 +99,7 @@ func (p *Problem) Public(rel dp.Relation) (Public, error) {
 		operator: g,
 	}
 	if persons, ok := p.Data.Persons(); ok {
-		q.Rows = persons.Rows
+		q.Rows, q.Person = persons.Rows, persons.Column
 	}
 	if rel == dp.Replace {
 		q.Records, q.MaxRecords = n, max(int64(n), 1)
@@ -150,6 +151,9 @@ func (q Public) Complete(rel dp.Relation) (Public, error) {
 	case q.Rows < 0 || q.Rows > MaxRows:
 		return Public{}, fmt.Errorf("%w: Public.Rows = %d, want the most lines of a person, at most %d, or 0", ErrProblem,
 			q.Rows, MaxRows)
+	case q.Person != "" && q.Rows == 0:
+		return Public{}, fmt.Errorf("%w: Public.Person = %.40q with Rows = 0, want the most lines of a person, or no Person",
+			ErrProblem, q.Person)
 	case q.MaxRecords < 0 || q.MaxRecords > largestRecords:
 		return Public{}, fmt.Errorf("%w: Public.MaxRecords = %d, want at most 2⁴⁰, or 0 for the default", ErrProblem,
 			q.MaxRecords)
@@ -257,7 +261,26 @@ type PublicPerturbation struct {
 	// if every record interpolates θ̃.
 	CenterSlope            float64
 	LinearError, QuadError float64 // as in Perturbation
+
+	taken float64 // ≥ ‖∇F(θ̃)‖ where Tilted takes ⟨∇F(θ̃),·⟩ from the risk, else 0
 }
+
+// Tilted returns per for a perturbation from whose linear part ∇F(θ̃) was subtracted, so that
+// Linear bounds only the rest, c: J has the linear part ⟨c − ∇F(θ̃), θ⟩, and the risk minus its
+// tangent at θ̃ has slope 0 there. LinearError grows by the error of ∇F(θ̃) as
+// [Objective.AccurateGrad] computes it and by the rounding of the difference.
+// CenterSlope is then a bound on dist(0, ∂(r+ι_C)(θ̃)).
+func (q Public) Tilted(per PublicPerturbation) PublicPerturbation {
+	beta := q.steepest()
+	q.OnSet.Lipschitz, q.OnSet.Smoothness = math.Inf(1), beta // θ̃ may be outside of Set
+	per.taken = float64(q.MaxRecords) * q.slope(per.Center) * (1 + 0x1p-40)
+	bare := PublicPerturbation{Center: per.Center}
+	per.LinearError += q.allowance(bare, per.Center) + 2*unit*(per.Linear+per.taken)
+	return per
+}
+
+// steepest returns a Lipschitz constant of ∇ℓ on ℝᵈ and on Set.
+func (q Public) steepest() float64 { return max(q.Constants.Smoothness, q.OnSet.Smoothness) }
 
 // Reach returns a bound ρ on the norm of the minimizer θ* of J, the least of
 //
@@ -270,7 +293,12 @@ type PublicPerturbation struct {
 func (q Public) Reach(per PublicPerturbation) float64 {
 	mu, n := per.MinEig+q.Modulus-per.QuadError, float64(q.MaxRecords)
 	c0 := per.Linear + per.LinearError + (per.MaxEig+per.QuadError)*(q.Anchor+per.Center) + q.Slope
-	t := min((c0+math.Sqrt(c0*c0+2*mu*n*q.lossRange))/mu, (c0+n*q.Gradient)/mu)
+	span, gradient := q.lossRange, q.Gradient
+	if per.taken > 0 { // ℓ less its tangent at θ̃
+		near := q.Anchor + per.Center
+		span, gradient = q.steepest()*near*near, q.steepest()*near*(1+0x1p-40)
+	}
+	t := min((c0+math.Sqrt(c0*c0+2*mu*n*span))/mu, (c0+n*gradient)/mu)
 	rho := min(q.Radius, q.Anchor+t)
 	if per.CenterSlope > 0 {
 		rho = max(min(rho, per.Center+(per.CenterSlope+per.Linear+per.LinearError)/mu), q.Anchor)
@@ -286,7 +314,8 @@ func (q Public) allowance(per PublicPerturbation, rho float64) float64 {
 	slope, beta := q.slope(rho), q.OnSet.Smoothness // sup ‖∇ℓ‖, sup λ_max(∇²ℓ)
 	far := rho + per.Center                         // ‖x−θ̃‖
 	k := d + 4
-	a := 96*unit*unit*(per.Linear+per.MaxEig*far) + 4*k*k*unit*unit*math.Sqrt(d)*per.MaxEig*far + 4*k*k*tiny
+	linear := per.Linear + per.taken
+	a := 96*unit*unit*(linear+per.MaxEig*far) + 4*k*k*unit*unit*math.Sqrt(d)*per.MaxEig*far + 4*k*k*tiny
 	switch sum := 6 * (maxGrain + 32) * unit * unit; { // the rounding of sums over a grain and of their total
 	case q.exact:
 		a += n*(exactSlope+sum)*slope + n*(exactSlope+k*k*unit*unit)*beta*(rho+q.Bounds.Label/q.Bounds.Row)
@@ -302,7 +331,7 @@ func (q Public) allowance(per PublicPerturbation, rho float64) float64 {
 	if !q.Split {
 		dist = 2 * allowDist
 	}
-	a = boundRoom*a + dist*(n*slope+per.Linear+per.MaxEig*far+q.Modulus*rho)
+	a = boundRoom*a + dist*(n*slope+linear+per.MaxEig*far+q.Modulus*rho)
 	a += per.LinearError + per.QuadError*far
 	if !q.Split {
 		a += (n*beta + per.MaxEig + q.Modulus) * q.ProxFactor * unit * (rho + q.ProxScale)
@@ -341,7 +370,7 @@ func (q Public) Floor(per PublicPerturbation) float64 {
 func (q Public) stepError(per PublicPerturbation, rho float64) float64 {
 	n := float64(q.MaxRecords)
 	ell := max(n*q.OnSet.Smoothness, q.Modulus) + per.MaxEig
-	size := 2*ell*rho + n*q.slope(rho) + per.Linear + per.MaxEig*per.Center // ≥ ‖x‖/γ, ‖∇f‖, ‖x−γ∇f‖/γ
+	size := 2*ell*rho + n*q.slope(rho) + per.Linear + per.taken + per.MaxEig*per.Center // ≥ ‖x‖/γ, ‖∇f‖, ‖x−γ∇f‖/γ
 	if q.Split && q.Linear {
 		return 0x1p-96 * size
 	}

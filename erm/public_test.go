@@ -258,7 +258,7 @@ func newHostile(t *testing.T, rnd *rand.Rand) hostile {
 // rounding of that sum itself.
 func (h hostile) lost(x []float64) float64 {
 	hi, lo, allowance := h.o.s().pairGrad(x, nil)
-	total, _ := prox.Sum(h.p.Reg, h.p.Set)
+	total, _ := sumOf(h.p.Reg, h.p.Set)
 	g, s, e := total.(prox.Subdifferential), h.o.s(), make([]float64, len(x))
 	at := s.distance(g, x, make([]float64, len(x)), hi, lo)
 	if floats.Add(hi, lo); h.q.Split {
@@ -306,7 +306,7 @@ func TestReach(t *testing.T) {
 	near := 0
 	for range 200 {
 		h := newHostile(t, rnd)
-		g, _ := prox.Sum(h.p.Reg, h.p.Set)
+		g, _ := sumOf(h.p.Reg, h.p.Set)
 		x, grad := make([]float64, h.q.Dim), make([]float64, h.q.Dim)
 		g.Prox(x, x, 1)
 		mu, gamma := h.o.Modulus(), 1/h.o.Steepness()

@@ -42,7 +42,7 @@ type wireQuery struct {
 	Persons Persons // zero if every record is a unit of its own
 }
 
-const wireVersion = 2
+const wireVersion = 3
 
 var (
 	errWire  = prefix.New("erm: not the bytes of a Query or of Sums of this version")

@@ -104,14 +104,14 @@ func (o *Objective) residual(
 // interior of C. Both parts must be about x itself: r may have a kink at x that it does not have at
 // a nearby x′ ∈ C, and then no multiple of ‖x′−x‖ bounds the difference.
 func certificate(reg prox.Operator, set prox.Set, x []float64) (prox.Subdifferential, bool) {
-	g, ok := prox.Sum(reg, set)
+	g, _ := prox.Sum(reg, set)
+	s, ok := g.(prox.Subdifferential)
 	if !ok {
-		if set.Func(x) != 0 || prox.Shift(set, x) != 0 || prox.Shift(reg, x) != 0 {
+		if set == nil || set.Func(x) != 0 || prox.Shift(set, x) != 0 || prox.Shift(reg, x) != 0 {
 			return nil, false
 		}
-		g = reg
+		s, ok = reg.(prox.Subdifferential)
 	}
-	s, ok := g.(prox.Subdifferential)
 	return s, ok
 }
 
@@ -148,7 +148,11 @@ func (s *objective) distance(g prox.Subdifferential, x, low, hi, lo []float64) f
 // is a loss.Linear with a known sup φ″.
 func (s *objective) plainGrad(x []float64) (grad, lo []float64, allowance float64) {
 	d, dd := s.data.d, float64(s.data.d)
-	p := s.sum(askGrad|askBound, x, nil)
+	want := askGrad | askBound
+	if src := s.data.src; src != nil && src.view != nil {
+		want |= askPrint // rows that were changed cannot certify a point
+	}
+	p := s.sum(want, x, nil)
 	grad, allowance = slices.Clone(p.grad), p.allow
 	s.done(p)
 	terms := floats.Norm(grad, 2) + floats.Norm(s.linear, 2) // + ‖Q‖_F‖x−θ̃‖
@@ -182,9 +186,9 @@ func frobenius(q []float64) float64 {
 // and Public.Linear hold. Not private.
 func (o *Objective) ResidualPair(grad, gradLow, x, low []float64) float64 {
 	s := o.s()
-	g, ok := prox.Sum(s.reg, s.set)
+	g, err := prox.Sum(s.reg, s.set)
 	_, separable := prox.Separable(g)
-	if !ok || !separable || s.glm == nil {
+	if err != nil || !separable || s.glm == nil {
 		panic(badPair)
 	}
 	s.check(x, low, grad, gradLow)

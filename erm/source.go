@@ -95,7 +95,8 @@ func (r *records) err() error {
 }
 
 // Assumptions returns the assumptions of certificates over these data: [TrustedCluster] for a
-// [Remote], [OneID] for data of [Persons].
+// [Remote], [TrustedEncoding] for a source whose method EncodedElsewhere() bool returns true,
+// [OneID] for data of [Persons].
 func (d *Data) Assumptions() []dp.Assumption {
 	r := d.records()
 	var out []dp.Assumption
@@ -105,6 +106,9 @@ func (d *Data) Assumptions() []dp.Assumption {
 	if r.src != nil {
 		if _, ok := r.src.Source.(Remote); ok {
 			out = append(out, TrustedCluster)
+		}
+		if s, ok := r.src.Source.(interface{ EncodedElsewhere() bool }); ok && s.EncodedElsewhere() {
+			out = append(out, TrustedEncoding)
 		}
 	}
 	return out
@@ -131,21 +135,32 @@ func (d *Data) each(ctx context.Context, f func(a []float64, b, w float64)) erro
 		}
 		return nil
 	}
+	return r.src.all(ctx, r, func(w *window) error {
+		for i := range w.rec.n {
+			f(w.rec.row(i, nil), w.rec.label(i), w.rec.weight(i))
+		}
+		return nil
+	})
+}
+
+// all calls f with all records of r in turn, some at a time, and compares them with those of
+// earlier passes.
+func (s *source) all(ctx context.Context, r *records, f func(w *window) error) error {
 	w := windows.Get().(*window)
 	defer windows.Put(w)
 	var fingerprint [2]uint64
-	mult := multipliersOf(r.src.key, r.d)
+	mult := multipliersOf(s.key, r.d)
 	for at := 0; at < r.n; at += w.rec.n {
-		if err := r.src.read(ctx, w, r, at, min(readRows(r.d), r.n-at)); err != nil {
+		if err := s.read(ctx, w, r, at, min(readRows(r.d), r.n-at)); err != nil {
 			return err
 		}
 		sum := w.fingerprint(mult)
 		fingerprint[0], fingerprint[1] = fingerprint[0]+sum[0], fingerprint[1]+sum[1]
-		for i := range w.rec.n {
-			f(w.rec.row(i, nil), w.rec.label(i), w.rec.weight(i))
+		if err := f(w); err != nil {
+			return err
 		}
 	}
-	return r.src.same(fingerprint)
+	return s.same(fingerprint)
 }
 
 // source is the state of records that are read on demand.
@@ -154,6 +169,7 @@ type source struct {
 	each  []mapping // the functions passed to Data.Map and Data.MapRows, in order
 	key   [2]uint64 // of the fingerprint
 	lines bool      // the first feature of Source is the number of lines of a person
+	view  *borrowed // Source if its records are in memory, else nil
 
 	failure atomic.Pointer[error]
 	near    atomic.Pointer[window] // the records that at read last
@@ -175,6 +191,7 @@ type window struct {
 	first   int
 	scratch []float64
 	weights []float64
+	lines   []uint16 // of the person of a record, if the source states them
 }
 
 var windows = sync.Pool{New: func() any { return new(window) }}
@@ -203,7 +220,8 @@ func (s *source) read(ctx context.Context, w *window, r *records, first, count i
 		x.w = w.weights
 	}
 	if s.lines {
-		if err := r.people.split(x.x, x.w, r.d, first); err != nil {
+		w.lines = resize(w.lines, count)
+		if err := r.people.split(x.x, x.w, w.lines, r.d, first); err != nil {
 			return err
 		}
 		x.x = x.x[:count*r.d]
@@ -240,10 +258,10 @@ func (s *source) read(ctx context.Context, w *window, r *records, first, count i
 	return nil
 }
 
-// multipliersOf returns the multipliers of the fingerprint: one for each column, and one for the
-// label.
+// multipliersOf returns the multipliers of the fingerprint: one for each column, one for the label,
+// and one for the weight.
 func multipliersOf(key [2]uint64, d int) []uint64 {
-	mult := make([]uint64, d+1)
+	mult := make([]uint64, d+2)
 	for j := range mult {
 		mult[j] = multiplier(j) ^ mix(key[0]+uint64(j))&^1
 	}
@@ -251,11 +269,13 @@ func multipliersOf(key [2]uint64, d int) []uint64 {
 	return mult
 }
 
-// fingerprint returns the fingerprint of the records: the sum of two keyed hashes of each.
+// fingerprint returns the fingerprint of the records: the sum of two keyed hashes of each record
+// and its weight. Without the weight, lines whose stated numbers change would give a person the
+// weight of several.
 func (w *window) fingerprint(mult []uint64) (sum [2]uint64) {
 	d, x := w.rec.d, w.rec.slabs[0].x
 	for i, label := range w.rec.slabs[0].y {
-		h := math.Float64bits(label) * (mult[d] | 1)
+		h := math.Float64bits(label)*(mult[d]|1) + fold(w.rec.weight(i), mult[d+1])
 		h = mix(h + mult[d] + hashRow(x[i*d:(i+1)*d], mult))
 		sum[0] += h
 		sum[1] += mix(h ^ mult[0])
@@ -284,8 +304,12 @@ func (s *source) at(r *records, i int) (*slab, int) {
 	w := s.near.Load()
 	if w == nil || i < w.first || i >= w.first+w.rec.n {
 		w = new(window)
-		first := i - i%readRows(r.d)
-		if err := s.read(context.Background(), w, r, first, min(readRows(r.d), r.n-first)); err != nil {
+		count := readRows(r.d)
+		if s.view != nil {
+			count = 1
+		}
+		first := i - i%count
+		if err := s.read(context.Background(), w, r, first, min(count, r.n-first)); err != nil {
 			s.failure.CompareAndSwap(nil, &err)
 			return &slab{x: make([]float64, r.d), y: make([]float64, 1), norm: make([]float64, 1)}, 0
 		}
@@ -321,6 +345,9 @@ func (s *source) sum(p *pass, threads int) error {
 	}
 	if n != p.data.n {
 		return errOther
+	}
+	if p.ask&askPrint == 0 {
+		return nil
 	}
 	return s.same(fingerprint)
 }
@@ -391,7 +418,10 @@ func (r *records) mappedInPlace(m mapping) *Data {
 }
 
 // sampleRows is the number of consecutive records in a sample.
-const sampleRows = 1024
+const (
+	sampleShift = 10
+	sampleRows  = 1 << sampleShift
+)
 
 // Sample returns the objective over evenly spread records, weighted to approximate the whole. A
 // solver may start from its minimizer; its certificates do not hold for the whole. ok is false if a
@@ -406,17 +436,24 @@ func (o *Objective) Sample() (sample *Objective, ok bool) {
 	w := windows.Get().(*window)
 	defer windows.Put(w)
 	n := m * sampleRows
-	part := slab{x: make([]float64, 0, n*r.d), y: make([]float64, 0, n), norm: make([]float64, 0, n)}
+	slabs := make([]slab, m)
 	for k := range m {
 		first := k * (r.n / m)
+		part := &slabs[k]
 		from, at := r, first
 		if r.src != nil {
+			if v := r.src.view; v != nil && v.asTheyAre(first, first+sampleRows) {
+				*part = v.slab(first, first+sampleRows)
+				continue
+			}
 			if err := r.src.read(s.ctx, w, r, first, sampleRows); err != nil {
 				s.fail(err)
 				return nil, false
 			}
 			from, at = &w.rec, 0
 		}
+		part.x, part.y = make([]float64, 0, sampleRows*r.d), make([]float64, 0, sampleRows)
+		part.norm = make([]float64, 0, sampleRows)
 		for i := at; i < at+sampleRows; i++ {
 			_, row := from.entries(i)
 			part.x, part.y, part.norm = append(part.x, row...), append(part.y, from.label(i)), append(part.norm, from.norm(i))
@@ -425,7 +462,7 @@ func (o *Objective) Sample() (sample *Objective, ok bool) {
 			}
 		}
 	}
-	data := &records{n: n, d: r.d, shift: oneSlab, slabs: []slab{part}, bounds: r.bounds, floatsOnce: n * r.d}
+	data := &records{n: n, d: r.d, shift: sampleShift, slabs: slabs, bounds: r.bounds, floatsOnce: n * r.d}
 	c := &objective{
 		costs: s.costs, ctx: s.ctx, data: data, consts: s.consts, reg: s.reg, set: s.set,
 		weight: float64(r.n) / float64(n), threads: s.threads,

@@ -353,16 +353,19 @@ func TestSourceTellsPairsApart(t *testing.T) {
 }
 
 // TestFingerprint checks that both sums of the fingerprint depend on every bit of every record and
-// on the key.
+// of its weight, and on the key.
 func TestFingerprint(t *testing.T) {
-	fingerprint := func(key uint64, x, y float64) [2]uint64 {
-		w := &window{rec: records{n: 2, d: 2, slabs: []slab{{x: []float64{0.5, x, 0, 0}, y: []float64{1, y}}}}}
+	fingerprint := func(key uint64, x, y, weight float64) [2]uint64 {
+		w := &window{rec: records{n: 2, d: 2, shift: oneSlab, slabs: []slab{
+			{x: []float64{0.5, x, 0, 0}, y: []float64{1, y}, w: []float64{1, weight}},
+		}}}
 		return w.fingerprint(multipliersOf([2]uint64{key, 1}, 2))
 	}
 	seen := map[uint64]bool{}
 	for _, p := range [][2]uint64{
-		fingerprint(7, 0.25, 1), fingerprint(8, 0.25, 1), fingerprint(7, math.Nextafter(0.25, 1), 1),
-		fingerprint(7, 0.25, -1), fingerprint(7, 0.25, math.Nextafter(1, 0)),
+		fingerprint(7, 0.25, 1, 1), fingerprint(8, 0.25, 1, 1), fingerprint(7, math.Nextafter(0.25, 1), 1, 1),
+		fingerprint(7, 0.25, -1, 1), fingerprint(7, 0.25, math.Nextafter(1, 0), 1), fingerprint(7, 0.25, 1, 0.5),
+		fingerprint(7, 0.25, 1, math.Nextafter(1, 0)),
 	} {
 		require.False(t, seen[p[0]] || seen[p[1]])
 		seen[p[0]], seen[p[1]] = true, true

@@ -69,7 +69,8 @@ func newCosts(l loss.Loss, b loss.Bounds, dim int) costs {
 		}
 		if whole.Structure == loss.LSQ {
 			if _, _, v := glm.Scalar(0, 0, b.Row); v > 0 && !math.IsInf(v, 1) {
-				c.lsq, c.curve, c.short = v, v, false
+				c.lsq, c.curve = v, v
+				c.short = false
 			}
 		}
 	}
@@ -96,7 +97,7 @@ type query struct {
 	stream bool // the rows exceed the cache, see kernel.MulVec
 	grain  int  // records in a partial sum
 	key    [2]uint64
-	mult   []uint64 // multipliers of the fingerprint: one for a column, one for the label
+	mult   []uint64 // of the fingerprint, see multipliersOf
 	// The fields below are set in a Query only.
 	wire    []byte  // the encoded query
 	persons Persons // zero if every record is a unit of its own
@@ -114,7 +115,9 @@ func newQuery(c costs, ask ask, x, low []float64, r *records) query {
 		}
 	}
 	if r.src != nil {
-		q.ask |= askPrint
+		if r.src.view == nil || ask&(askPair|askGram) != 0 {
+			q.ask |= askPrint
+		}
 		q.key = r.src.key
 		q.mult = multipliersOf(q.key, q.dim)
 	}
@@ -212,11 +215,13 @@ func (q *query) block(r *records, lo, hi int) int {
 // linear adds Σφ(⟨aᵢ,x⟩;bᵢ), Σφ′aᵢ, the bound on its error, and Σφ″aᵢaᵢ' over records [lo, hi) to
 // p.
 func (q *query) linear(p *partial, r *records, lo, hi int) {
-	value, grad, bound, hess := q.ask&askValue != 0, q.ask&askGrad != 0, q.ask&askBound != 0, q.ask&askHess != 0
+	value, grad := q.ask&askValue != 0, q.ask&askGrad != 0
+	bound, hess := q.ask&askBound != 0, q.ask&askHess != 0
 	for lo < hi {
 		m := q.block(r, lo, hi)
 		s, k := r.at(lo)
-		u, y, norm, weights := p.u[:m], s.y[k:k+m], s.norm[k:k+m], s.weights(k, m)
+		u, y := p.u[:m], s.y[k:k+m]
+		norm, weights := s.norm[k:k+m], s.weights(k, m)
 		r.mul(u, s, k, q.x, q.stream) // u = Ax
 		if bound {
 			p.allow += q.boundAt(u, norm, weights)
@@ -314,7 +319,8 @@ func (q *query) boundSlopes(w, norm []float64, weighted bool) float64 {
 // general adds Σℓ(x;aᵢ,bᵢ) and Σ∇ℓ(x;aᵢ,bᵢ) over records [lo, hi) to p.
 func (q *query) general(p *partial, r *records, lo, hi int) {
 	for i := lo; i < hi; i++ {
-		a, b, w := r.row(i, p.scratch), r.label(i), r.weight(i)
+		a, b := r.row(i, p.scratch), r.label(i)
+		w := r.weight(i)
 		if q.ask&askGrad != 0 {
 			q.loss.Grad(p.g, q.x, a, b)
 			kernel.AddScaled(p.grad, w, p.g)
@@ -480,9 +486,9 @@ func (a *answer) scale(w float64) {
 }
 
 // resize returns a slice of length n, s itself if it is large enough.
-func resize(s []float64, n int) []float64 {
+func resize[T any](s []T, n int) []T {
 	if cap(s) < n {
-		return make([]float64, n)
+		return make([]T, n)
 	}
 	return s[:n]
 }

@@ -3,6 +3,7 @@
 package lasso
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -38,6 +39,7 @@ type Paper struct {
 	Epsilon, Delta float64 // the privacy budget that was claimed; published: 0.5 and 0.01
 	Lambda         float64 // λ ≥ 0; published: 1
 	Iterations     int     // K ≥ 1 steps of the stochastic solver; published: 1000
+	Clip           float64 // ζ > 0 of LOPClip; published: 10000, for which 0 stands
 }
 
 // Experiment is the published procedure on one instance. It is safe for concurrent use. Not
@@ -65,6 +67,8 @@ func (p Paper) Experiment(in *Instance, sigma2 float64) (*Experiment, error) {
 		return nil, fmt.Errorf("%w: Epsilon = %v, want a positive finite number", ErrParameter, p.Epsilon)
 	case !(sigma2 > 0) || math.IsInf(sigma2, 1):
 		return nil, fmt.Errorf("%w: sigma2 = %v, want a positive finite number", ErrParameter, sigma2)
+	case !(p.Clip >= 0) || math.IsInf(p.Clip, 1):
+		return nil, fmt.Errorf("%w: Clip = %v, want a finite number ≥ 0", ErrParameter, p.Clip)
 	case p.Iterations < 1:
 		return nil, fmt.Errorf("%w: Iterations = %d, want at least 1", ErrParameter, p.Iterations)
 	case !(p.Delta > 0 && p.Delta < 1):
@@ -108,7 +112,7 @@ type Linear struct {
 func (e *Experiment) Linear(m Method, kappa float64) Linear {
 	n, d := e.in.Dims()
 	eps, root := e.paper.Epsilon, math.Sqrt(float64(d))
-	c := Linear{Ridge: 2 * e.smooth / eps, Zeta: clipZeta}
+	c := Linear{Ridge: 2 * e.smooth / eps, Zeta: cmp.Or(e.paper.Clip, clipZeta)}
 	if m != LOPClip {
 		c.Zeta = (kappa*float64(d)*e.in.Xi + e.maxY) * e.in.Xi * root
 	}
@@ -158,7 +162,7 @@ func (e *Experiment) Solve(ctx context.Context, m Method, kappa float64, src ran
 		Src:        src,
 	}, &splitting.StochasticTOS{StepSize: omega})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("lasso: %w", err)
 	}
 	return res.X, nil
 }

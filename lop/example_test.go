@@ -5,8 +5,11 @@ package lop_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
@@ -125,6 +128,48 @@ func ExampleMechanism_Plan_clip() {
 	// Output:
 	// lop: dp: privacy condition not met: the loss has Lipschitz = +Inf on the declared bounds, so no noise is enough: declare a bounded Set, or clip a loss of ⟨a,θ⟩
 	// L = 1.00, σ = 10.96, lop.joint/2
+}
+
+// What a public center is for: an earlier private model is the anchor of the next fit, which needs
+// a fraction of the first budget to improve on it. One ledger holds the cost of both.
+func ExampleMechanism_center() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "anchor")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	account, err := ledger.Create(filepath.Join(dir, "records.ledger"), ledger.Terms{
+		Total: dp.Budget{Epsilon: 1, Delta: 1e-5}, Relation: dp.Replace,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p := &erm.Problem{Data: data(), Loss: loss.Logistic{}}
+	fit := func(m *lop.Mechanism, eps float64, seed uint64) (theta []float64) {
+		plan, err := m.Plan(p, dp.Budget{Epsilon: eps, Delta: 1e-6})
+		if err == nil {
+			_, err = account.Spend(ctx, plan, nil) // before any noise is drawn
+		}
+		var rel *dp.Release
+		if err == nil {
+			rel, err = plan.Fit(ctx, p, dp.Seeded(seed)) // nil in earnest
+		}
+		if err != nil {
+			fmt.Println(err)
+			return nil
+		}
+		return rel.Theta
+	}
+	first := fit(&lop.Mechanism{Radius: 5}, 0.6, 1)
+	second := fit(&lop.Mechanism{Radius: 2, Center: first}, 0.3, 2) // within 2 of the first, by a public guess
+	fmt.Printf("%.1f, then %.1f\n", first, second)
+	fmt.Println(len(account.Entries()), "fits in the ledger")
+	// Output:
+	// [9.2 0.2], then [9.5 0.6]
+	// 2 fits in the ledger
 }
 
 func ExampleOutput() {

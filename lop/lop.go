@@ -6,8 +6,8 @@
 //	J(θ) = Σᵢ ℓ(θ;aᵢ,bᵢ) + r(θ) + (Δ/2)‖θ‖² + ⟨b,θ⟩   over θ ∈ C,
 //
 // with Gaussian b, or b of density ∝ exp(−a‖b‖) for a pure guarantee. [Mechanism] plans and fits;
-// its field Clip makes it LOP-Clip, for losses with unbounded gradients. [Output] is output
-// perturbation, the baseline.
+// its field Clip makes it LOP-Clip, for losses with unbounded gradients, and its field Center puts
+// the ridge around a public point x₀: (Δ/2)‖θ−x₀‖². [Output] is output perturbation, the baseline.
 //
 //	data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 1}) // declared, not measured
 //	p := &erm.Problem{Data: data, Loss: loss.Logistic{}, Reg: prox.L1{Weight: 1}}
@@ -42,7 +42,7 @@
 //	lop.monotone/2          loss ≤ c + max(0, s²/2 + sN)                  AddRemove, fixed sign
 //	lop.envelope/1          gradient and curvature of a record together   ⟨a,θ⟩, AddRemove, δ > 0
 //	lop.envelope-replace/1  removing and adding one after the other       the same, Replace
-//	lop.simplex/1           gradients are differences in the simplex      loss.Multinomial, δ > 0
+//	lop.simplex/2           gradients are differences in the simplex      loss.Multinomial, δ > 0
 //	lop.renyi/1             curvature in second order; θ̂ alone or with ν  no envelope, δ > 0
 //	lop.kifer/2             σ = G√(8 ln(2/δ)+4ε)/ε, Δ ≥ 2ρβ/ε [KST12]     as lop.curve/2, q ≤ 2
 //	lop.pure/2              a = (ε−c)/G, c = ρ log1p(β/Δ)                 smooth loss, δ = 0
@@ -122,8 +122,15 @@ type Mechanism struct {
 	// Ridge is Δ ≥ 0, the weight of (Δ/2)‖θ‖². 0 means automatic: the Δ with the
 	// least Params.ExcessBound; Kifer without a Radius takes 2ρβ/ε − μ_r.
 	Ridge float64
-	// Radius is B ≥ ‖θ₀‖₂, a public guess at the size of the solution, for which the automatic
-	// Ridge is best. It costs no privacy. 0 means the radius of the Set if that is finite.
+	// Center is x₀, d finite coordinates: the ridge is (Δ/2)‖θ−x₀‖². nil means the origin. It must be
+	// public: a model of public data, or the release of an earlier private fit, whose cost adds up. A
+	// fit to the same records without privacy voids every guarantee, and the program cannot detect it.
+	// Labels need no center: the residual b − ⟨a,θ⟩ that Clip bounds is (b − ⟨a,x₀⟩) − ⟨a,θ−x₀⟩.
+	// Proof: docs/theory/linear.md#linear.center
+	Center []float64
+	// Radius is B ≥ ‖θ₀ − x₀‖₂, a public guess at the distance of the solution from Center (or the
+	// origin), for which the automatic Ridge is best. It costs no privacy. 0 means the radius of the
+	// Set if that is finite, plus ‖x₀‖₂.
 	Radius float64
 	// Clip, if positive, clips the gradient of every record at this norm, by continuing the loss
 	// linearly (loss.Clipped). L is then at most Clip, on ℝᵈ too. Only for losses that are
@@ -146,6 +153,7 @@ func (m *Mechanism) settings() perturb.Settings {
 	m = cmp.Or(m, new(Mechanism))
 	return perturb.Settings{
 		Package: "lop", Relation: m.Relation, Calibration: linear.Calibration(m.Calibration), Ridge: m.Ridge,
+		Center: m.Center,
 		Radius: m.Radius, Clip: m.Clip, Cover: m.Cover, Share: m.Share, Trace: m.Trace,
 	}
 }
@@ -162,7 +170,7 @@ func (m *Mechanism) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src ra
 // Plan calibrates for p: it reads dimensions, declared bounds, loss, regularizer and set, and no
 // record. Params.ExcessBound bounds the expected excess empirical risk, a sum over the records,
 //
-//	E F(θ_b) − F(θ₀) ≤ E‖b‖²/(2(Δ+μ_r)) + ΔB²/2,   F = Σℓ + r,  ‖θ₀‖₂ ≤ B
+//	E F(θ_b) − F(θ₀) ≤ E‖b‖²/(2(Δ+μ_r)) + ΔB²/2,   F = Σℓ + r,  ‖θ₀ − x₀‖₂ ≤ B
 //
 // of the exact minimizer θ_b; the output noise adds at most its expected norm times the Lipschitz
 // constant of F on C.

@@ -280,7 +280,7 @@ func TestMultinomial(t *testing.T) {
 		other := &erm.Problem{Data: data, Loss: embedded{loss.Multinomial{Classes: 3}}, Records: 3}
 		plan, err := m.Plan(p, budget)
 		require.NoError(t, err)
-		require.Equal(t, "lop.simplex/1", plan.Params().Theorem)
+		require.Equal(t, "lop.simplex/2", plan.Params().Theorem)
 		require.NotContains(t, plan.Certificate().Assumptions, erm.DeclaredLoss)
 		_, err = plan.Fit(t.Context(), p, nil)
 		require.NoError(t, err)
@@ -289,7 +289,7 @@ func TestMultinomial(t *testing.T) {
 		require.ErrorContains(t, err, "classes")
 		plain, err := m.Plan(other, budget)
 		require.NoError(t, err)
-		require.NotEqual(t, "lop.simplex/1", plain.Params().Theorem)
+		require.NotEqual(t, "lop.simplex/2", plain.Params().Theorem)
 		require.Contains(t, plain.Certificate().Assumptions, erm.DeclaredLoss)
 		require.Greater(t, plain.Params().Sigma, 1.15*plan.Params().Sigma)
 	}

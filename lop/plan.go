@@ -26,7 +26,7 @@ func (pl *Plan) plan() *perturb.Plan { return (*perturb.Plan)(pl) }
 // Fit draws the noise of the plan, solves p and releases its minimizer:
 //
 //	b ~ the plan's law
-//	θ̂ ≈ argmin F(θ) + (Δ/2)‖θ‖² + ⟨b,θ⟩ + r(θ) over C,   ‖θ̂ − argmin‖ ≤ R
+//	θ̂ ≈ argmin F(θ) + (Δ/2)‖θ−x₀‖² + ⟨b,θ⟩ + r(θ) over C,   ‖θ̂ − argmin‖ ≤ R
 //	θ = P_C(g·(round(θ̂/g) + round(ν/g)))
 //
 // p must have the dimension of the plan, a loss, bounds, regularizer and set whose constants are no
@@ -83,7 +83,7 @@ type Params struct {
 	OutputSigma float64 `json:"outputSigma,omitempty"` // standard deviation of the output noise; 0 if pure
 	OutputRate  float64 `json:"outputRate,omitempty"`  // rate of the output noise; 0 unless pure
 
-	// ExcessBound is a bound on the expected excess risk against the best θ₀ with ‖θ₀‖₂ ≤ Radius, see
-	// [Mechanism.Plan] and [Output.Plan]. It is +Inf where Radius is not known.
+	// ExcessBound is a bound on the expected excess risk against the best θ₀ with ‖θ₀ − x₀‖₂ ≤
+	// Radius, see [Mechanism.Plan] and [Output.Plan]. It is +Inf where Radius is not known.
 	ExcessBound float64 `json:"-"`
 }

@@ -4,14 +4,17 @@ package lop
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/prox"
 )
 
 // people are the public quantities of a problem of which a person has at most so many rows.
@@ -128,5 +131,57 @@ func TestAutomaticRidgeForPersons(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestCenter: a fit around x₀ is the fit around the origin of the problem moved by x₀, labels b −
+// ⟨a,x₀⟩, with the same noise; the default Radius reaches from x₀ to the end of the Set; and a
+// Center that is no point of the problem is refused.
+func TestCenter(t *testing.T) {
+	x0, b := []float64{0.3, -2}, dp.Budget{Epsilon: 1, Delta: 1e-6}
+	rows := [][]float64{{0.6, 0.1}, {-0.3, 0.8}, {0.2, -0.4}, {0.9, 0.2}}
+	var labels, moved []float64
+	for i, a := range rows {
+		labels = append(labels, float64(i))
+		moved = append(moved, labels[i]-floats.Dot(a, x0))
+	}
+	at := func(labels []float64) *erm.Problem {
+		data, err := erm.NewData(rows, labels, loss.Bounds{Row: 1, Label: 10})
+		require.NoError(t, err)
+		return &erm.Problem{Data: data, Loss: loss.Squared{}}
+	}
+	m := Mechanism{Ridge: 3, Clip: 0.5, Radius: 2, Cover: 1e-9}
+	near := m
+	near.Center = x0
+	origin, err := m.Fit(t.Context(), at(moved), b, dp.Seeded(5))
+	require.NoError(t, err)
+	around, err := near.Fit(t.Context(), at(labels), b, dp.Seeded(5))
+	require.NoError(t, err)
+	for j, v := range x0 {
+		require.InDelta(t, v+origin.Theta[j], around.Theta[j], 1e-6)
+	}
+	require.Equal(t, origin.Certificate, around.Certificate)
+
+	plan, err := near.Plan(at(labels), b)
+	require.NoError(t, err)
+	plain, err := m.Plan(at(labels), b)
+	require.NoError(t, err)
+	require.Equal(t, plain.Params().ExcessBound, plan.Params().ExcessBound)
+	require.Contains(t, plan.String(), "from the center at most 2")
+	x0[0] = 100 // the plan has a copy
+	again, err := plan.Fit(t.Context(), at(labels), dp.Seeded(5))
+	require.NoError(t, err)
+	require.Equal(t, around.Theta, again.Theta)
+
+	boxed := at(labels)
+	boxed.Set = prox.L2Ball{R: 2}
+	plan, err = (&Mechanism{Center: []float64{3, 4}}).Plan(boxed, b)
+	require.NoError(t, err)
+	require.InEpsilon(t, 7, plan.Params().Radius, 1e-12)
+
+	for _, bad := range [][]float64{{}, {1}, {1, 2, 3}, {math.NaN(), 0}, {0, math.Inf(-1)}, {1e200, 0}} {
+		_, err := (&Mechanism{Center: bad, Radius: 1, Clip: 1}).Plan(at(labels), b)
+		require.ErrorIs(t, err, ErrMechanism, "%v", bad)
+		require.ErrorContains(t, err, "Center")
 	}
 }

@@ -140,11 +140,13 @@ func (l RootHinge) Scalar(u, b, _ float64) (phi, dphi, d2phi float64) {
 	if size := math.Abs(x); size >= l.Width {
 		t := l.Width / size
 		s := math.Sqrt(1 + t*t)
-		h, m, c = l.Width*(t/(s+1)), t*t/(2*(s*(s+1))), t/s
+		h, m = l.Width*(t/(s+1)), t*t/(2*(s*(s+1)))
+		c = t / s
 	} else {
 		t := size / l.Width
 		s := math.Sqrt(1 + t*t)
-		h, m, c = l.Width/(s+t), 1/(2*(s*(s+t))), 1/s
+		h, m = l.Width/(s+t), 1/(2*(s*(s+t)))
+		c = 1 / s
 	}
 	phi, dphi = h/2, -y*m
 	if x > 0 {

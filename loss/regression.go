@@ -150,13 +150,17 @@ func pseudoHuber(r, k float64) (phi, dphi, d2phi float64) {
 // it, within 64u² = 2⁻¹⁰⁰ of itself and 2⁻¹⁰⁷¹: 4u² from r, 21u² from s and 16u² from the quotient;
 // or 2⁻¹²¹ and those of r where t is negligible.
 func pseudoHuber2(r, rl, k float64) (hi, lo, err float64) {
-	x, xl, sign := r, rl, 1.0
+	x, xl := r, rl
+	sign := 1.0
 	if r < 0 {
-		x, xl, sign = -r, -rl, -1
+		x, xl = -r, -rl
+		sign = -1
 	}
-	small, smallLow, large, largeLow := x, xl, k, 0.0 // φ′ = small/s
+	small, smallLow := x, xl
+	large, largeLow := k, 0.0 // φ′ = small/s
 	if x >= k {
-		small, smallLow, large, largeLow = k, 0, x, xl
+		small, smallLow = k, 0
+		large, largeLow = x, xl
 	}
 	if small > negligible*large {
 		s, sl := root2(quotient2(small, smallLow, large, largeLow))
@@ -270,7 +274,8 @@ func (l LogCosh) slope2(u, ul, b, _ float64) (hi, lo, err float64) {
 	r, rl := difference(u, ul, b)
 	sign := 1.0
 	if r < 0 {
-		r, rl, sign = -r, -rl, -1
+		r, rl = -r, -rl
+		sign = -1
 	}
 	hi, lo = r, rl
 	err = 8 * tiny

@@ -44,6 +44,8 @@ type Discovery struct {
 	// Rows is the most lines of a person that count, if persons and not lines are protected. 0 means
 	// what the table declares, and without one that lines are.
 	Rows int
+	// Person is the name of the column of ids of persons; "" means that of the table.
+	Person string
 }
 
 // Tasks of a search for a schema.
@@ -67,7 +69,8 @@ const (
 var roundShares = []float64{0.55, 0.20, 0.15, 0.10}
 
 func (o Discovery) complete() (Discovery, error) {
-	o.Share, o.Bins, o.Levels = cmp.Or(o.Share, defaultFound), cmp.Or(o.Bins, 8), cmp.Or(o.Levels, 50)
+	o.Share, o.Bins = cmp.Or(o.Share, defaultFound), cmp.Or(o.Bins, 8)
+	o.Levels = cmp.Or(o.Levels, 50)
 	switch {
 	case !(o.Share > 0 && o.Share < 1):
 		return o, fmt.Errorf("%w: Share = %v of the search for a schema, want a number in (0, 1)", ErrOptions, o.Share)
@@ -77,6 +80,9 @@ func (o Discovery) complete() (Discovery, error) {
 	case o.Rows < 0 || o.Rows > erm.MaxRows:
 		return o, fmt.Errorf("%w: Rows = %d, want the most lines of a person that count, 1 to %d, or 0 if a line is a record",
 			ErrOptions, o.Rows, erm.MaxRows)
+	case o.Person != "" && o.Rows == 0:
+		return o, fmt.Errorf("%w: Person = %.40q with Rows = 0, want the most lines of a person that count, or no Person",
+			ErrOptions, o.Person)
 	case o.Task != "" && !slices.Contains(tasks, o.Task):
 		return o, fmt.Errorf("%w: Task %.40q, want one of %s", ErrOptions, o.Task, strings.Join(tasks, ", "))
 	}
@@ -129,7 +135,10 @@ func newDiscovery(columns, records int, b dp.Budget, o *Options) (*DiscoveryPlan
 	}
 	pl := &DiscoveryPlan{choices: choices, relation: cmp.Or(o.Relation, dp.Replace), budget: b, columns: columns,
 		records: records}
-	if err := cmp.Or(b.Check(), pl.relation.Check()); err != nil {
+	if err := b.Check(); err != nil {
+		return nil, prefix.Errorf("model: %w", err)
+	}
+	if err := pl.relation.Check(); err != nil {
 		return nil, prefix.Errorf("model: %w", err)
 	}
 	switch {
@@ -143,7 +152,8 @@ func newDiscovery(columns, records int, b dp.Budget, o *Options) (*DiscoveryPlan
 		return nil, fmt.Errorf("%w: %d records, want the public number of records", ErrOptions, records)
 	}
 	pl.q = keyShare * b.Delta
-	pl.cert = dp.Certificate{Budget: b, Relation: pl.relation, Theorem: theoremDiscover, Rows: choices.Rows}
+	pl.cert = dp.Certificate{Budget: b, Relation: pl.relation, Theorem: theoremDiscover, Rows: choices.Rows,
+		Person: choices.Person}
 	if choices.Rows > 0 {
 		pl.cert = pl.cert.With(erm.OneID)
 	}
@@ -339,7 +349,8 @@ func (pl *DiscoveryPlan) String() string {
 // as spent.
 //
 // From o it uses Discover, Relation, Records, Ledger and Source. The error is that of
-// [NewDiscoveryPlan], or of the ledger or the source.
+// [NewDiscoveryPlan], or of the ledger or the source. If the ledger cannot commit to the schema,
+// Discover returns the schema, which was paid for, with the error.
 func Discover(ctx context.Context, u *table.Undeclared, b dp.Budget, o *Options) (*table.Schema, error) {
 	if err := release.CheckContext(ErrOptions, ctx); err != nil {
 		return nil, err
@@ -362,12 +373,11 @@ func Discover(ctx context.Context, u *table.Undeclared, b dp.Budget, o *Options)
 	s, err := pl.search(ctx, u, o.Source)
 	if err == nil && o.Ledger != nil {
 		var text strings.Builder
-		if _, err = s.WriteTo(&text); err == nil {
-			err = o.Ledger.Commit(ctx, head, []byte(text.String()))
-		}
+		s.WriteTo(&text) // a builder has no errors
+		err = o.Ledger.Commit(ctx, head, []byte(text.String()))
 	}
 	if err != nil {
-		return nil, prefix.Errorf("model: %w", err)
+		return s, prefix.Errorf("model: %w", err)
 	}
 	return s, nil
 }
@@ -380,7 +390,11 @@ func withRows(u *table.Undeclared, o *Options) (*Options, error) {
 		return nil, fmt.Errorf("%w: Rows = %d of the search, the table declares %d lines of a person: want one number, or 0",
 			ErrOptions, choices.Rows, p.Rows)
 	}
-	choices.Rows = p.Rows
+	if choices.Person != "" && choices.Person != p.Column {
+		return nil, fmt.Errorf("%w: Person = %.40q of the search, the table declares %.40q: want one column, or \"\"",
+			ErrOptions, choices.Person, p.Column)
+	}
+	choices.Rows, choices.Person = p.Rows, p.Column
 	out := *o
 	out.Discover = choices
 	return &out, nil
@@ -416,7 +430,7 @@ func (pl *DiscoveryPlan) Release(ctx context.Context, u *table.Undeclared, src r
 // fits reports whether the table has the persons of the plan, or none.
 func (pl *DiscoveryPlan) fits(u *table.Undeclared) bool {
 	p, _ := u.Persons()
-	return p.Rows == pl.choices.Rows
+	return p.Rows == pl.choices.Rows && p.Column == pl.choices.Person
 }
 
 // searched is the table of a search.

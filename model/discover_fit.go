@@ -3,6 +3,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -47,7 +48,12 @@ func newFitPlan(columns, records int, b dp.Budget, o *Options) (*DiscoveryPlan, 
 	if err != nil {
 		return nil, err
 	}
-	if t.composed() && pl.choices.Rows > 0 {
+	q, err := t.public()
+	if err != nil {
+		return nil, prefix.Errorf("model: %w", err)
+	}
+	gradients := t.options.byGradients(q, b)
+	if t.composed() && pl.choices.Rows > 0 && !gradients {
 		return nil, fmt.Errorf("%w: a fit by person without a schema is proved for one release, not for least squares: want "+
 			"the task %q, the loss %q or %q, or a schema first, by privopt schema --private", ErrOptions, TwoClasses,
 			PseudoHuber, Quantile)
@@ -65,7 +71,7 @@ func newFitPlan(columns, records int, b dp.Budget, o *Options) (*DiscoveryPlan, 
 	if err := quick.refuse(); err != nil {
 		return nil, err
 	}
-	if t.composed() {
+	if t.composed() || gradients {
 		err = pl.bySequence(t, rest)
 	} else {
 		err = pl.byCurve(t, rest)
@@ -102,9 +108,10 @@ func (pl *DiscoveryPlan) followUp(o Options) (*task, error) {
 	}
 	s.Columns = []table.Column{c}
 	if m := pl.choices.Rows; m > 0 {
-		s.Person, s.Rows = "person", m
+		s.Person, s.Rows = cmp.Or(pl.choices.Person, "person"), m
 	}
-	o.Relation, o.Records, o.Source, o.Ledger = pl.relation, pl.records, nil, nil
+	o.Relation, o.Records = pl.relation, pl.records
+	o.Source, o.Ledger = nil, nil
 	return schemaTask(s, &o)
 }
 
@@ -172,7 +179,8 @@ func (pl *DiscoveryPlan) minimizerPlan(t *task, q erm.Public, p lop.Params, rest
 		settings: perturb.Settings{Package: "model", Relation: pl.relation}}
 	fit.params = t.params(rest, q)
 	fit.params.Sequence, fit.params.Decision = s, "One release: the minimizer of a loss with bounded slopes."
-	fit.cert = dp.Certificate{Budget: rest, Relation: pl.relation, Theorem: theoremDiscover, Rows: pl.choices.Rows}.With(
+	fit.cert = dp.Certificate{Budget: rest, Relation: pl.relation, Theorem: theoremDiscover, Rows: pl.choices.Rows,
+		Person: pl.choices.Person}.With(
 		dp.CalibrationArithmetic).With(q.Assumptions...)
 	return fit
 }
@@ -238,7 +246,8 @@ func largestSearch(p dp.Profile, r dp.Relation, b dp.Budget, goal float64) float
 // FitUndeclared finds a schema for a table and fits a model by it, within one budget that the
 // ledger of the options is charged for once. The schema is a part of the model. If it allows no
 // fit, the error wraps [dp.ErrCondition], the schema is returned without a model, and the budget is
-// spent. The error is else that of [NewDiscoveryPlan] or [Fit].
+// spent. The error is else that of [NewDiscoveryPlan] or [Fit], which also returns both where the
+// ledger cannot commit to the model.
 func FitUndeclared(ctx context.Context, u *table.Undeclared, b dp.Budget, o *Options) (*Model, *table.Schema, error) {
 	if err := release.CheckContext(ErrOptions, ctx); err != nil {
 		return nil, nil, err
@@ -278,10 +287,7 @@ func FitUndeclared(ctx context.Context, u *table.Undeclared, b dp.Budget, o *Opt
 		return nil, s, err
 	}
 	m.head = head
-	if err := m.commit(ctx, o.Ledger); err != nil {
-		return nil, s, err
-	}
-	return m, s, nil
+	return m, s, m.commit(ctx, o.Ledger)
 }
 
 // model fits by the schema that was found.

@@ -147,7 +147,8 @@ func TestSearchByPerson(t *testing.T) {
 
 		record, err := NewDiscoveryPlan(3, 3000, b, &Options{Relation: relation})
 		require.NoError(t, err)
-		person, err := NewDiscoveryPlan(3, 3000, b, &Options{Relation: relation, Discover: &Discovery{Rows: 10}})
+		person, err := NewDiscoveryPlan(3, 3000, b, &Options{Relation: relation,
+			Discover: &Discovery{Rows: 10, Person: "who"}})
 		require.NoError(t, err)
 		require.Equal(t, record.t, person.t)
 		require.InEpsilon(t, 1024*record.kindSigma(nil), person.kindSigma(nil), 1e-14)
@@ -155,6 +156,12 @@ func TestSearchByPerson(t *testing.T) {
 		require.Contains(t, person.String(), "all lines of one person, of which at most 10 count")
 		_, err = record.Release(t.Context(), u, nil)
 		require.ErrorIs(t, err, ErrOptions)
+		require.Equal(t, "who", person.Certificate().Person)
+		require.Equal(t, "who", l.Entries()[0].Person)
+		unnamed, err := NewDiscoveryPlan(3, 3000, b, &Options{Relation: relation, Discover: &Discovery{Rows: 10}})
+		require.NoError(t, err)
+		_, err = unnamed.Release(t.Context(), u, nil)
+		require.ErrorIs(t, err, ErrOptions, "the certificate names another column than the table")
 		_, err = person.Release(t.Context(), visitors(t, text, 9), nil)
 		require.ErrorIs(t, err, ErrOptions)
 		_, err = Discover(t.Context(), u, b, &Options{Relation: relation, Records: 3000, Discover: &Discovery{Rows: 9}})
@@ -185,7 +192,8 @@ func TestFitByPersonPlan(t *testing.T) {
 	}
 	for _, relation := range relations {
 		plan := func(rows int) *DiscoveryPlan {
-			pl, err := newFitPlan(4, 3000, b, &Options{Relation: relation, Discover: &Discovery{Task: TwoClasses, Rows: rows}})
+			pl, err := newFitPlan(4, 3000, b, &Options{Relation: relation, Radius: 20,
+				Discover: &Discovery{Task: TwoClasses, Rows: rows}})
 			require.NoError(t, err)
 			return pl
 		}
@@ -203,7 +211,7 @@ func TestFitByPersonPlan(t *testing.T) {
 		require.InEpsilon(t, single, curvature, 0.02, "the ridge of a person is about that of a record")
 		require.InEpsilon(t, most, s, 0.02, "a person costs about what a record does")
 	}
-	_, err = newFitPlan(4, 3000, b, &Options{Discover: &Discovery{Task: Numbers, Rows: 5}})
+	_, err = newFitPlan(4, 3000, b, &Options{Clip: 0.3, Discover: &Discovery{Task: Numbers, Rows: 5}})
 	require.ErrorIs(t, err, ErrOptions)
 	require.ErrorContains(t, err, "proved for one release, not for least squares")
 }

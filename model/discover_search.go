@@ -77,7 +77,8 @@ func (s *searcher) run() *table.Schema {
 	if pl.choices.Rows > 0 {
 		found.Parts = table.PersonParts
 	}
-	plots, total, keyed := make([]plot, len(names)), 0.0, 0
+	plots, total := make([]plot, len(names)), 0.0
+	keyed := 0
 	sigma := pl.kindSigma(s.f)
 	for j, name := range names {
 		counts := s.u.Kinds(j)
@@ -120,7 +121,8 @@ func (s *searcher) run() *table.Schema {
 		}
 	}
 	out := s.u.Schema(l, columns)
-	out.Records, out.Neighbors, out.Discovery = pl.records, pl.relation, found
+	out.Records, out.Neighbors = pl.records, pl.relation
+	out.Discovery = found
 	if !slices.ContainsFunc(out.Columns, func(c table.Column) bool { return !c.Ignore }) {
 		found.Problem = cmp.Or(found.Problem, "no column showed anything but the label")
 	}
@@ -237,7 +239,8 @@ func (s *searcher) label(
 		return fmt.Sprintf("the label %q shows neither classes nor a range", c.Name)
 	}
 	lo, hi := k.Range()
-	l.Min, l.Max, l.Unknown = &lo, &hi, "middle"
+	l.Min, l.Max = &lo, &hi
+	l.Unknown = "middle"
 	return ""
 }
 
@@ -253,7 +256,8 @@ func (s *searcher) classes(l *table.Label, c *table.DiscoveredColumn) (problem s
 	} else if positive != "" && positive != sorted[1] {
 		problem = fmt.Sprintf("the label %q does not show the positive class that was named", c.Name)
 	}
-	l.Negative, l.Positive, l.Unknown = sorted[:1], sorted[1:], "positive"
+	l.Negative, l.Positive = sorted[:1], sorted[1:]
+	l.Unknown = "positive"
 	if most == sorted[0] {
 		l.Unknown = "negative"
 	}

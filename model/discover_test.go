@@ -374,7 +374,7 @@ func TestDiscoverShares(t *testing.T) {
 // least squares together are within the budget.
 func TestSequencePaysForSearch(t *testing.T) {
 	for _, clip := range []float64{0.3, 0} { // one step and two
-		o := &Options{Clip: clip, Discover: &Discovery{Task: Numbers, Share: 0.5}}
+		o := &Options{Clip: clip, Penalty: Penalty{Lasso: 1e-6}, Discover: &Discovery{Task: Numbers, Share: 0.5}}
 		pl, err := newFitPlan(6, 300000, dp.Budget{Epsilon: 1, Delta: 1e-8}, o)
 		require.NoError(t, err)
 		s := pl.fit.plan.params.Sequence
@@ -494,7 +494,7 @@ func TestDiscoverAdult(t *testing.T) {
 		Label: table.Label{Column: "income"}}
 	u, err := d.Read(strings.NewReader(read("adult.data")))
 	require.NoError(t, err)
-	for eps, least := range map[float64]float64{1: 0.851, 3: 0.858} {
+	for eps, least := range map[float64]float64{1: 0.847, 3: 0.858} { // 0.851 before model.auto/2
 		b := dp.Budget{Epsilon: eps, Delta: DefaultDelta(u.Records())}
 		sum := 0.0
 		for seed := range uint64(10) {

@@ -59,7 +59,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	// Output:
-	// lop.envelope-pure/1
+	// model.auto/2
 	// high true
 	// low true
 }
@@ -90,7 +90,7 @@ func ExampleNewPlan() {
 	fmt.Println(plan.Params().Decision)
 	fmt.Println(plan.Forecast().Deviation < 0.5)
 	// Output:
-	// Linear objective perturbation with pure noise, whose expected norm in 5 dimensions is at most that of Gaussian noise. The ridge minimizes the bound on the excess risk for solutions of norm at most 20.
+	// Noisy gradients of all records, after noisy sums that center the rows and choose coordinates in which they have a similar spread. A last release sets the offset and the factor of the predictions. No ridge is needed.
 	// true
 }
 

@@ -4,32 +4,32 @@ package model
 
 import (
 	"bytes"
-	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/privopt/privopt"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/table"
 )
 
 // build identifies the program that made a model.
 type build struct {
-	Module   string `json:"module,omitzero"`   // path and version of the main module
-	Revision string `json:"revision,omitzero"` // of the version control system
+	Module   string `json:"module,omitzero"`   // path and version of this module
+	Revision string `json:"revision,omitzero"` // of the main module
 	Go       string `json:"go,omitzero"`
 }
 
 func readBuild() build {
-	b := build{Go: runtime.Version()}
+	b := build{Module: "github.com/privopt/privopt@v" + privopt.Version, Go: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
-		b.Module = info.Main.Path + "@" + info.Main.Version
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
 				b.Revision = s.Value
@@ -123,6 +123,8 @@ func Load(r io.Reader) (*Model, error) {
 	if err := m.restore(f); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFile, err)
 	}
+	sum := sha256.Sum256(text)
+	m.digest = hex.EncodeToString(sum[:])
 	return m, nil
 }
 
@@ -138,7 +140,7 @@ func (m *Model) restore(f file) error {
 	if err := m.checkNumbers(); err != nil {
 		return err
 	}
-	if m.head != "" && (len(m.head) != 64 || strings.Trim(m.head, "0123456789abcdef") != "") {
+	if m.head != "" && !isDigest(m.head) {
 		return fmt.Errorf("ledger: %.20q, want 64 hexadecimal digits, the hash of a ledger's entry, or nothing", m.head)
 	}
 	kind := table.Kind(0)
@@ -180,14 +182,19 @@ func (m *Model) restore(f file) error {
 		return fmt.Errorf("intervals and their sums do not fit together")
 	}
 	if s := f.Moments; s != nil {
-		h, bad := symmetric(s.Hessian, d)
-		j, worse := symmetric(s.Scores, d)
+		h, err := symmetric(s.Hessian, d)
+		if err != nil {
+			return err
+		}
+		j, err := symmetric(s.Scores, d)
+		if err != nil {
+			return err
+		}
 		if !within(leastNoise, s.HessianTau) || !within(leastNoise, s.ScoresTau) {
 			return fmt.Errorf("moments: noise of deviation %v and %v, want numbers from %g to %g", s.HessianTau, s.ScoresTau,
 				leastNoise, mostNumber)
 		}
 		m.moments = &moments{hessian: h, scores: j, hessianTau: s.HessianTau, scoresTau: s.ScoresTau}
-		return cmp.Or(bad, worse)
 	}
 	return nil
 }
@@ -204,7 +211,13 @@ func within(lo, v float64) bool { return v >= lo && v <= mostNumber }
 // checkNumbers reports numbers that no fit writes.
 func (m *Model) checkNumbers() error {
 	p := m.params
-	if err := cmp.Or(p.Bounds.Check(), p.Budget.Check(), p.Relation.Check()); err != nil {
+	if err := p.Bounds.Check(); err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
+	if err := p.Budget.Check(); err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
+	if err := p.Relation.Check(); err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}
 	if p.Bounds.Row > mostNumber || p.Bounds.Label > mostNumber || p.Records < 0 || p.MaxRecords < int64(p.Records) {
@@ -241,7 +254,7 @@ func (m *Model) checkNumbers() error {
 				"divide by it", c.Ridge, leastNoise, mostNumber)
 		}
 		least := leastNoise
-		if p.Sequence != nil && p.Sequence.Steps > 0 { // no minimizer, no output noise
+		if p.Sequence != nil && p.Sequence.Shares.Gradients > 0 { // no minimizer, no output noise
 			least = 0
 		}
 		if !within(leastNoise, c.Sigma) || !within(least, c.OutputSigma) {
@@ -255,10 +268,18 @@ func (m *Model) checkNumbers() error {
 // checkClaim compares the certificate with the plan. It cannot detect an edit of both; a ledger
 // can.
 func (m *Model) checkClaim() error {
-	p, theorem, b := m.params, m.params.theorem(), m.params.Budget
-	dim, relation, rows := p.Dim, p.Relation, p.Rows
+	p, theorem := m.params, m.params.theorem()
+	b := m.params.Budget
+	dim, relation := p.Dim, p.Relation
+	rows := p.Rows
 	if r := p.Release; r != nil {
-		b, dim, relation, rows = r.Budget, r.Dim, r.Relation, r.Rows
+		b, dim = r.Budget, r.Dim
+		relation, rows = r.Relation, r.Rows
+	}
+	if e := m.encoder; e != nil && m.cert.Person != "" { // version 0.2.0 names none
+		if column := e.Schema().Person; m.cert.Person != column {
+			return fmt.Errorf("certificate: person %.40q, the schema has %.40q: want one column", m.cert.Person, column)
+		}
 	}
 	if c := m.cert; c.Rows != rows || rows != p.Rows {
 		return fmt.Errorf("certificate: rows %d, the plan has rows %d and %d: want one number of lines of a person", c.Rows,

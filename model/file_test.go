@@ -201,7 +201,8 @@ func TestModelHoldsTheReleaseOnly(t *testing.T) {
 	require.NoError(t, m.Save(&b))
 	var keys map[string]any
 	require.NoError(t, json.Unmarshal(b.Bytes(), &keys))
-	for _, k := range []string{"model", "description", "certificate", "coefficients", "theta", "plan", "schema", "build"} {
+	for _, k := range []string{"model", "description", "certificate", "coefficients", "theta", "plan", "schema", "build",
+		"choice"} {
 		require.Contains(t, keys, k)
 		delete(keys, k)
 	}

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/privopt/privopt/table"
 )
 
@@ -33,12 +35,14 @@ func (pl *Plan) Forecast() Forecast {
 		return f
 	}
 	p := pl.params
-	n, d, bend, slope := float64(p.Records), float64(p.Dim), 1.0, 1.0
+	n, d := float64(p.Records), float64(p.Dim)
+	bend, slope := 1.0, 1.0
 	if kinds[p.Loss.Name] != table.Range {
 		bend = 0.15
 	}
 	if r := p.Release; r != nil {
-		f.Sigma, f.Ridge, slope = r.Sigma, r.Ridge/(p.Bounds.Row*p.Bounds.Row), r.Lipschitz/p.Bounds.Row
+		f.Sigma, f.Ridge = r.Sigma, r.Ridge/(p.Bounds.Row*p.Bounds.Row)
+		slope = r.Lipschitz / p.Bounds.Row
 		if r.Rate > 0 {
 			f.Sigma = math.Sqrt(d+1) / r.Rate
 		}
@@ -46,11 +50,12 @@ func (pl *Plan) Forecast() Forecast {
 		if n > 0 {
 			f.Excess = r.ExcessBound / n
 		}
-	} else if q := p.Sequence; q.Steps > 0 {
-		// The steps end near the minimizer of a ridge of 1/(γT); their noise adds up to that of one sum.
-		slope = q.Clip
-		f.Sigma = slope * pl.gradients() / q.Mu
-		f.Ridge = n / (pl.rate() * float64(q.Steps)) * pl.smoothness / (p.Bounds.Row * p.Bounds.Row)
+	} else if q := p.Sequence; q.Shares.Gradients > 0 {
+		slope = 0.25
+		if p.Loss.Name != Squares {
+			slope = 1
+		}
+		f.Sigma = slope * pl.gradients() / (math.Sqrt(0.75*q.Shares.Gradients) * q.Mu)
 	} else {
 		slope = cmp.Or(p.Sequence.Clip, 0.25)
 		if p.Loss.Name != Squares {
@@ -70,22 +75,12 @@ func (pl *Plan) Coefficients() []table.Coefficient {
 	if !pl.made() || pl.encoder == nil {
 		return nil
 	}
-	out := pl.encoder.Coefficients(make([]float64, pl.params.Dim))
-	features := pl.encoder.Features()
 	dev := pl.Forecast().Deviation
-	if kinds[pl.params.Loss.Name] == table.Range {
-		dev *= pl.params.Bounds.Label
-	}
-	sum, scale := 0.0, map[string]float64{}
-	for _, f := range features {
-		sum += f.Offset * f.Offset
-		scale[f.Name] = math.Abs(f.Scale)
-	}
-	for i := range out {
-		if out[i].Column == "" {
-			scale[out[i].Name] = math.Sqrt(sum)
-		}
-		out[i].Value = dev * scale[out[i].Name]
+	var out []table.Coefficient
+	for _, f := range pl.encoder.Forms() {
+		c := f.Coefficient
+		c.Value = dev * floats.Norm(f.Weights, 2)
+		out = append(out, c)
 	}
 	return out
 }

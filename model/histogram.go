@@ -94,7 +94,8 @@ func (h histogram) cdf(n, least float64) []float64 {
 	if total <= least {
 		total = n
 	}
-	f, sum, top := make([]float64, len(h)), 0.0, 0.0
+	f, sum := make([]float64, len(h)), 0.0
+	top := 0.0
 	for k, c := range h {
 		sum += c
 		top = max(top, min(sum/max(1, total), 1))
@@ -121,7 +122,8 @@ func quantile(f []float64, q float64) float64 {
 
 // secondMoment returns Σp̂·mid², in [0.001, 1].
 func (h histogram) secondMoment() float64 {
-	sum, square, lo := 0.0, 0.0, 0.0
+	sum, square := 0.0, 0.0
+	lo := 0.0
 	for k, c := range h {
 		mid := (lo + edges[k]) / 2
 		lo = edges[k]
@@ -139,8 +141,8 @@ type Choice struct {
 	// Clipped is the estimated share of records whose gradient is longer than Clip.
 	Clipped float64 `json:"clipped,omitzero"`
 	Signal  float64 `json:"signal,omitzero"` // ρ̂², for which the ridge is tuned
-	Ridge   float64 `json:"ridge"`           // Δ of the last minimizer
-	Sigma   float64 `json:"sigma"`           // noise of the last minimizer
+	Ridge   float64 `json:"ridge"`           // Δ of the last minimizer, 0 without one
+	Sigma   float64 `json:"sigma"`           // noise of the last minimizer, or of the last gradient
 	// OutputSigma is the standard deviation of the noise on θ itself.
 	OutputSigma float64 `json:"outputSigma"`
 }

@@ -353,7 +353,8 @@ func (q *inference) interval(k []float64, constant float64) *Interval {
 	}
 	if best == nil || !(best.Upper-best.Lower < math.Inf(1)) { // not identified
 		best, _ = q.at(k, constant, q.tauH*q.tauH*float64(len(k)))
-		best.Weak, best.Unidentified, best.Lower, best.Upper = true, true, 0, 0
+		best.Weak, best.Unidentified = true, true
+		best.Lower, best.Upper = 0, 0
 	}
 	if best.Weak {
 		best.P = 1

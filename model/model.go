@@ -32,7 +32,7 @@
 //	                   order; each may depend on earlier outputs, but s, c and t are fixed before
 //	model.intervals/1  the same with Σφ″aa′ and Σφ′²aa′ among the Gaussian releases
 //	model.mapped/1     model.auto/1 on rows that a noisy Gram matrix Σaa′ maps into the same bounds
-//	model.descent/1    noisy sums of clipped gradients, one for each step of gradient descent
+//	model.auto/2       Gaussian releases alone, whose shares of μ² may depend on outputs
 //	model.discover/1   a search for a schema, alone or before a fit: docs/theory/discovery.md
 //	model.score/1      a score of a model on a private test set: see NewScorePlan
 //
@@ -59,7 +59,10 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"maps"
@@ -87,6 +90,7 @@ type Model struct {
 	head    string // of the ledger, "" without one
 	encoder *table.Encoder
 	build   build
+	digest  string // SHA-256 of the file that Load read, "" for a model that Fit made
 }
 
 // Fit plans, charges the ledger if there is one, and fits. nil options mean that everything is
@@ -97,7 +101,8 @@ type Model struct {
 // quantities cause come before the ledger is charged. An error after that does not give the budget
 // back.
 //
-// The ledger commits to the file that [Model.Save] writes before Fit returns the model.
+// The ledger commits to the file that [Model.Save] writes before Fit returns the model. If that
+// fails, Fit returns the model, which was paid for, with the error: no ledger will verify it.
 func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model, error) {
 	if err := release.CheckContext(ErrOptions, ctx); err != nil {
 		return nil, err
@@ -135,10 +140,7 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 		prose: pl.String(), head: head, encoder: t.encoder, build: readBuild(),
 	}
 	m.threshold(out.units)
-	if err := m.commit(ctx, t.options.Ledger); err != nil {
-		return nil, err
-	}
-	return m, nil
+	return m, m.commit(ctx, t.options.Ledger)
 }
 
 // charge spends the cost of a plan on the ledger, if there is one, and returns the hash of the
@@ -223,6 +225,17 @@ func (m *Model) Describe() string { return m.prose }
 // LedgerHead returns the hash of the ledger's entry for this model, "" without a ledger.
 func (m *Model) LedgerHead() string { return m.head }
 
+// SHA256 returns the SHA-256, as 64 hexadecimal digits, of the file that [Load] read the model
+// from, or else of the one that Save writes.
+func (m *Model) SHA256() string {
+	if m == nil || m.digest != "" || len(m.theta) == 0 {
+		return cmp.Or(m, &Model{}).digest
+	}
+	h := sha256.New()
+	m.Save(h) // a hash has no errors
+	return hex.EncodeToString(h.Sum(nil))
+}
+
 // Encoder returns the encoder of the schema, nil without one.
 func (m *Model) Encoder() *table.Encoder { return m.encoder }
 
@@ -298,7 +311,8 @@ func (m *Model) predict(dot func(block []float64) float64) Prediction {
 			}
 		}
 	case table.Classes:
-		d, scores, sum := m.features(), make([]float64, m.classes()), 0.0
+		d, scores := m.features(), make([]float64, m.classes())
+		sum := 0.0
 		for c := range scores {
 			scores[c] = dot(m.theta[c*d : (c+1)*d])
 		}
@@ -314,6 +328,7 @@ func (m *Model) predict(dot func(block []float64) float64) Prediction {
 		encoded = dot(m.theta)
 		p.Score = encoded
 		if m.encoder != nil {
+			encoded = min(max(encoded, -1), 1) // as labels are
 			p.Score = m.encoder.LabelValue(encoded)
 		}
 	}
@@ -460,7 +475,8 @@ func (s *tally) scores() Scores {
 		return out
 	}
 	most := slices.Max(slices.Collect(maps.Values(s.counts)))
-	out.Accuracy, out.Baseline, out.LogLoss = float64(s.right)/n, float64(most)/n, s.log/n
+	out.Accuracy, out.Baseline = float64(s.right)/n, float64(most)/n
+	out.LogLoss = s.log / n
 	s.ranking.finish(&out)
 	return out
 }

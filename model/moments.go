@@ -94,7 +94,11 @@ func addOuter(dst []int64, a []float64, w float64) {
 
 // releaseSum adds noise of standard deviation tau to a sum and returns the symmetric matrix.
 func releaseSum(f *fault.Set, sum []int64, d int, tau float64, exponent int, src rand.Source) *mat.SymDense {
-	values := withNoise(fault.At(f, fault.Moments, sum), fault.At(f, fault.SumSigma, tau), exponent, src)
+	return symmetricOf(withNoise(fault.At(f, fault.Moments, sum), fault.At(f, fault.SumSigma, tau), exponent, src), d)
+}
+
+// symmetricOf returns the matrix of a vector (diagonal, √2·upper triangle), row by row.
+func symmetricOf(values []float64, d int) *mat.SymDense {
 	m, at := mat.NewSymDense(d, nil), 0
 	for j := range d {
 		for k := j; k < d; k++ {

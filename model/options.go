@@ -139,7 +139,8 @@ type Intervals struct {
 }
 
 func (o *Intervals) complete() error {
-	o.HessianShare, o.ScoreShare, o.Level = cmp.Or(o.HessianShare, 0.2), cmp.Or(o.ScoreShare, 0.05), cmp.Or(o.Level, 0.95)
+	o.HessianShare, o.ScoreShare = cmp.Or(o.HessianShare, 0.2), cmp.Or(o.ScoreShare, 0.05)
+	o.Level = cmp.Or(o.Level, 0.95)
 	switch {
 	case !(o.HessianShare > 0 && o.ScoreShare > 0 && o.HessianShare+o.ScoreShare < 0.9):
 		return fmt.Errorf("%w: HessianShare = %v and ScoreShare = %v, want positive numbers that add up to less than 0.9",

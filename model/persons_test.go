@@ -253,6 +253,13 @@ func TestSquaresOfPersons(t *testing.T) {
 		data := flats(t, rand.New(rand.NewPCG(5, 6)), 5000, persons)
 		m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 2, Delta: 1e-7}, &Options{Source: noise.Reproducible(1)})
 		require.NoError(t, err)
+		require.Equal(t, theoremGradients, m.Certificate().Theorem)
+		for k, want := range []float64{1, 1, 2} {
+			require.InDelta(t, want, m.Coefficients()[k].Value, 0.3, persons)
+		}
+		m, err = Fit(t.Context(), data, dp.Budget{Epsilon: 2, Delta: 1e-7},
+			&Options{Penalty: Penalty{Ridge: 1e-9}, Source: noise.Reproducible(1)})
+		require.NoError(t, err)
 		s, c := m.Params().Sequence, m.Choice()
 		require.True(t, s.TwoStep)
 		require.Empty(t, s.Map)

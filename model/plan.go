@@ -25,7 +25,7 @@ const (
 	theoremAuto      = "model.auto/1"      // minimizers and noisy histograms, composed as one sequence
 	theoremIntervals = "model.intervals/1" // the same with the sums for standard errors
 	theoremMapped    = "model.mapped/1"    // either of them, on rows mapped by a released Gram matrix
-	theoremDescent   = "model.descent/1"   // gradient steps
+	theoremGradients = "model.auto/2"      // Gaussian releases alone, with shares that depend on outputs
 )
 
 // Params are the numbers of a [Plan]. All are public.
@@ -57,8 +57,8 @@ func (p Params) theorem() string {
 		return p.Release.Theorem
 	case s.Shares.Search > 0:
 		return theoremDiscover
-	case s.Steps > 0:
-		return theoremDescent
+	case s.Shares.Gradients > 0:
+		return theoremGradients
 	case s.Map != "":
 		return theoremMapped
 	case p.Intervals != nil:
@@ -165,9 +165,11 @@ func newTask(data *table.Data, opt *Options) (*task, error) {
 	if err := samePersons(data); err != nil {
 		return nil, err
 	}
-	kind, classes, schema := table.Kind(0), 0, &table.Schema{}
+	kind, classes := table.Kind(0), 0
+	schema := &table.Schema{}
 	if e := data.Encoder; e != nil {
-		kind, classes, schema = e.Kind(), e.NumClasses(), e.Schema()
+		kind, classes = e.Kind(), e.NumClasses()
+		schema = e.Schema()
 	}
 	if o.Relation != 0 { // an Encoder has checked the relation of its schema
 		if err := o.Relation.Check(); err != nil {
@@ -236,9 +238,9 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 	}
 	o := t.options
 	pl := &Plan{encoder: t.encoder, params: t.params(b, q), search: t.search}
-	steps, err := pl.steep(q, o)
 	switch {
-	case err != nil || steps:
+	case o.byGradients(q, b):
+		err = pl.automatic(q, o)
 	case t.composed():
 		err = pl.sequence(q, o)
 	default:
@@ -268,10 +270,15 @@ func (t *task) check(b dp.Budget) (erm.Public, error) {
 		return erm.Public{}, err
 	}
 	q, err := t.public()
-	if err == nil && t.composed() {
-		err = t.options.checkSequence(q, b)
+	if err != nil {
+		return q, err
 	}
-	return q, cmp.Or(err, q.Smooth())
+	if t.composed() {
+		if err := t.options.checkSequence(q, b); err != nil {
+			return q, err
+		}
+	}
+	return q, q.Smooth()
 }
 
 // public returns the public quantities of the problem. Without data, the declared number of records
@@ -376,7 +383,7 @@ func (pl *Plan) Profile() dp.Profile {
 		return pl.single.Profile()
 	}
 	remove, add := pl.seq.Profile()
-	return dp.Profile{Remove: remove, Add: add, RDP: pl.seq.RDP, Failure: pl.failure, Steps: pl.seq.Steps()}
+	return dp.Profile{Remove: remove, Add: add, RDP: pl.seq.RDP, Failure: pl.failure}
 }
 
 // String describes the plan in prose that may be published.
@@ -391,12 +398,13 @@ func (pl *Plan) String() string {
 	f := pl.Forecast()
 	if s := p.Sequence; s != nil {
 		fmt.Fprintf(&b, " Together, the releases are as private as one Gaussian release with μ = %.4g (sensitivity "+
-			"divided by standard deviation), plus at most %.3g of ε for curvature.", s.Mu, s.C+s.FirstC)
+			"divided by standard deviation)", s.Mu)
+		if c := s.C + s.FirstC; c > 0 {
+			fmt.Fprintf(&b, ", plus at most %.3g of ε for curvature", c)
+		}
+		b.WriteString(".")
 		if s.Map != "" {
 			fmt.Fprintf(&b, " The choice of coordinates takes %.3g %% of μ².", 100*(s.Shares.Gram+s.Shares.Norms))
-		}
-		if s.Steps > 0 {
-			fmt.Fprintf(&b, " %d gradient steps, with slopes clipped at %.3g of their range, share μ² equally.", s.Steps, s.Clip)
 		}
 		if p.Intervals != nil {
 			fmt.Fprintf(&b, " Standard errors take %.0f %% of μ².", 100*(s.Shares.Hessian+s.Shares.Scores))

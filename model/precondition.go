@@ -80,7 +80,8 @@ func (s Sequence) withMap(kind string) Sequence {
 
 // precondition releases the Gram matrix and the histogram of norms, and returns the map.
 func (pl *Plan) precondition(ctx context.Context, p *erm.Problem, direct rand.Source) (*mapping, error) {
-	s, d, x := *pl.params.Sequence, pl.params.Dim, pl.params.Bounds.Row
+	s, d := *pl.params.Sequence, pl.params.Dim
+	x := pl.params.Bounds.Row
 	sensitivity, exponent := sumSensitivity(x*x, pl.pair(), d)
 	sum := make([]int64, d*(d+1)/2)
 	weight := math.Ldexp(1, -exponent)
@@ -293,7 +294,8 @@ func (m *mapping) set(s Set) (prox.Set, error) {
 // ends returns maps with the least and the largest units that a fit may choose but for the noise of
 // improbable events, for checks before the budget is spent.
 func (pl *Plan) ends() []*mapping {
-	s, d, x := *pl.params.Sequence, pl.params.Dim, pl.params.Bounds.Row
+	s, d := *pl.params.Sequence, pl.params.Dim
+	x := pl.params.Bounds.Row
 	edge, at := pl.edge(s)*x*x, pl.normEdges()
 	var out []*mapping
 	for _, u := range []float64{

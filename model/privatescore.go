@@ -3,6 +3,8 @@
 package model
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -14,6 +16,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/table"
 )
@@ -55,6 +58,12 @@ type Operating struct {
 
 // PrivateScores is a private score. It may be published.
 type PrivateScores struct {
+	Version int `json:"score"` // of the form of the file that Save writes
+	// Private is false if the noise came from a source of the caller, who can draw it again.
+	Private bool `json:"private"`
+	// Model is [Model.SHA256] of the model, and Against that of the second one, "" for none.
+	Model       string         `json:"model"`
+	Against     string         `json:"against,omitempty"`
 	Certificate dp.Certificate `json:"certificate"`
 	Ledger      string         `json:"ledger,omitempty"` // hash of the entry that paid
 	Blocks      []Block        `json:"blocks"`           // with the released sums
@@ -66,8 +75,32 @@ type PrivateScores struct {
 	Confusion   [][]Metric    `json:"confusion,omitempty"`
 	Calibration []Calibration `json:"calibration,omitempty"`
 	ROC         []Operating   `json:"roc,omitempty"`
+	Threshold   *Threshold    `json:"threshold,omitempty"`
 	// Cap is the error, in the units of the label, at which errors are capped.
 	Cap float64 `json:"cap,omitzero"`
+}
+
+// Threshold is the public threshold of the probability with the best value of a score, chosen from
+// the released cells.
+type Threshold struct {
+	For   string  `json:"for"` // ScoreOptions.Threshold
+	Value float64 `json:"value"`
+}
+
+// thresholds are the scores that a threshold can be chosen for.
+var thresholds = map[string]func(o Operating) float64{
+	"accuracy": func(o Operating) float64 { return o.Accuracy },
+	"balanced": func(o Operating) float64 { return o.TPR - o.FPR },
+}
+
+// choose returns the threshold with the best score, nil if none was asked for or there is no curve.
+func choose(points []Operating, by string) *Threshold {
+	value := thresholds[by]
+	if value == nil || len(points) == 0 {
+		return nil
+	}
+	best := slices.MaxFunc(points, func(x, y Operating) int { return cmp.Compare(value(x), value(y)) })
+	return &Threshold{by, best.Threshold}
 }
 
 // Metric returns a metric by its name, and whether it is there and not withheld.
@@ -84,6 +117,9 @@ func (s *PrivateScores) Metric(name string) (Metric, bool) {
 // returns what follows from them. The error wraps [ErrOptions] for a test set of other models or,
 // under [dp.Replace], of another number of records than the plan, or is that of the ledger or the
 // source. An error after the charge does not give the budget back.
+//
+// The ledger commits to the file that [PrivateScores.Save] writes before Score returns. If that
+// fails, Score returns the score, which was paid for, with the error: no ledger will verify it.
 func (p *ScorePlan) Score(ctx context.Context, t *TestSet) (*PrivateScores, error) {
 	if err := release.CheckContext(ErrOptions, ctx); err != nil {
 		return nil, err
@@ -115,13 +151,25 @@ func (p *ScorePlan) Score(ctx context.Context, t *TestSet) (*PrivateScores, erro
 			d.add(i, d.sums(k.Name))
 		}
 	}
-	out := &PrivateScores{Certificate: cert, Ledger: head, Blocks: p.Params().Blocks}
+	out := &PrivateScores{Version: scoreVersion, Private: p.options.Source == nil, Model: p.subject.m.SHA256(),
+		Against: p.subject.against.SHA256(), Certificate: cert, Ledger: head, Blocks: p.Params().Blocks}
 	d.report(out)
 	for i := range out.Blocks {
 		out.Blocks[i].Values = d.values[out.Blocks[i].Name]
 	}
-	if err := src.Err(); err != nil {
+	out.Threshold = choose(out.ROC, p.options.Threshold)
+	if err := src.Err(); err != nil { // nothing that its noise is in may leave
 		return nil, err
+	}
+	if p.options.Ledger == nil {
+		return out, nil
+	}
+	var file bytes.Buffer
+	if err := out.Save(&file); err != nil {
+		return out, err
+	}
+	if err := p.options.Ledger.Commit(ctx, head, file.Bytes()); err != nil {
+		return out, prefix.Errorf("model: %w", err)
 	}
 	return out, nil
 }
@@ -387,7 +435,8 @@ func (d *drawn) confusion(out *PrivateScores, e *estimate) {
 func (d *drawn) balanced(e *estimate) Metric {
 	const name = "balanced"
 	s, right := d.p.subject, d.p.subject.right()
-	value, sampling, gradient := 0.0, 0.0, make([]float64, len(e.h))
+	value, sampling := 0.0, 0.0
+	gradient := make([]float64, len(e.h))
 	k := float64(s.classes)
 	for y := range s.classes {
 		class := s.trueClass(y)
@@ -451,7 +500,8 @@ func (d *drawn) curve(out *PrivateScores, e *estimate) Metric {
 			last := out.ROC[k-1]
 			o.FPR, o.TPR = min(o.FPR, last.FPR), min(o.TPR, last.TPR)
 		}
-		o.FPR, o.TPR, o.Accuracy = min(max(o.FPR, 0), 1), min(max(o.TPR, 0), 1), min(max(o.Accuracy, 0), 1)
+		o.FPR, o.TPR = min(max(o.FPR, 0), 1), min(max(o.TPR, 0), 1)
+		o.Accuracy = min(max(o.Accuracy, 0), 1)
 		out.ROC = append(out.ROC, o)
 	}
 	if s.probability {

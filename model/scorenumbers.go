@@ -144,7 +144,8 @@ func (d *drawn) explained(square, sampling, privacy, n, varN float64) Metric {
 // count with the upper ends of their cells, plus 1.96 deviations.
 func (d *drawn) atMost(h []float64, w, c, square, variance, n float64) Metric {
 	const name = "RMSE at most"
-	noise, extra, weights := d.p.block(blockErrors).variance(), 0.0, 0.0
+	noise, extra := d.p.block(blockErrors).variance(), 0.0
+	weights := 0.0
 	for k := d.cap + 1; k < len(h); k++ {
 		upper := 1.0
 		if k < len(sizes) {

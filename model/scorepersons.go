@@ -67,10 +67,10 @@ func (s *subject) checkUnit(data *erm.Data) error {
 	case ok && s.rows == 0:
 		return fmt.Errorf("%w: the test set is by person and the model has no persons: want a model with \"person\" in its "+
 			"schema, or data without ids", dp.ErrCondition)
-	case s.rows != p.Rows:
-		return fmt.Errorf("%w: the model is one of persons with up to Rows = %d lines, and the test set has %d, 0 for "+
-			"records: want data from erm.OpenByPerson with the Rows of the model, or the table as CSV", dp.ErrCondition, s.rows,
-			p.Rows)
+	case s.rows != p.Rows || s.person != p.Column:
+		return fmt.Errorf("%w: the model is one of persons of the column %.40q with up to Rows = %d lines, and the test "+
+			"set of %.40q with %d, 0 for records: want data from erm.OpenByPerson with the Persons of the model's Encoder, or "+
+			"the table as CSV", dp.ErrCondition, s.person, s.rows, p.Column, p.Rows)
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (l *judgments) add(o judgment, id string) {
 
 // addTo adds the persons to a test set.
 func (l *judgments) addTo(ctx context.Context, t *TestSet) error {
-	data, err := l.b.ByPerson(ctx, erm.Persons{Rows: t.subject.rows})
+	data, err := l.b.ByPerson(ctx, erm.Persons{Rows: t.subject.rows, Column: t.subject.person})
 	if err != nil {
 		return err
 	}

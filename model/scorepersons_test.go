@@ -159,7 +159,7 @@ func TestScoreOfPersons(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(text), "\n")
 		slices.Reverse(lines[1:])
 		var sums []*TestSet
-		for _, csv := range []string{text, strings.Join(lines, "\n")} {
+		for _, csv := range []string{text, strings.Join(lines, "\n") + "\n"} {
 			set, err := m.TestSetCSV(t.Context(), strings.NewReader(csv), table.Options{}, nil)
 			require.NoError(t, err)
 			sums = append(sums, set)

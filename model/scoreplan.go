@@ -37,6 +37,9 @@ type ScoreOptions struct {
 	// Shares of μ² for the blocks of [ScoreParams], in the order of its blocks, which add up to 1; nil
 	// means the defaults.
 	Shares []float64
+	// Threshold names the score, "accuracy" or "balanced", for which the score of two classes with
+	// probabilities names the best threshold of the released curve; "" for none.
+	Threshold string
 	// Ledger, if not nil, is charged before noise is drawn; the caller does not call Spend.
 	Ledger *ledger.Ledger
 	// Source feeds the noise; nil means the secure source. Scores from another source carry the
@@ -116,6 +119,8 @@ func NewScorePlan(m *Model, b dp.Budget, o *ScoreOptions) (*ScorePlan, error) {
 	case o.Relation == dp.Replace && o.Records == 0:
 		return nil, fmt.Errorf("%w: the test set has no %s, want at least one: their number is public under replace "+
 			"neighbors", ErrOptions, p.subject.units())
+	case o.Threshold != "" && thresholds[o.Threshold] == nil:
+		return nil, fmt.Errorf("%w: Threshold = %.40q, want accuracy or balanced, or none", ErrOptions, o.Threshold)
 	case o.AccuracyOnly && p.subject.kind == table.Range:
 		return nil, fmt.Errorf("%w: AccuracyOnly is for labels with classes, the label of the model is a number", ErrOptions)
 	case o.AccuracyOnly && o.Against != nil:
@@ -138,7 +143,8 @@ func NewScorePlan(m *Model, b dp.Budget, o *ScoreOptions) (*ScorePlan, error) {
 				"or δ", dp.ErrCondition, k.Sigma)
 		}
 	}
-	p.cert = dp.Certificate{Budget: b, Relation: o.Relation, Theorem: theoremScore, Rows: p.subject.rows}
+	p.cert = dp.Certificate{Budget: b, Relation: o.Relation, Theorem: theoremScore, Rows: p.subject.rows,
+		Person: p.subject.person}
 	if p.subject.rows > 0 {
 		p.cert.Assumptions = []dp.Assumption{erm.OneID}
 	}
@@ -272,9 +278,10 @@ func (p *ScorePlan) String() string {
 type subject struct {
 	m, against  *Model
 	kind        table.Kind
-	classes     int  // K, 0 for a number
-	probability bool // every model has probabilities
-	rows        int  // the most lines of a person that count; 0 if every record is a unit of its own
+	classes     int    // K, 0 for a number
+	probability bool   // every model has probabilities
+	rows        int    // the most lines of a person that count; 0 if every record is a unit of its own
+	person      string // the column of ids
 }
 
 // mostScored bounds K: the confusion matrix has K² cells.
@@ -294,10 +301,10 @@ func newSubject(m, against *Model) (subject, error) {
 	if s.classes > mostScored {
 		return s, fmt.Errorf("%w: %d classes, want at most %d for a private score", ErrOptions, s.classes, mostScored)
 	}
-	s.rows = m.cert.Rows // without a schema, as the records it was fitted to
+	s.rows, s.person = m.cert.Rows, m.cert.Person // without a schema, as the records it was fitted to
 	if m.encoder != nil {
 		p, _ := m.encoder.Persons()
-		s.rows = p.Rows
+		s.rows, s.person = p.Rows, p.Column
 	}
 	if against == nil {
 		return s, nil
@@ -311,16 +318,11 @@ func newSubject(m, against *Model) (subject, error) {
 		return s, fmt.Errorf("%w: Against predicts another label: want models with the same column of the label, and the "+
 			"same classes in the same order or the same range", ErrOptions)
 	}
-	if other.rows != s.rows || s.rows > 0 && !samePerson(m, against) {
+	if other.rows != s.rows || other.person != s.person {
 		return s, fmt.Errorf("%w: Against has another unit of privacy: want models with the same \"person\" and \"rows\" in "+
 			"their schemas", ErrOptions)
 	}
 	return s, nil
-}
-
-// samePerson reports whether two models of the same kind take ids from the same column.
-func samePerson(a, b *Model) bool {
-	return a.encoder == nil || b.encoder == nil || a.encoder.Schema().Person == b.encoder.Schema().Person
 }
 
 func (m *Model) hasProbabilities() bool {

@@ -32,7 +32,7 @@ type Shares struct {
 	Search    float64 `json:"search,omitzero"`    // search for a schema
 	Gram      float64 `json:"gram,omitzero"`      // Σ aa′, for the map of the rows
 	Norms     float64 `json:"norms,omitzero"`     // histogram of the norms of mapped rows
-	Gradients float64 `json:"gradients,omitzero"` // all gradient steps together, in place of minimizers
+	Gradients float64 `json:"gradients,omitzero"` // all releases of the automatic fit, in place of the others
 }
 
 // Sequence holds the numbers of several releases that one theorem accounts for. With share w, a
@@ -45,11 +45,10 @@ type Sequence struct {
 	TwoStep bool    `json:"twoStep"`         // histograms and a first minimizer choose the clip of the last
 	C       float64 `json:"c"`               // what the curvature of the last minimizer may cost
 	FirstC  float64 `json:"firstC,omitzero"` // the same of the first one
-	Clip    float64 `json:"clip,omitzero"`   // of the last minimizer or of gradient steps, unless TwoStep
+	Clip    float64 `json:"clip,omitzero"`   // of the last minimizer, unless TwoStep
 	// Map says how a released Gram matrix Σaa′ changes the coordinates before the minimizers: "full",
 	// "diagonal", or "" for not at all.
-	Map   string `json:"map,omitzero"`
-	Steps int    `json:"steps,omitzero"` // noisy gradient steps, in place of minimizers
+	Map string `json:"map,omitzero"`
 }
 
 // checkSequence returns an error unless a sequence of releases can serve the options.
@@ -100,7 +99,8 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 	b, p := pl.params.Budget, &pl.params
 	pl.smoothness, pl.modulus = q.Constants.Smoothness, q.Modulus
 	pl.settings, pl.monotone = perturb.Settings{Package: "model", Relation: p.Relation}, q.Monotone
-	n, d, eps := float64(q.Records), float64(q.Dim), b.Epsilon
+	n, d := float64(q.Records), float64(q.Dim)
+	eps := b.Epsilon
 	s := &Sequence{Shares: Shares{Output: outputShare, Search: pl.search}, C: min(intervalC*eps, mostC)}
 	p.Sequence = s
 	if o.Intervals != nil {
@@ -111,7 +111,8 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 	if o.Loss.Name == Squares {
 		two := *s
 		two.TwoStep, two.FirstC = true, min(firstC*eps, mostC)
-		two.Shares.Labels, two.Shares.First, two.Shares.Residuals = labelShare, firstShare, residShare
+		two.Shares.Labels, two.Shares.First = labelShare, firstShare
+		two.Shares.Residuals = residShare
 		two.Shares.Last = s.Shares.Last - labelShare - firstShare - residShare - outputShare
 		if o.Intervals == nil {
 			for _, at := range []*Sequence{s, &two} {
@@ -162,7 +163,7 @@ func (pl *Plan) finish(q erm.Public, s *Sequence, o Options) {
 	pl.seq = pl.composed(*s, s.Mu)
 	_, failure := release.MostNormal(q.Dim, b, 1)
 	pl.failure = float64(len(pl.seq.S)) * failure
-	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Theorem: p.theorem(), Rows: p.Rows}
+	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Theorem: p.theorem(), Rows: p.Rows, Person: q.Person}
 	if !proved {
 		pl.cert = pl.cert.With(dp.CalibrationArithmetic)
 	}
@@ -196,8 +197,8 @@ func (pl *Plan) composed(s Sequence, mu float64) linear.Sequence {
 	w := s.Shares
 	q := linear.Sequence{Relation: pl.params.Relation, Monotone: pl.monotone, Persons: pl.params.Rows > 1}
 	gauss := w.Labels + w.Residuals + w.Hessian + w.Scores + w.Gram + w.Norms + w.Search
-	if s.Steps > 0 {
-		q.T = math.Sqrt(w.Gradients) * mu
+	if w.Gradients > 0 {
+		q.T = math.Sqrt(w.Gradients+w.Search) * mu
 		return q
 	}
 	if s.TwoStep {
@@ -294,7 +295,17 @@ func (pl *Plan) run(ctx context.Context, p *erm.Problem, src rand.Source) (*outc
 		}
 		return &outcome{theta: rel.Theta, cert: rel.Certificate}, nil
 	}
-	direct, _ := draw.Open(src, pl.cert) // for histograms and sums; minimizers certify their own
+	direct, cert := draw.Open(src, pl.cert) // for histograms and sums; minimizers certify their own
+	if pl.params.Sequence.Shares.Gradients > 0 {
+		out, err := pl.byGradients(ctx, p, direct, cert)
+		if err == nil {
+			err = direct.Err()
+		}
+		if err != nil {
+			return nil, err
+		}
+		return out, nil
+	}
 	if src != nil {
 		src = direct // minimizers open a secure source of their own for nil
 	}
@@ -324,9 +335,11 @@ func (pl *Plan) shift(share float64) float64 {
 func (pl *Plan) minimizer(last bool, clip, signal, n float64) (perturb.Settings, linear.Step) {
 	s, b := pl.params.Sequence, pl.params.Bounds
 	d := float64(pl.params.Dim)
-	c, share, factor := s.FirstC, s.Shares.First, 1.0
+	c, share := s.FirstC, s.Shares.First
+	factor := 1.0
 	if last {
-		c, share, factor = s.C, s.Shares.Last, 0.5
+		c, share = s.C, s.Shares.Last
+		factor = 0.5
 	}
 	settings := pl.settings
 	step := linear.Step{C: c, S: pl.shift(share), Output: pl.shift(s.Shares.Output),
@@ -353,8 +366,8 @@ func (pl *Plan) check(p *erm.Problem) error {
 	if pl.single != nil {
 		return nil
 	}
-	if pl.params.Sequence.Steps > 0 {
-		return pl.checkSteps()
+	if pl.params.Sequence.Shares.Gradients > 0 {
+		return pl.checkRange()
 	}
 	problems := []*erm.Problem{p}
 	if pl.params.Sequence.Map != "" {
@@ -395,15 +408,9 @@ const (
 // steps runs a sequence. Minimizers draw from src, which may be nil, histograms and sums from
 // direct.
 func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Source) (*outcome, error) {
-	s, w, user := *pl.params.Sequence, pl.params.Sequence.Shares, p
+	s, w := *pl.params.Sequence, pl.params.Sequence.Shares
+	user := p
 	n, d := float64(pl.params.Records), float64(pl.params.Dim)
-	if s.Steps > 0 {
-		out, err := pl.descent(ctx, p, direct)
-		if err != nil {
-			return nil, prefix.Errorf("model: %w", err)
-		}
-		return out, nil
-	}
 	choice := &Choice{Clip: s.Clip, Signal: 0.08}
 	var m *mapping
 	if s.Map != "" {
@@ -453,7 +460,8 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 		return nil, err
 	}
 	params := plan.Params()
-	choice.Ridge, choice.Sigma, choice.OutputSigma = params.Ridge, params.Sigma, params.OutputSigma
+	choice.Ridge, choice.Sigma = params.Ridge, params.Sigma
+	choice.OutputSigma = params.OutputSigma
 	out := &outcome{theta: last.Theta, cert: last.Certificate, choice: choice}
 	if pl.params.Intervals != nil {
 		if out.moments, err = pl.moments(ctx, p, choice.Clip, last.Theta, params, direct); err != nil {

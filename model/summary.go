@@ -58,7 +58,8 @@ func (i Interval) MarshalJSON() ([]byte, error) {
 	}{plain: plain(i)})
 }
 
-// Summary lists the coefficients of a model in the units of the file.
+// Summary lists the coefficients of a model in the units of the file, those of
+// [table.Encoder.Forms] without the zeros of reference levels.
 type Summary struct {
 	Rows  []Row   `json:"rows"`
 	Level float64 `json:"level,omitzero"` // of the intervals, 0 without them
@@ -97,24 +98,16 @@ func (m *Model) estimates() Summary {
 		}
 		return s
 	}
-	features := m.encoder.Features()
-	next := 0
-	for _, c := range m.Coefficients() {
-		r := Row{Class: c.Class, Name: c.Name, Estimate: c.Value}
-		if c.Column == "" { // the intercept comes first in every class, and intervals are for one
-			next = 0
-			add(r, m.encoder.LabelValue(0), func(k []float64) {
-				for j, f := range features {
-					k[j] = f.Offset
-				}
-			})
+	for _, f := range m.encoder.Forms() {
+		if len(f.At) == 0 && f.Column != "" { // a reference
 			continue
 		}
-		for features[next].Column == "" {
-			next++
-		}
-		add(r, 0, func(k []float64) { k[next] = features[next].Scale })
-		next++
+		c := f.Apply(m.theta)
+		add(Row{Class: c.Class, Name: c.Name, Estimate: c.Value}, f.Constant, func(k []float64) {
+			for i, j := range f.At {
+				k[j] = f.Weights[i]
+			}
+		})
 	}
 	return s
 }
@@ -127,10 +120,6 @@ func (m *Model) note(rows []Row) string {
 			"range, without a ridge; if the errors are symmetric, these are the ordinary coefficients.", c.Clip)
 	} else {
 		note += "They estimate the minimizer of the fitted loss without its ridge."
-	}
-	if m.encoder != nil && len(constants(m.encoder)) > 1 {
-		note += " The columns are redundant, because the levels of a column, or the intercept and these levels, cover " +
-			"every record: the intervals estimate the solution of least norm. Reference levels in the schema avoid this."
 	}
 	if slices.ContainsFunc(rows, func(r Row) bool { return r.Interval != nil && r.Interval.Weak }) {
 		note += " A coefficient marked weak is not identified at this budget: drop or merge columns, raise ε, or declare a " +

@@ -71,10 +71,12 @@ func (m *Model) largestScore() float64 {
 			ends[c.Name] = [2]float64{*c.Min, *c.Max}
 		}
 	}
-	sum, most, column := 0.0, 0.0, ""
+	sum, most := 0.0, 0.0
+	column := ""
 	for j, f := range m.encoder.Features() {
 		if f.Column != column {
-			sum, most, column = sum+most, 0, f.Column
+			sum, most = sum+most, 0
+			column = f.Column
 		}
 		entry := f.Scale + f.Offset // of an indicator, or the intercept
 		if e, ok := ends[f.Column]; ok && f.Name == f.Column {
@@ -178,7 +180,8 @@ func (m *Model) TestSetCSV(ctx context.Context, r io.Reader, o table.Options, ag
 	if r == nil {
 		return nil, fmt.Errorf("%w: the reader is nil, want a table", ErrOptions)
 	}
-	o.Unlabeled, o.Skip, o.Total = false, false, true
+	o.Unlabeled, o.Skip = false, false
+	o.Total = true
 	first, second := fork(r)
 	rows, err := m.rows(first, o)
 	if err != nil {

@@ -3,7 +3,11 @@
 package model
 
 import (
+	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +15,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/table"
 )
 
@@ -57,4 +62,112 @@ func TestForkedReaders(t *testing.T) {
 		require.Equal(t, text, got[0].String())
 		require.Equal(t, text, got[1].String())
 	}
+}
+
+// madeModel returns a model of any coefficients by a schema of random form, the head of its files
+// and plausible fields.
+func madeModel(t *testing.T, rnd *rand.Rand, kind int) (m *Model, head string, plain [][]string) {
+	label := []table.Label{
+		{Column: "y", Positive: []string{"1"}, Negative: []string{"0"}, Unknown: "negative"},
+		{Column: "y", Levels: []string{"0", "1", "2"}, Unknown: "0"},
+		{Column: "y", Min: new(0.0), Max: new(2.0), Unknown: "middle"},
+	}
+	s := &table.Schema{Version: 1, Label: label[kind%3], Missing: []string{"", "?"}, Intercept: true}
+	s.Columns = []table.Column{
+		{Name: "who", Ignore: true},
+		{Name: "x", Min: new(-5.0), Max: new(10.0), Missing: true, Other: rnd.IntN(4) > 0},
+		{Name: "k", Levels: []string{"a", "b"}, Other: true},
+	}
+	if kind%2 == 0 {
+		s.Person, s.Rows = "who", 1+rnd.IntN(3)
+	}
+	s.File = table.File{Comment: "#", Multiline: rnd.IntN(3) == 0, Encoding: []string{"", "latin-1"}[rnd.IntN(2)]}
+	if rnd.IntN(2) == 0 {
+		s.File.Fields = []string{"who", "x", "k", "y"}
+	} else {
+		head = "who,x,k,y\n"
+	}
+	e, err := s.Encoder()
+	require.NoError(t, err)
+	m = unfitted([]string{Logistic, Multinomial, Squares}[kind%3], max(1, e.NumClasses()))
+	m.encoder, m.theta = e, make([]float64, e.Dim())
+	m.params.Bounds, m.cert.Rows = e.Bounds(), s.Rows
+	for j := range m.theta {
+		m.theta[j] = 3 * rnd.NormFloat64()
+	}
+	return m, head, [][]string{{"1", "2", "3", "", " 4"}, {"-3", "0.5", "7", "1000", "?"}, {"a", "b", "c"},
+		{"0", "1", "2", "?"}}
+}
+
+// TestOneLineIsOneJudgment reads random tables of hostile lines to predict and to score. Each line
+// has the prediction that it has alone, and a score takes from a table what it takes from the lines
+// one by one, or from those of each person.
+func TestOneLineIsOneJudgment(t *testing.T) {
+	n := testkit.Of(400, 2000, 10_000)
+	if testing.Short() {
+		n = 100
+	}
+	read := [2]int{}
+	for seed := range n {
+		rnd := rand.New(rand.NewPCG(uint64(seed), 8))
+		m, head, plain := madeModel(t, rnd, seed)
+		var against *Model
+		if rnd.IntN(2) == 0 {
+			other := *m
+			other.theta = slices.Repeat([]float64{0.5}, len(m.theta))
+			against = &other
+		}
+		predictions := func(text string) (all []string, err error) {
+			err = m.PredictCSV(testkit.Chunked(rnd, text), table.Options{}, func(p Prediction) error {
+				all = append(all, fmt.Sprint(p))
+				return nil
+			})
+			return all, err
+		}
+		id := func(line string) (id string, records int, err error) {
+			rows, err := m.rows(testkit.Chunked(rnd, head+line), table.Options{Total: true})
+			require.NoError(t, err)
+			for ; rows.Next(); records++ {
+				id = rows.ID()
+			}
+			return id, records, rows.Err()
+		}
+		var lines, want []string
+		var refused error
+		multiline := m.encoder.Schema().File.Multiline
+		for range 1 + rnd.IntN(8) {
+			line := testkit.Line(rnd, ",", plain, multiline)
+			if _, records, err := id(line); multiline && (err != nil || records != 1) {
+				continue
+			}
+			all, err := predictions(head + line)
+			lines, want, refused = append(lines, line), append(want, all...), errors.Join(refused, err)
+		}
+		got, err := predictions(head + strings.Join(lines, ""))
+		if require.Equal(t, refused != nil, err != nil, "%q", lines); err == nil {
+			require.Equal(t, want, got, "%q", lines)
+			read[0]++
+		}
+		owner := testkit.Nobody
+		if seed%2 == 0 {
+			owner = func(line string) string { who, _, _ := id(line); return who }
+		}
+		if testkit.Additive(t, func(text string) (testkit.Counts, error) {
+			set, err := m.TestSetCSV(t.Context(), testkit.Chunked(rnd, text), table.Options{}, against)
+			if err != nil {
+				return nil, err
+			}
+			counts := testkit.Counts{"units": int64(set.n), "right": set.inner.right}
+			for name, sums := range map[string][]int64{"cell": set.counts, "sum": set.sums, "bend": set.bends,
+				"pair": set.inner.pairs[:]} {
+				for k, v := range sums {
+					counts[fmt.Sprint(name, k)] = v
+				}
+			}
+			return counts, nil
+		}, head, lines, owner) {
+			read[1]++
+		}
+	}
+	require.Greater(t, min(read[0], read[1]), n/4)
 }

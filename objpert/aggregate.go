@@ -123,6 +123,9 @@ func (pl *Plan) tally(ctx context.Context, p *Problem, src rand.Source) [][]int 
 	return votes
 }
 
+// withTimeout is another function in tests, which read no clock.
+var withTimeout = context.WithTimeout
+
 // ask returns the point that the heuristic finds for a block within its limit, or nil. The limit of
 // a block starts when its heuristic does, so that no block affects another.
 func (m *SampleAndAggregate) ask(ctx context.Context, block *Problem) (w []int) {
@@ -133,7 +136,7 @@ func (m *SampleAndAggregate) ask(ctx context.Context, block *Problem) (w []int) 
 		}
 		return sol.W
 	}
-	ctx, cancel := context.WithTimeout(ctx, m.BlockLimit)
+	ctx, cancel := withTimeout(ctx, m.BlockLimit)
 	defer cancel()
 	var group sync.WaitGroup
 	group.Go(func() { // in a goroutine of its own, which runtime.Goexit may end
@@ -167,7 +170,8 @@ func (pl *Plan) blocks(p *Problem, src rand.Source) []*Problem {
 			b := *at
 			last := len(b.x) - 1
 			if last < 0 || &b.x[last][0] != &row[0] {
-				b.x, b.pos, b.neg = append(b.x, row), append(b.pos, 0), append(b.neg, 0)
+				b.x, b.pos = append(b.x, row), append(b.pos, 0)
+				b.neg = append(b.neg, 0)
 				last++
 			}
 			if i < p.pos[g] {

@@ -80,7 +80,7 @@ func TestBlockLimit(t *testing.T) {
 		p, err := NewProblem(rows, labels, nil, cube())
 		require.NoError(t, err)
 		var votes [][]int
-		m := &SampleAndAggregate{Blocks: 8, BlockLimit: 20 * time.Millisecond,
+		m := &SampleAndAggregate{Blocks: 8, BlockLimit: time.Hour,
 			Heuristic: func(ctx context.Context, block *Problem) ([]int, error) {
 				for _, x := range block.x {
 					if x[0] < 0 {
@@ -99,9 +99,18 @@ func TestBlockLimit(t *testing.T) {
 	}
 	plain, _, err := votesOn(rows, nil, bg)
 	require.NoError(t, err)
+	// A block's time is over when its heuristic calls the function in its context.
+	type over struct{}
+	defer func() { withTimeout = context.WithTimeout }()
+	withTimeout = func(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+		require.Equal(t, time.Hour, limit)
+		ctx, cancel := context.WithCancel(ctx)
+		return context.WithValue(ctx, over{}, cancel), cancel
+	}
+	end := func(ctx context.Context) { ctx.Value(over{}).(context.CancelFunc)() }
 	for name, befall := range map[string]func(ctx context.Context) ([]int, error){
-		"sleeps":  func(context.Context) ([]int, error) { time.Sleep(60 * time.Millisecond); return []int{1, 1}, nil },
-		"obeys":   func(ctx context.Context) ([]int, error) { <-ctx.Done(); return []int{1, 1}, ctx.Err() },
+		"is late": func(ctx context.Context) ([]int, error) { end(ctx); return []int{1, 1}, nil },
+		"obeys":   func(ctx context.Context) ([]int, error) { end(ctx); <-ctx.Done(); return []int{1, 1}, ctx.Err() },
 		"panics":  func(context.Context) ([]int, error) { panic("one record") },
 		"is gone": func(context.Context) ([]int, error) { runtime.Goexit(); return nil, nil },
 	} {
@@ -115,11 +124,8 @@ func TestBlockLimit(t *testing.T) {
 	}
 	// The control: one limit for all blocks, as the context of the caller is. The
 	// record decides whether there is a release.
-	limit := 30 * time.Millisecond
-	sleep := func(context.Context) ([]int, error) { time.Sleep(3 * limit); return []int{1, 1}, nil }
-	ctx, cancel := context.WithTimeout(bg, limit)
-	defer cancel()
-	_, _, err = votesOn(slow, sleep, ctx)
+	ctx, cancel := context.WithCancel(bg)
+	_, _, err = votesOn(slow, func(context.Context) ([]int, error) { cancel(); return []int{1, 1}, nil }, ctx)
 	require.ErrorIs(t, err, dp.ErrWithheld)
 }
 

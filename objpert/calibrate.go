@@ -101,7 +101,7 @@ func chiSigmaGuess(b dp.Budget, shift float64, k int) float64 {
 // paperSigma returns the published scale, which no proof covers, 7·factor·√ln(1/δ)/ε:
 //
 //	OPDisc  7GD²√ln(1/δ)/(τε) [NRVW20, Algorithm 1], the factor is R·Q on ℤᵈ and R·d/4 on {−1,+1}ᵈ
-//	RSPM    7√(m ln(1/δ))/ε   [NRVW20, Algorithm 2], the factor is √m
+//	RSPM    7√(m ln(1/δ))/ε   [NRVW20, Algorithm 3], the factor is √m
 func paperSigma(b dp.Budget, factor float64) float64 {
 	return 7 * factor * math.Sqrt(-num.Log(b.Delta)) / b.Epsilon
 }

@@ -51,7 +51,8 @@ func (c *climber) set(t, k int) {
 // single makes the best change of one column, if one helps, and returns the change of the
 // objective.
 func (c *climber) single() fixed {
-	best, at, to := fixed(0), -1, 0
+	best, at := fixed(0), -1
+	to := 0
 	for t, was := range c.k {
 		if c.stop.Load() {
 			return 0
@@ -62,7 +63,8 @@ func (c *climber) single() fixed {
 				continue
 			}
 			if v, ok := c.cost(t, was, k); ok && v+c.norm(c.left)-c.norm(left) < best {
-				best, at, to = v+c.norm(c.left)-c.norm(left), t, k
+				best, at = v+c.norm(c.left)-c.norm(left), t
+				to = k
 			}
 		}
 	}

@@ -15,6 +15,11 @@
 // [SampleAndAggregate] for problems too hard for an exact search. [OPSamp] is a reference for
 // continuous sets.
 //
+// In the words of [NRVW20]: an oracle-efficient mechanism perturbs the objective of a non-convex
+// problem over a τ-separated set, such as the sign cube {−1,+1}ᵈ, or a separator set, and an oracle
+// minimizes it; docs/papers.md has its Algorithms 1 to 3, Theorem 1, Theorem 11, Lemma 4 and Lemma
+// 10 beside the symbols of this package and what became of them.
+//
 // # Privacy
 //
 // Every point w has a shift s_w of the noise that makes up for one record: if noise h makes w the

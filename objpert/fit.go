@@ -3,7 +3,6 @@
 package objpert
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +76,10 @@ func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Relea
 	default:
 		w, err = pl.minimize(ctx, p, eta)
 	}
-	if err := cmp.Or(source.Err(), err); err != nil {
+	if err := source.Err(); err != nil {
+		return nil, err
+	}
+	if err != nil {
 		return nil, err
 	}
 	theta := make([]float64, len(w))

@@ -196,7 +196,8 @@ func (w *genericWorker) take(t task) {
 	for g := range rows {
 		w.open[0][g], w.score[0][g] = int32(g), 0
 	}
-	b, loss, noise := w.m.top, int64(0), fixed(0)
+	b, loss := w.m.top, int64(0)
+	noise := fixed(0)
 	w.path = append(w.path[:0], t.choices...)
 	for i, k := range t.choices {
 		b -= w.m.sq[k]
@@ -214,8 +215,10 @@ func (w *genericWorker) fix(t, k, b, rows int) (open int, decided int64) {
 	m := w.m
 	v := int64(m.values[k])
 	w.point[m.order[t]] = m.values[k]
-	x, next, score := m.x[t], w.open[t+1], w.score[t+1]
-	taxi, euclid, root := m.taxi[t+1], m.euclid[t+1], m.root[b]
+	x, next := m.x[t], w.open[t+1]
+	score := w.score[t+1]
+	taxi, euclid := m.taxi[t+1], m.euclid[t+1]
+	root := m.root[b]
 	for i, g := range w.open[t][:rows] {
 		s := w.score[t][i] + v*x[g]
 		r := euclid[g] * root // ≥ |⟨x_rest, w_rest⟩|
@@ -271,7 +274,8 @@ type rowBlock struct {
 // bounds computes child[t][k], the bound of every child of a node, in one pass over the open rows.
 // It stops adding to a child once its loss shows that it cannot beat the incumbent.
 func (w *genericWorker) bounds(t, b, rows int, loss int64, noise fixed) {
-	m, child, lost := w.m, w.child[t], w.loss[t]
+	m, child := w.m, w.child[t]
+	lost := w.loss[t]
 	incumbent := min(w.inc.value.Load(), feasible)
 	alive := w.active[:0]
 	for _, k := range w.free[t] {
@@ -284,11 +288,13 @@ func (w *genericWorker) bounds(t, b, rows int, loss int64, noise fixed) {
 		lost[k] = loss
 		alive = append(alive, k)
 	}
-	idx, score, at := w.open[t][:rows], w.score[t][:rows], &w.rows
+	idx, score := w.open[t][:rows], w.score[t][:rows]
+	at := &w.rows
 	for len(idx) > 0 && len(alive) > 0 {
 		n := min(block, len(idx))
 		for i, g := range idx[:n] {
-			at.x[i], at.taxi[i], at.euclid[i] = m.x[t][g], m.taxi[t+1][g], m.euclid[t+1][g]
+			at.x[i], at.taxi[i] = m.x[t][g], m.taxi[t+1][g]
+			at.euclid[i] = m.euclid[t+1][g]
 			at.pos[i], at.neg[i] = int64(m.pos[g]), int64(m.neg[g])
 			at.either[i] = min(at.pos[i], at.neg[i])
 		}

@@ -197,48 +197,6 @@ func FuzzProblem(f *testing.F) {
 	})
 }
 
-// FuzzIntegers: decimal columns of any declaration become integers that keep
-// the order of each column, or an error.
-func FuzzIntegers(f *testing.F) {
-	seeds(f)
-	f.Fuzz(func(t *testing.T, in []byte) {
-		b := tape(in)
-		n, d := b.below(6), b.below(5)
-		rows, features := make([][]float64, n), make([]Feature, d)
-		for j := range features {
-			features[j] = Feature{Lo: b.float(), Hi: b.float(), Den: int64(b.int())}
-		}
-		for i := range rows {
-			for range d {
-				rows[i] = append(rows[i], b.float())
-			}
-		}
-		out, err := Integers(rows, features, b.int())
-		if err != nil {
-			require.ErrorIs(t, err, ErrProblem)
-			return
-		}
-		require.Len(t, out, n)
-		for j := range d {
-			clamp := func(x float64) float64 {
-				if math.IsNaN(x) {
-					x = 0
-				}
-				return math.Min(math.Max(x, features[j].Lo), features[j].Hi)
-			}
-			for i := range out {
-				for k := range i {
-					if x, y := clamp(rows[i][j]), clamp(rows[k][j]); x <= y {
-						require.LessOrEqual(t, out[i][j], out[k][j], "column %d: %v ≤ %v", j, x, y)
-					} else {
-						require.GreaterOrEqual(t, out[i][j], out[k][j])
-					}
-				}
-			}
-		}
-	})
-}
-
 // honest fails if a number of the plan is not one, or err is not of a
 // documented kind.
 func honest(t *testing.T, plan any, err error) bool {

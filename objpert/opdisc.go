@@ -100,7 +100,8 @@ func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	theorem := theoremRadial
 	switch {
 	case c.Law == Radial:
-		unit, radius, mean = 1/b.Epsilon*(1+0x1p-46), gammaTail(c.Noises, x), n
+		unit, radius = 1/b.Epsilon*(1+0x1p-46), gammaTail(c.Noises, x)
+		mean = n
 		pl.pure()
 	case c.Law == Gaussian && m.Sigma == 0:
 		theorem = theoremGaussian

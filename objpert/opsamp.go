@@ -19,7 +19,7 @@ import (
 )
 
 // OPSamp averages minimizers of randomly tilted objectives and hides the average [NRVW20, Algorithm
-// 3, with corrected constants]:
+// 2, with corrected constants]:
 //
 //	w_k ≈ argmin over W of L(w) − ⟨σ_k, w⟩,   σ_k ~ Exp(rate η)ᵈ,   k = 1, …, m
 //	release (1/m) Σ w_k + μ,                  μ ~ Laplace(λ/ε)ᵈ
@@ -118,7 +118,8 @@ func (m *OPSamp) Plan(b dp.Budget) (*SampPlan, error) {
 	if err := p.check(b); err != nil {
 		return nil, err
 	}
-	d, n, t := float64(p.Dim), float64(p.Records), p.Slack
+	d, n := float64(p.Dim), float64(p.Records)
+	t := p.Slack
 	// steady is stability for tilts as they are drawn.
 	steady := func(eta float64) float64 {
 		// P(σ > x/η) = e^{−x} for each of at most 2⁴⁰ calls and 2¹⁵ coordinates; (1 + e^ε) times their

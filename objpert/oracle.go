@@ -69,7 +69,10 @@ func (s Search) Solve(ctx context.Context, p *Problem) (*Solution, error) {
 }
 
 func (s Search) solve(ctx context.Context, p *Problem) (*Solution, error) {
-	if err := cmp.Or(release.CheckContext(ErrProblem, ctx), p.check()); err != nil {
+	if err := release.CheckContext(ErrProblem, ctx); err != nil {
+		return nil, err
+	}
+	if err := p.check(); err != nil {
 		return nil, err
 	}
 	if !(s.Gap >= 0) { // also NaN
@@ -123,7 +126,8 @@ func enumerate(ctx context.Context, p *Problem) (*Solution, error) {
 			v -= n.norm[sq]
 		}
 		if s.W == nil || better(v, w, best, s.W) {
-			s.W, s.Loss, best = slices.Clone(w), loss, v
+			s.W, s.Loss = slices.Clone(w), loss
+			best = v
 		}
 	}
 	// walk fixes the coordinates from t on in every way; sq = Σ_{j<t} w_j², gain = Σ_{j<t} T_j[w_j].

@@ -14,7 +14,7 @@ import (
 
 // Errors that this package wraps. Test with errors.Is.
 var (
-	// ErrProblem reports a field of a [Problem], [Space] or [Feature] outside its range.
+	// ErrProblem reports a field of a [Problem] or [Space] outside its range.
 	ErrProblem = errors.New("objpert: invalid problem")
 
 	// ErrLimit reports that an oracle declined a problem or stopped at a limit on points, nodes or

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/internal/testkit"
 )
 
 // everywhere enumerates, cellFirst prefers the search for 0/1 columns, and generic is the one for
@@ -271,10 +273,7 @@ func TestCanceled(t *testing.T) {
 		}
 	}
 	require.Positive(t, stopped)
-	for i := 0; runtime.NumGoroutine() > before && i < 5000; i++ { // those of canceled contexts may still be ending
-		time.Sleep(time.Millisecond)
-	}
-	require.LessOrEqual(t, runtime.NumGoroutine(), before)
+	testkit.Until(func() bool { return runtime.NumGoroutine() <= before }) // those of canceled contexts end
 }
 
 // TestProcessors: the answer does not depend on how many processors there are.

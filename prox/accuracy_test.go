@@ -149,8 +149,8 @@ func bigProx(g Operator, x []*big.Float, gamma *big.Float) []*big.Float {
 func TestAccuracy(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(21, 22))
 	sum := func(g, h Operator) Operator {
-		s, ok := Sum(g, h)
-		require.True(t, ok)
+		s, err := Sum(g, h)
+		require.NoError(t, err)
 		return s
 	}
 	for _, d := range []int{1, 4, 25} {
@@ -165,10 +165,11 @@ func TestAccuracy(t *testing.T) {
 			L1{0.7}, Box{-0.3, 0.4}, NonNegative{}, SquaredL2{0.3}, ElasticNet{0.3, 2}, L1Box{0.5, -0.25, 1}, Box{-0.5, 0.5},
 			L2Ball{0.9}, L2Norm{0.6}, sum(L1{0.2}, L2Ball{1}), sum(NonNegative{}, L2Norm{0.7}), sum(SquaredL2{1.5}, L2Norm{0.4}),
 			sum(sum(L1{0.1}, L2Norm{0.3}), L2Ball{0.7}),
-			GroupL2{groups, 0.8}, sum(L1{0.3}, GroupL2{groups, 0.5}),
+			GroupL2{Groups: groups, Weight: 0.8}, sum(L1{0.3}, GroupL2{Groups: groups, Weight: 0.5}),
 			Simplex{1}, Simplex{1e-3}, sum(L1{1}, Simplex{2}), L1Ball{1}, L1Ball{1e-3}, sum(L1{0.2},
 				L1Ball{1}), sum(NonNegative{}, L1Ball{0.7}),
-			sum(SquaredL2{0.7}, L1Ball{1}), sum(SquaredL2{0.7}, Simplex{1}), sum(SquaredL2{0.5}, GroupL2{groups, 0.5}),
+			sum(SquaredL2{0.7}, L1Ball{1}), sum(SquaredL2{0.7}, Simplex{1}),
+			sum(SquaredL2{0.5}, GroupL2{Groups: groups, Weight: 0.5}),
 		} {
 			factor, scale, proved := Accuracy(g, d)
 			require.True(t, proved, "%T", g)

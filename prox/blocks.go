@@ -21,11 +21,13 @@ type Block struct {
 // The result is a Subdifferential, a Set or Coordinatewise if all parts are. parts is copied.
 func Blocks(parts ...Block) Operator {
 	b := blocks{parts: make([]Block, len(parts)), end: make([]int, len(parts))}
-	dist, set, coordinate := true, true, true
+	dist, set := true, true
+	coordinate := true
 	for k, part := range parts {
 		part.Op = orZero(part.Op)
 		d, s, c := abilities(part.Op)
-		dist, set, coordinate = dist && d, set && s, coordinate && c
+		dist, set = dist && d, set && s
+		coordinate = coordinate && c
 		b.dim += max(part.Len, 0)
 		b.parts[k], b.end[k] = part, b.dim
 	}

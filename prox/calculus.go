@@ -105,13 +105,16 @@ func asSeminorm(g Operator) (seminorm, bool) {
 func (g L2Norm) lipschitz(int) float64 { return g.Weight }
 
 func (g GroupL2) lipschitz(int) float64 {
-	n := 0.0
-	for _, group := range g.Groups {
-		if len(group) > 0 {
-			n++
+	if g.Weights == nil {
+		n := 0.0
+		for _, group := range g.Groups {
+			if len(group) > 0 {
+				n++
+			}
 		}
+		return math.Sqrt(n) * g.Weight * (1 + 4*ulp)
 	}
-	return math.Sqrt(n) * g.Weight * (1 + 4*ulp)
+	return norm2(g.Weights) * g.Weight * (1 + 8*ulp)
 }
 
 // lenient returns g(y) for a point y that rounding may have moved by nearSphere·size. A point that

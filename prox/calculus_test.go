@@ -8,40 +8,26 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/prox/proxtest"
 )
 
-// rotation returns √2 times an orthogonal matrix of order 4.
-func rotation() *mat.Dense {
-	return mat.NewDense(4, 4, []float64{
-		1, 1, 0, 0,
-		0, 0, 1, 1,
-		1, -1, 0, 0,
-		0, 0, 1, -1,
-	})
-}
-
 // TestCalculus runs the suite of proxtest on transforms of every operator: translation, scaling,
-// tight frames, blocks and conjugates. It also checks which optional interfaces the results
+// blocks and conjugates. It also checks which optional interfaces the results
 // implement.
 func TestCalculus(t *testing.T) {
 	// by is small, because the suite allows only for the rounding of x.
 	by := []float64{0.25, -0.125, 0, 0.3}
 	for name, g := range operators(t) {
 		conj, hasConj := prox.Conjugate(g)
-		frame, err := prox.TightFrame(g, rotation())
-		require.NoError(t, err)
 		_, set := g.(prox.Set)
 		for kind, op := range map[string]prox.Operator{
 			"translate": prox.Translate(g, by),
 			"scale":     prox.Scale(g, 0.7, 1.3),
 			"reflect":   prox.Scale(g, -1, 1),
 			"quarter":   prox.Scale(g, -0.25, 3),
-			"frame":     frame,
 			"block":     prox.Blocks(prox.Block{Op: g, Len: 4}),
 			"conjugate": conj,
 		} {
@@ -69,7 +55,6 @@ func TestCalculus(t *testing.T) {
 
 // TestCalculusValues compares the values of transformed operators with the definitions.
 func TestCalculusValues(t *testing.T) {
-	a := rotation()
 	rapid.Check(t, func(t *rapid.T) {
 		x := ties(4).Draw(t, "x")
 		by := ties(4).Draw(t, "by")
@@ -77,17 +62,13 @@ func TestCalculusValues(t *testing.T) {
 		if rapid.Bool().Draw(t, "sign") {
 			s = -s
 		}
-		y, z, u := make([]float64, 4), make([]float64, 4), mat.NewVecDense(4, nil)
+		y, z := make([]float64, 4), make([]float64, 4)
 		floats.SubTo(y, x, by)
 		floats.ScaleTo(z, s, x)
-		u.MulVec(a, mat.NewVecDense(4, x))
 		for name, g := range finiteOperators() {
-			frame, err := prox.TightFrame(g, a)
-			require.NoError(t, err)
 			near := func(want, got float64) { require.InDelta(t, want, got, 1e-12*(1+math.Abs(want)), name) }
 			near(g.Func(y), prox.Translate(g, by).Func(x))
 			near(w*g.Func(z), prox.Scale(g, s, w).Func(x))
-			near(g.Func(u.RawVector().Data), frame.Func(x))
 			near(g.Func(x)+g.Func(y), prox.Blocks(prox.Block{Op: g, Len: 4}, prox.Block{Op: g, Len: 4}).Func(
 				append(append([]float64(nil), x...), y...)))
 		}
@@ -173,7 +154,7 @@ func TestConjugateTwice(t *testing.T) {
 }
 
 func mustSum(t *testing.T, g, h prox.Operator) prox.Operator {
-	sum, ok := prox.Sum(g, h)
+	sum, ok := sumOf(g, h)
 	require.True(t, ok)
 	return sum
 }
@@ -239,16 +220,16 @@ func TestBlocks(t *testing.T) {
 		require.Equal(t, want, [4]float64{l1, l2, lo, hi}, i)
 	}
 	proxtest.Check(t, g, 5)
-	sum, ok := prox.Sum(g, prox.Box{Lo: -1, Hi: 0.5})
+	sum, ok := sumOf(g, prox.Box{Lo: -1, Hi: 0.5})
 	require.True(t, ok)
 	require.Equal(t, []float64{0.5, 0, 0.5, 0.5, 0}, apply(sum, []float64{3, -0.5, 7, 7, -7}, 1))
 
 	cube := prox.Blocks(prox.Block{Op: prox.Box{Lo: 0, Hi: 1}, Len: 1}, prox.Block{Op: prox.NonNegative{}, Len: 1})
-	cut, ok := prox.Sum(cube, prox.Box{Lo: -3, Hi: 4})
+	cut, ok := sumOf(cube, prox.Box{Lo: -3, Hi: 4})
 	require.True(t, ok)
 	proxtest.Check(t, cut, 2)
 	require.InEpsilon(t, math.Sqrt(32), cut.(prox.Set).Radius(2), 1e-14)
-	empty, ok := prox.Sum(cube, prox.Box{Lo: -3, Hi: -2})
+	empty, ok := sumOf(cube, prox.Box{Lo: -3, Hi: -2})
 	require.True(t, ok)
 	require.ErrorIs(t, prox.Check(empty, 2), prox.ErrParameter)
 	require.True(t, math.IsInf(empty.(prox.Set).Radius(2), 1))
@@ -270,37 +251,8 @@ func TestBlocks(t *testing.T) {
 	require.PanicsWithValue(t, "prox: length mismatch", func() { mixed.Func([]float64{1}) })
 }
 
-// TestTightFrame checks TightFrame. Its first example selects some coordinates, so that the others
-// are unconstrained.
-func TestTightFrame(t *testing.T) {
-	pick := mat.NewDense(2, 4, []float64{0, 2, 0, 0, 0, 0, 0, 2})
-	g, err := prox.TightFrame(prox.L2Ball{R: 2}, pick)
-	require.NoError(t, err)
-	require.InDeltaSlice(t, []float64{9, 0.6, 9, 0.8}, apply(g, []float64{9, 3, 9, 4}, 1), 1e-14)
-	require.True(t, math.IsInf(g.(prox.Set).Radius(4), 1))
-	proxtest.Check(t, g, 4)
-	square, err := prox.TightFrame(prox.L2Ball{R: 2}, rotation())
-	require.NoError(t, err)
-	require.InEpsilon(t, math.Sqrt2, square.(prox.Set).Radius(4), 1e-11)
-	mean, err := prox.TightFrame(nil, mat.NewDense(1, 3, []float64{1, 1, 1}))
-	require.NoError(t, err)
-	require.Equal(t, []float64{1, 2, 4}, apply(mean, []float64{1, 2, 4}, 1))
-
-	for name, a := range map[string]mat.Matrix{
-		"nil": nil, "empty": new(mat.Dense), "zero": mat.NewDense(1, 2, nil), "NaN": mat.NewDense(1, 1,
-			[]float64{math.NaN()}),
-		"tall": mat.NewDense(2, 1, []float64{1, 1}), "lengths": mat.NewDense(2, 2, []float64{1, 0, 0, 2}),
-		"huge": mat.NewDense(1, 1, []float64{1e200}),
-	} {
-		_, err := prox.TightFrame(prox.L1{Weight: 1}, a)
-		require.ErrorIs(t, err, prox.ErrParameter, name)
-	}
-}
-
 func TestCheckCalculus(t *testing.T) {
 	nan := math.NaN()
-	frame, err := prox.TightFrame(prox.L1{Weight: -1}, mat.NewDense(1, 3, []float64{1, 1, 1}))
-	require.NoError(t, err)
 	conj, ok := prox.Conjugate(prox.SortedL1{Weights: []float64{1, 2, 3}})
 	require.True(t, ok)
 	for name, op := range map[string]prox.Operator{
@@ -319,7 +271,6 @@ func TestCheckCalculus(t *testing.T) {
 		"block length":      prox.Blocks(prox.Block{Op: prox.L1{}, Len: 2}),
 		"block negative":    prox.Blocks(prox.Block{Op: prox.L1{}, Len: 3}, prox.Block{Op: prox.L1{}, Len: -1}),
 		"block operand":     prox.Blocks(prox.Block{Op: prox.L2Ball{R: -1}, Len: 3}),
-		"frame operand":     frame,
 		"conjugate":         conj,
 	} {
 		require.ErrorIs(t, prox.Check(op, 3), prox.ErrParameter, name)
@@ -327,7 +278,6 @@ func TestCheckCalculus(t *testing.T) {
 			require.True(t, math.IsInf(set.Radius(3), 1), name)
 		}
 	}
-	require.ErrorIs(t, prox.Check(frame, 4), prox.ErrParameter)
 }
 
 // TestSplitGroups checks that SplitGroups loses no group and that the groups of each piece are

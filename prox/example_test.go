@@ -53,27 +53,17 @@ func ExampleBlocks() {
 
 // Sum returns the closed form of a sum, or reports that none is known.
 func ExampleSum() {
-	g, ok := prox.Sum(prox.L1{Weight: 1}, prox.Box{Lo: -1, Hi: 1})
+	g, err := prox.Sum(prox.L1{Weight: 1}, prox.Box{Lo: -1, Hi: 1})
+	if err != nil {
+		panic(err)
+	}
 	x := []float64{3, 1.5, 0.2, -4}
 	g.Prox(x, x, 1)
-	fmt.Println(x, ok)
+	fmt.Println(x)
 
-	_, ok = prox.Sum(prox.Simplex{Total: 1}, prox.L2Ball{R: 0.7})
-	fmt.Println(ok)
+	_, err = prox.Sum(prox.Simplex{Total: 1}, prox.L2Ball{R: 0.7})
+	fmt.Println(err)
 	// Output:
-	// [1 0.5 0 -1] true
-	// false
-}
-
-// The entropy keeps every probability positive, while the projection onto the simplex makes some of
-// them 0.
-func ExampleEntropy() {
-	x, p := []float64{1.2, 0.1, -0.4}, make([]float64, 3)
-	prox.Entropy{Weight: 0.5, Total: 1}.Prox(p, x, 1)
-	fmt.Printf("%.3f\n", p)
-	prox.Simplex{Total: 1}.Prox(p, x, 1)
-	fmt.Printf("%.3f\n", p)
-	// Output:
-	// [0.698 0.207 0.095]
-	// [1.000 0.000 0.000]
+	// [1 0.5 0 -1]
+	// prox: no closed form is known of the proximal map of the sum: prox.Simplex + prox.L2Ball
 }

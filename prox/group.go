@@ -3,17 +3,26 @@
 package prox
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
 
-// GroupL2 is g(x) = Weight·Σ_k ‖x_{G_k}‖₂ over disjoint groups of coordinates,
-// the regularizer of the group lasso. Coordinates in no group are free. The
-// caller must not change Groups. [PB14, §6.5.4]
+// GroupL2 is g(x) = Weight·Σ_k w_k‖x_{G_k}‖₂ over disjoint groups of coordinates, the regularizer
+// of the group lasso. Coordinates in no group are free. The caller must not change the slices.
+// [PB14, §6.5.4]
 type GroupL2 struct {
 	Groups [][]int
 	Weight float64
+	// Weights are the w_k ≥ 0, such as the roots of the sizes of the groups; nil means 1 for all.
+	Weights []float64
+}
+
+// weight returns Weight·w_k.
+func (g GroupL2) weight(k int) float64 {
+	if g.Weights == nil {
+		return g.Weight
+	}
+	return g.Weight * g.Weights[k]
 }
 
 // grouped is s(x) + GroupL2(x), where s has the orthant form of radial. Its proximal map is
@@ -48,17 +57,16 @@ func (g GroupL2) norm(x []float64, group []int) float64 {
 
 func (g grouped) Func(x []float64) float64 {
 	sum := g.s.Func(x)
-	for _, group := range g.g.Groups {
-		sum += g.g.Weight * g.g.norm(x, group)
+	for k, group := range g.g.Groups {
+		sum += g.g.weight(k) * g.g.norm(x, group)
 	}
 	return number(sum)
 }
 
 func (g grouped) Prox(dst, x []float64, gamma float64) {
 	g.s.Prox(dst, x, gamma)
-	t := gamma * g.g.Weight
-	for _, group := range g.g.Groups {
-		n := g.g.norm(dst, group)
+	for k, group := range g.g.Groups {
+		t, n := gamma*g.g.weight(k), g.g.norm(dst, group)
 		c := max(0, 1-t/n) // (1 − γ·Weight/‖y_G‖)₊
 		if n == 0 || n <= t {
 			c = 0
@@ -79,12 +87,12 @@ func (g grouped) Dist(x, v []float64) float64 {
 	for i, xi := range x {
 		e[i] = g.s.gap(xi, v[i])
 	}
-	for _, group := range g.g.Groups {
-		n := g.g.norm(x, group)
+	for k, group := range g.g.Groups {
+		w, n := g.g.weight(k), g.g.norm(x, group)
 		c := 1.0
 		if n == 0 {
 			r := g.g.norm(e, group)
-			if c = max(0, 1-g.g.Weight/r); r <= g.g.Weight {
+			if c = max(0, 1-w/r); r <= w {
 				c = 0
 			}
 		}
@@ -92,21 +100,26 @@ func (g grouped) Dist(x, v []float64) float64 {
 			if n == 0 {
 				e[i] *= c
 			} else {
-				e[i] = g.s.gap(x[i], v[i]+g.g.Weight*(x[i]/n))
+				e[i] = g.s.gap(x[i], v[i]+w*(x[i]/n))
 			}
 		}
 	}
 	return number(norm2(e))
 }
 
-func (g grouped) check(dim int) error { return cmp.Or(g.s.check(dim), g.g.check(dim)) }
+func (g grouped) check(dim int) error {
+	if err := g.s.check(dim); err != nil {
+		return err
+	}
+	return g.g.check(dim)
+}
 
 func (g GroupL2) asGrouped() grouped { return grouped{whole(), g} }
 
-// Func returns Weight·Σ_k ‖x_{G_k}‖₂. It panics on an index outside x.
+// Func returns Weight·Σ_k w_k‖x_{G_k}‖₂. It panics on an index outside x.
 func (g GroupL2) Func(x []float64) float64 { return g.asGrouped().Func(x) }
 
-// Prox stores (1 − γ·Weight/‖x_{G_k}‖₂)₊ x_{G_k} in dst for each group and
+// Prox stores (1 − γ·Weight·w_k/‖x_{G_k}‖₂)₊ x_{G_k} in dst for each group and
 // copies the other coordinates. It panics on an index outside x.
 func (g GroupL2) Prox(dst, x []float64, gamma float64) { g.asGrouped().Prox(dst, x, gamma) }
 
@@ -116,6 +129,11 @@ func (g GroupL2) Dist(x, v []float64) float64 { return g.asGrouped().Dist(x, v) 
 func (g GroupL2) check(dim int) error {
 	if err := weight("GroupL2.Weight", g.Weight); err != nil {
 		return err
+	}
+	if g.Weights != nil {
+		if err := weights("GroupL2.Weights", g.Weights, len(g.Groups)); err != nil {
+			return err
+		}
 	}
 	seen := make(map[int]bool)
 	for k, group := range g.Groups {
@@ -144,7 +162,7 @@ func (g GroupL2) check(dim int) error {
 func SplitGroups(g GroupL2) []GroupL2 {
 	var pieces []GroupL2
 	var taken []map[int]bool
-	for _, group := range g.Groups {
+	for j, group := range g.Groups {
 		k := 0
 		for k < len(pieces) && slices.ContainsFunc(group, func(i int) bool { return taken[k][i] }) {
 			k++
@@ -153,6 +171,9 @@ func SplitGroups(g GroupL2) []GroupL2 {
 			pieces, taken = append(pieces, GroupL2{Weight: g.Weight}), append(taken, make(map[int]bool))
 		}
 		pieces[k].Groups = append(pieces[k].Groups, slices.Clone(group))
+		if j < len(g.Weights) {
+			pieces[k].Weights = append(pieces[k].Weights, g.Weights[j])
+		}
 		for _, i := range group {
 			taken[k][i] = true
 		}

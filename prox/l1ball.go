@@ -3,7 +3,6 @@
 package prox
 
 import (
-	"cmp"
 	"gonum.org/v1/gonum/floats"
 )
 
@@ -90,7 +89,12 @@ func (g absBall) Dist(x, v []float64) float64 {
 // inside.
 func (g absBall) shift(x []float64) float64 { return shiftToSphere(sumAbs(x), g.r) }
 
-func (g absBall) check(dim int) error { return cmp.Or(g.s.check(dim), radius("radius", g.r)) }
+func (g absBall) check(dim int) error {
+	if err := g.s.check(dim); err != nil {
+		return err
+	}
+	return radius("radius", g.r)
+}
 
 // L1Ball is the set {x : ‖x‖₁ ≤ R}. Projections satisfy ‖x‖₁ ≤ R in real arithmetic.
 type L1Ball struct{ R float64 }

@@ -35,7 +35,7 @@ func TestLipschitz(t *testing.T) {
 	}{
 		{L2Norm{2}, []float64{2, 0, 0, 0}},
 		{LInfNorm{2}, []float64{0, -2, 0, 0}},
-		{GroupL2{[][]int{{0, 1}, {}, {3}}, 2}, []float64{0, 2, 0, -2}},
+		{GroupL2{Groups: [][]int{{0, 1}, {}, {3}}, Weight: 2}, []float64{0, 2, 0, -2}},
 		{SortedL1{[]float64{4, 3, 2, 1}}, []float64{-2, 1, 4, 3}},
 		{TotalVariation{2}, []float64{2, -4, 4, -2}},
 		{NuclearNorm{2, 2, 2}, []float64{0, 2, -2, 0}},

@@ -184,7 +184,8 @@ func waterline(y []float64, start, total float64, abs bool) float64 {
 	}
 	top = math.Nextafter(top, math.Inf(-1))
 	return rise(min(start, top), top, func(tau float64) (value, slope float64) {
-		h, low, n := -total, 0.0, 0.0 // h + low in twice the precision, see Accuracy
+		h, low := -total, 0.0
+		n := 0.0 // h + low in twice the precision, see Accuracy
 		for _, yi := range y {
 			if abs {
 				yi = math.Abs(yi)

@@ -3,7 +3,6 @@
 package prox
 
 import (
-	"cmp"
 	"math"
 
 	"github.com/privopt/privopt/internal/num"
@@ -64,7 +63,10 @@ func (g Huber) Dist(x, v []float64) float64 {
 }
 
 func (g Huber) check(int) error {
-	return cmp.Or(weight("Huber.Weight", g.Weight), positive("Huber.Delta", g.Delta))
+	if err := weight("Huber.Weight", g.Weight); err != nil {
+		return err
+	}
+	return positive("Huber.Delta", g.Delta)
 }
 
 // Func returns Weight·Σmax(0, 1−x_i).

@@ -3,15 +3,16 @@
 // Package prox holds convex functions that are known by their proximal map and convex sets that are
 // known by their projection.
 //
-//	g, _ := prox.Sum(prox.L1{Weight: 0.1}, prox.L2Ball{R: 1})
+//	g, err := prox.Sum(prox.L1{Weight: 0.1}, prox.L2Ball{R: 1})
 //	g.Prox(dst, x, gamma) // argmin_u g(u) + ‖u−x‖²/(2γ)
 //
 // # Operators
 //
-//	functions        L1, SquaredL2, ElasticNet, L1Box, L2Norm, LInfNorm, GroupL2,
-//	                 SortedL1, TotalVariation, Huber, Hinge, LogBarrier, Entropy
-//	sets             NonNegative, Box, L1Ball, L2Ball, Simplex, HalfSpace,
-//	                 NewAffine, SecondOrderCone
+//	functions        L1, WeightedL1, SquaredL2, ElasticNet, L1Box, L2Norm, LInfNorm,
+//	                 GroupL2, SortedL1, TotalVariation, Huber, Hinge, Pinball,
+//	                 LogBarrier, Linear, NewQuadratic
+//	sets             NonNegative, Box, Bounds, L1Ball, L2Ball, Simplex, Isotonic,
+//	                 HalfSpace, NewAffine, SecondOrderCone
 //	of matrices      NuclearNorm, NuclearBall, SpectralBall, PSDCone, held row by row
 //	overlapping      SplitGroups: groups that share coordinates, as a sum
 //	                 of GroupL2
@@ -20,13 +21,11 @@
 //	                 Scale      w·g(ax)
 //	                 Blocks     Σ_k g_k(x_k) over ranges of coordinates
 //	                 Conjugate  g*, and ProxConjugate, its proximal map for every g
-//	                 TightFrame g(Ax), AAᵀ = νI
 //
-// All types but [Entropy] are Subdifferentials, and an operator of the calculus is one if the faces
-// of its parts survive rounding. [Lipschitz] bounds subgradients, and a [LinearMinimizer] serves
-// the Frank–Wolfe method. A proximal map costs O(d); O(d log d) for SortedL1, a few passes for
-// LInfNorm, L1Ball and Simplex, a product with the matrix for NewAffine and TightFrame, and a
-// decomposition for operators of matrices.
+// All types are Subdifferentials, and an operator of the calculus is one if the faces of its parts
+// survive rounding. [Lipschitz] bounds subgradients. A proximal map costs O(d); O(d log d) for
+// SortedL1, a few passes for LInfNorm, L1Ball and Simplex, a product with the matrix for NewAffine,
+// two triangular solves for NewQuadratic, and a decomposition for operators of matrices.
 //
 // # Notation
 //

@@ -61,7 +61,7 @@ func fuzzed(kind byte, p, q float64, d int) prox.Operator {
 	case 20:
 		return prox.Scale(prox.L1{Weight: 1}, p, q)
 	case 21:
-		s, _ := prox.Sum(prox.L1{Weight: p}, prox.Box{Lo: -1, Hi: q})
+		s, _ := sumOf(prox.L1{Weight: p}, prox.Box{Lo: -1, Hi: q})
 		return s
 	case 22:
 		s, _ := prox.Conjugate(prox.L2Norm{Weight: p})

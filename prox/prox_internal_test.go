@@ -28,7 +28,7 @@ type (
 )
 
 var (
-	_ = []checker{Entropy{}, plainSet{}, ridge{}}
+	_ = []checker{plainSet{}, ridge{}}
 	_ = []exactFaces{GroupL2{}, Hinge{}, Huber{}, L2Norm{}, LInfNorm{}, LogBarrier{}, SortedL1{}, TotalVariation{},
 		grouped{}, fused{}}
 	_ = []slopes{L1{}, SquaredL2{}, ElasticNet{}, L1Box{}, Box{}, NonNegative{}, separable{}, coordwise{}, coordSet{}}
@@ -36,5 +36,4 @@ var (
 	_ = []roundedFaces{NuclearNorm{}, certified{}, radial{}, absBall{}, weighted{}}
 	_ = []roundedSet{HalfSpace{}, (*affine)(nil), SecondOrderCone{}, PSDCone{}, NuclearBall{}, SpectralBall{}, L1Ball{},
 		L2Ball{}, Simplex{}, radialSet{}, absBallSet{}, certifiedSet{}}
-	_ = []LinearMinimizer{Simplex{}, L1Ball{}, L2Ball{}, Box{}, NuclearBall{}}
 )

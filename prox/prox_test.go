@@ -121,7 +121,7 @@ func TestCoordinatewiseBySearch(t *testing.T) {
 		lo := rapid.Float64Range(-2, 1).Draw(t, "lo")
 		hi := lo + rapid.Float64Range(0, 3).Draw(t, "width")
 		x, gamma := rapid.Float64Range(-5, 5).Draw(t, "x"), rapid.Float64Range(0.1, 4).Draw(t, "gamma")
-		g, ok := prox.Sum(prox.ElasticNet{L1: l1, L2: l2}, prox.Box{Lo: lo, Hi: hi})
+		g, ok := sumOf(prox.ElasticNet{L1: l1, L2: l2}, prox.Box{Lo: lo, Hi: hi})
 		require.True(t, ok)
 		phi := func(u float64) float64 { return l1*math.Abs(u) + l2/2*u*u + (u-x)*(u-x)/(2*gamma) }
 		a, b := lo, hi
@@ -160,7 +160,7 @@ func TestSumsByDykstra(t *testing.T) {
 	}
 	for _, x := range [][]float64{{2, -1, 0.5, 0.3}, {0.1, 0.2, -0.1, 0}, {-1, -2, 3, 0.5}, {0.6, 0.4, 0.3, 0.2}} {
 		for _, pair := range pairs {
-			sum, ok := prox.Sum(pair[0], pair[1])
+			sum, ok := sumOf(pair[0], pair[1])
 			require.True(t, ok, "%T + %T", pair[0], pair[1])
 			// Dykstra's iteration converges to prox_{g+h}(x). [BC17, Thm. 30.7]
 			z, y := slices.Clone(x), make([]float64, 4)
@@ -253,6 +253,11 @@ func TestCheckParameters(t *testing.T) {
 		prox.Hinge{Weight: nan}, prox.LogBarrier{}, prox.LogBarrier{Weight: inf},
 		prox.GroupL2{Weight: -1}, prox.GroupL2{Groups: [][]int{{3}}}, prox.GroupL2{Groups: [][]int{{-1}}},
 		prox.GroupL2{Groups: [][]int{{0, 1}, {1}}},
+		prox.GroupL2{Groups: [][]int{{0, 1}, {2}}, Weights: []float64{1}},
+		prox.GroupL2{Groups: [][]int{{0, 1}, {2}}, Weights: []float64{1, -1}},
+		prox.Bounds{Lo: []float64{1}}, prox.Bounds{Lo: []float64{0, 2, 0}, Hi: []float64{1, 1, 1}},
+		prox.Bounds{Hi: []float64{0, nan, 1}}, prox.WeightedL1{}, prox.WeightedL1{Weights: []float64{1, -1, 0}},
+		prox.Linear{C: []float64{1}}, prox.Linear{C: []float64{1, nan, 0}}, prox.Pinball{Tau: 2}, prox.Pinball{Tau: nan},
 	} {
 		err := prox.Check(op, 3)
 		require.ErrorIs(t, err, prox.ErrParameter, "%#v", op)
@@ -261,7 +266,7 @@ func TestCheckParameters(t *testing.T) {
 		}
 		// A sum with an invalid part is either refused or fails Check.
 		for _, with := range []prox.Operator{prox.SquaredL2{Weight: 1}, prox.L1{Weight: 1}} {
-			if sum, ok := prox.Sum(op, with); ok {
+			if sum, ok := sumOf(op, with); ok {
 				require.ErrorIs(t, prox.Check(sum, 3), prox.ErrParameter, "%#v", sum)
 			}
 		}
@@ -273,13 +278,13 @@ func TestCheckParameters(t *testing.T) {
 type bare struct{ prox.Operator }
 
 func TestSumNil(t *testing.T) {
-	zero, ok := prox.Sum(nil, nil)
+	zero, ok := sumOf(nil, nil)
 	require.True(t, ok)
 	require.Equal(t, []float64{1, -2}, apply(zero, []float64{1, -2}, 3))
 	require.Zero(t, zero.Func([]float64{1, -2}))
 	for name, op := range operators(t) {
 		for _, pair := range [][2]prox.Operator{{op, nil}, {nil, op}} {
-			sum, ok := prox.Sum(pair[0], pair[1])
+			sum, ok := sumOf(pair[0], pair[1])
 			require.True(t, ok, name)
 			require.Equal(t, op, sum, name)
 		}
@@ -293,7 +298,7 @@ func TestSumForms(t *testing.T) {
 		var s prox.Operator
 		for _, op := range ops {
 			var ok bool
-			s, ok = prox.Sum(s, op)
+			s, ok = sumOf(s, op)
 			require.True(t, ok)
 		}
 		return s
@@ -317,7 +322,7 @@ func TestSumForms(t *testing.T) {
 	_, isSet := long.(prox.Set)
 	require.False(t, isSet)
 
-	_, ok := prox.Sum(prox.Box{Lo: 1, Hi: 2}, prox.Box{Lo: 3, Hi: 4})
+	_, ok := sumOf(prox.Box{Lo: 1, Hi: 2}, prox.Box{Lo: 3, Hi: 4})
 	require.False(t, ok, "empty")
 	for _, pair := range [][2]prox.Operator{
 		{prox.L1Ball{R: 1}, prox.L2Ball{R: 0.8}}, {prox.Box{Lo: -1, Hi: 0.5}, prox.L2Ball{R: 1}},
@@ -325,7 +330,7 @@ func TestSumForms(t *testing.T) {
 		{prox.GroupL2{}, prox.Box{Lo: -1, Hi: 1}}, {bare{prox.L1{}}, prox.L1{Weight: 1}}, {perCoordinate{},
 			prox.L2Ball{R: 1}},
 	} {
-		_, ok := prox.Sum(pair[0], pair[1])
+		_, ok := sumOf(pair[0], pair[1])
 		require.False(t, ok, "%T + %T", pair[0], pair[1])
 	}
 
@@ -376,7 +381,7 @@ func (negative) Coordinate(int) (l1, l2, lo, hi float64) { return -9, 0, 0, 0 }
 
 // TestSumPerCoordinate checks sums with operators whose coefficients differ between coordinates.
 func TestSumPerCoordinate(t *testing.T) {
-	g, ok := prox.Sum(perCoordinate{}, prox.Box{Lo: -1, Hi: 1})
+	g, ok := sumOf(perCoordinate{}, prox.Box{Lo: -1, Hi: 1})
 	require.True(t, ok)
 	require.Equal(t, []float64{1, 1, 0, -0.5}, apply(g, []float64{2, 2, 2, -3.5}, 1))
 	require.Equal(t, 2.5, g.Func([]float64{1, 1, 0, -0.5}))
@@ -384,13 +389,13 @@ func TestSumPerCoordinate(t *testing.T) {
 	require.NoError(t, prox.Check(g, 4))
 	l1, l2, lo, hi := g.(prox.Coordinatewise).Coordinate(3)
 	require.Equal(t, [4]float64{3, 0, -1, 1}, [4]float64{l1, l2, lo, hi})
-	two, ok := prox.Sum(perCoordinate{}, perCoordinate{})
+	two, ok := sumOf(perCoordinate{}, perCoordinate{})
 	require.True(t, ok)
 	require.Equal(t, []float64{2, 0}, apply(two, []float64{2, 2}, 1))
-	bad, ok := prox.Sum(perCoordinate{}, negative{})
+	bad, ok := sumOf(perCoordinate{}, negative{})
 	require.True(t, ok)
 	require.ErrorIs(t, prox.Check(bad, 3), prox.ErrParameter)
-	_, ok = prox.Sum(perCoordinate{}, prox.L1{Weight: -9})
+	_, ok = sumOf(perCoordinate{}, prox.L1{Weight: -9})
 	require.False(t, ok)
 }
 
@@ -400,10 +405,10 @@ func TestBadValues(t *testing.T) {
 	nan := math.NaN()
 	ops := operators(t)
 	for name, g := range operators(t) {
-		if sum, ok := prox.Sum(g, prox.SquaredL2{Weight: 1}); ok {
+		if sum, ok := sumOf(g, prox.SquaredL2{Weight: 1}); ok {
 			ops[name+"+square"] = sum
 		}
-		if sum, ok := prox.Sum(g, prox.L1{Weight: 1}); ok {
+		if sum, ok := sumOf(g, prox.L1{Weight: 1}); ok {
 			ops[name+"+L1"] = sum
 		}
 		for kind, op := range map[string]prox.Operator{
@@ -416,9 +421,6 @@ func TestBadValues(t *testing.T) {
 		if conj, ok := prox.Conjugate(g); ok {
 			ops["conjugate "+name] = conj
 		}
-		frame, err := prox.TightFrame(g, rotation())
-		require.NoError(t, err)
-		ops["frame "+name] = frame
 	}
 	bad := [][]float64{{nan, 0, 0, 0}, {0, inf, 0, 0}, {-inf, 1, inf, 2}, {1e308, 1e308, 1e308, -1e308},
 		{5e-324, 0, -5e-324, 0}}
@@ -531,7 +533,7 @@ func TestDistGolden(t *testing.T) {
 		return x
 	}
 	for _, c := range cases {
-		sum, ok := prox.Sum(prox.L1{Weight: number(c.Lambda)}, prox.Box{Lo: number(c.Box[0]), Hi: number(c.Box[1])})
+		sum, ok := sumOf(prox.L1{Weight: number(c.Lambda)}, prox.Box{Lo: number(c.Box[0]), Hi: number(c.Box[1])})
 		require.True(t, ok)
 		got := sum.(prox.Subdifferential).Dist(vector(c.X), vector(c.Grad))
 		require.InEpsilon(t, number(c.Dist), got, 1e-15)

@@ -3,7 +3,6 @@
 package prox
 
 import (
-	"cmp"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -111,8 +110,16 @@ func shiftToSphere(n, r float64) float64 {
 }
 
 func (g radial) check(dim int) error {
-	return cmp.Or(g.s.check(dim), weight("ℓ2 norm weight", g.norm),
-		weight("squared ℓ2 weight", g.l2), radius("radius", g.r))
+	if err := g.s.check(dim); err != nil {
+		return err
+	}
+	if err := weight("ℓ2 norm weight", g.norm); err != nil {
+		return err
+	}
+	if err := weight("squared ℓ2 weight", g.l2); err != nil {
+		return err
+	}
+	return radius("radius", g.r)
 }
 
 // minRadius is the least positive radius. Below it the coordinates of points of the sphere lose

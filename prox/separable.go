@@ -3,7 +3,6 @@
 package prox
 
 import (
-	"cmp"
 	"math"
 )
 
@@ -80,7 +79,13 @@ func (g separable) gap(x, v float64) float64 {
 func (g separable) Coordinate(int) (l1, l2, lo, hi float64) { return g.l1, g.l2, g.lo, g.hi }
 
 func (g separable) check(int) error {
-	return cmp.Or(weight("ℓ1 weight", g.l1), weight("squared ℓ2 weight", g.l2), interval(g.lo, g.hi))
+	if err := weight("ℓ1 weight", g.l1); err != nil {
+		return err
+	}
+	if err := weight("squared ℓ2 weight", g.l2); err != nil {
+		return err
+	}
+	return interval(g.lo, g.hi)
 }
 
 // interval returns an error unless [lo,hi] contains a number.
@@ -166,7 +171,10 @@ func (g ElasticNet) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x
 func (g ElasticNet) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable().Coordinate(i) }
 
 func (g ElasticNet) check(int) error {
-	return cmp.Or(weight("ElasticNet.L1", g.L1), weight("ElasticNet.L2", g.L2))
+	if err := weight("ElasticNet.L1", g.L1); err != nil {
+		return err
+	}
+	return weight("ElasticNet.L2", g.L2)
 }
 
 // Func returns 0 where every x_i ≥ 0 and +Inf elsewhere.
@@ -230,5 +238,8 @@ func (g L1Box) Dist(x, v []float64) float64 { return g.asSeparable().Dist(x, v) 
 func (g L1Box) Coordinate(i int) (l1, l2, lo, hi float64) { return g.asSeparable().Coordinate(i) }
 
 func (g L1Box) check(int) error {
-	return cmp.Or(weight("L1Box.Weight", g.Weight), interval(g.Lo, g.Hi))
+	if err := weight("L1Box.Weight", g.Weight); err != nil {
+		return err
+	}
+	return interval(g.Lo, g.Hi)
 }

@@ -3,7 +3,6 @@
 package prox
 
 import (
-	"cmp"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -131,4 +130,9 @@ func (g weighted) Prox(dst, x []float64, gamma float64) { g.set.Prox(dst, x, gam
 func (g weighted) Dist(x, v []float64) float64          { return g.set.Dist(x, v) }
 func (g weighted) shift(x []float64) float64            { return g.set.shift(x) }
 
-func (g weighted) check(dim int) error { return cmp.Or(weight("ℓ1 weight", g.l1), g.set.check(dim)) }
+func (g weighted) check(dim int) error {
+	if err := weight("ℓ1 weight", g.l1); err != nil {
+		return err
+	}
+	return g.set.check(dim)
+}

@@ -3,7 +3,6 @@
 package prox
 
 import (
-	"cmp"
 	"math"
 
 	"gonum.org/v1/gonum/blas"
@@ -112,7 +111,10 @@ func (g NuclearNorm) shift(x []float64) float64 {
 }
 
 func (g NuclearNorm) check(dim int) error {
-	return cmp.Or(shape("NuclearNorm", g.Rows, g.Cols, dim), weight("NuclearNorm.Weight", g.Weight))
+	if err := shape("NuclearNorm", g.Rows, g.Cols, dim); err != nil {
+		return err
+	}
+	return weight("NuclearNorm.Weight", g.Weight)
 }
 
 // lipschitz is the largest ‖X‖_F with σ(X) ≤ Weight.
@@ -217,7 +219,10 @@ func matrixRadius(g checker, dim int, r float64) float64 {
 }
 
 func (g NuclearBall) check(dim int) error {
-	return cmp.Or(shape("NuclearBall", g.Rows, g.Cols, dim), radius("NuclearBall.R", g.R))
+	if err := shape("NuclearBall", g.Rows, g.Cols, dim); err != nil {
+		return err
+	}
+	return radius("NuclearBall.R", g.R)
 }
 
 // member returns the decomposition of x in pooled scratch, the number of singular values that stand
@@ -274,10 +279,12 @@ func (g SpectralBall) Dist(x, v []float64) float64 {
 // fromCone returns the distance of Y, which it destroys, from {USVᵀ : S symmetric, S ⪰ 0} for
 // orthonormal columns of U and V. trans is NoTrans if v is Vᵀ, Trans if it is V.
 func fromCone(y []float64, u, v blas64.General, trans blas.Transpose) float64 {
-	m, r, n := u.Rows, u.Cols, len(y)/u.Rows
+	m, r := u.Rows, u.Cols
+	n := len(y) / u.Rows
 	buf := borrow(r*n + r*r)
 	defer giveBack(buf)
-	given, uy, core := matrixOf(m, n, y), matrixOf(r, n, *buf), matrixOf(r, r, (*buf)[r*n:])
+	given, uy := matrixOf(m, n, y), matrixOf(r, n, *buf)
+	core := matrixOf(r, r, (*buf)[r*n:])
 	other := blas.Transpose(blas.Trans)
 	if trans == blas.Trans {
 		other = blas.NoTrans
@@ -317,5 +324,8 @@ func (g SpectralBall) Radius(dim int) float64 {
 }
 
 func (g SpectralBall) check(dim int) error {
-	return cmp.Or(shape("SpectralBall", g.Rows, g.Cols, dim), radius("SpectralBall.R", g.R))
+	if err := shape("SpectralBall", g.Rows, g.Cols, dim); err != nil {
+		return err
+	}
+	return radius("SpectralBall.R", g.R)
 }

@@ -201,7 +201,8 @@ func (d *spectrum) shift(x []float64, r int) float64 {
 // subgradient returns the distance of −v to t·∂‖X′‖_*, see NuclearNorm.Dist, or if nearest the
 // least of these distances over t ≥ 0.
 func (d *spectrum) subgradient(v []float64, t float64, nearest bool) float64 {
-	m, n, r := d.a.Rows, d.a.Cols, d.rank()
+	m, n := d.a.Rows, d.a.Cols
+	r := d.rank()
 	buf := borrow(2*len(v) + r*max(m, n))
 	defer giveBack(buf)
 	z, rest := matrixOf(m, n, *buf), (*buf)[m*n:2*m*n]

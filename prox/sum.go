@@ -3,12 +3,19 @@
 package prox
 
 import (
-	"cmp"
+	"errors"
+	"fmt"
+
 	"gonum.org/v1/gonum/floats"
 )
 
-// Sum returns g + h as one operator, and reports whether its proximal map is known in closed form.
-// A nil operator is 0, and the operators of the table may be sums themselves.
+// ErrNoClosedForm reports that the proximal map of a sum is not known in closed form. Test with
+// errors.Is.
+var ErrNoClosedForm = errors.New("prox: no closed form is known of the proximal map of the sum")
+
+// Sum returns g + h as one operator, if its proximal map is known in closed form. A nil operator is
+// 0, and the operators of the table may be sums themselves. The error wraps ErrNoClosedForm; a
+// problem with two such terms is for splitting.DavisYin, which takes each by itself.
 //
 //	g                                   h                prox_{γ(g+h)}
 //	Coordinatewise                      Coordinatewise   per coordinate [BC17, Prop. 24.47]
@@ -22,11 +29,24 @@ import (
 //	L1, Box, orthants, sums of these    TotalVariation   prox_g∘prox_h, the fused lasso [FHHT07]
 //	TotalVariation                      TotalVariation   the weights add up
 //	L1Ball                              L1Ball           that of the smaller
+//	anything here                       Linear           prox_{γg}(x − γC)
+//	TotalVariation, GroupL2, LInfNorm,  L2Norm, L2Ball   prox_h∘prox_g [Yu13, Thm. 4], no
+//	SortedL1, NuclearNorm, Pinball,                      Subdifferential
+//	SecondOrderCone, PSDCone, Isotonic,
+//	and Scale or Blocks of these
 //
 // An orthant is NonNegative, or a Box with bounds 0 and ±Inf. The sum is a Subdifferential, a Set
 // or Coordinatewise if both parts are. Sums with an empty domain have no proximal map, and invalid
 // weights are refused or stay visible to Check.
-func Sum(g, h Operator) (Operator, bool) {
+func Sum(g, h Operator) (Operator, error) {
+	if sum, ok := closed(g, h); ok {
+		return sum, nil
+	}
+	return nil, fmt.Errorf("%w: %T + %T", ErrNoClosedForm, g, h)
+}
+
+// closed is Sum without an error.
+func closed(g, h Operator) (Operator, bool) {
 	switch {
 	case g == nil && h == nil:
 		return whole(), true
@@ -38,8 +58,73 @@ func Sum(g, h Operator) (Operator, bool) {
 	if sum, ok := add(g, h); ok {
 		return sum, true
 	}
-	return add(h, g)
+	if sum, ok := add(h, g); ok {
+		return sum, true
+	}
+	if sum, ok := conic(g, h); ok {
+		return sum, true
+	}
+	return conic(h, g)
 }
+
+// conic finds g + h for a positively homogeneous g, g(ax) = a·g(x) for a > 0, and an h of ‖x‖₂ that
+// grows: prox_h∘prox_g [Yu13, Thm. 4].
+func conic(g, h Operator) (Operator, bool) {
+	r, ok := form(h).(radial)
+	if !ok || r.s != whole() || r.check(0) != nil || !homogeneous(g) {
+		return nil, false
+	}
+	_, first := g.(Set)
+	_, second := h.(Set)
+	return expose(cone{g, r}, false, first && second, false), true
+}
+
+// homogeneous reports whether g is known to be positively homogeneous.
+func homogeneous(g Operator) bool {
+	if _, ok := asSeminorm(g); ok {
+		return true
+	}
+	var inner calculus
+	switch g := g.(type) {
+	case SecondOrderCone, PSDCone, Pinball, Isotonic:
+		return true
+	case certified:
+		inner = g.calculus
+	case certifiedSet:
+		inner = g.calculus
+	case plainSet:
+		inner = g.calculus
+	}
+	switch g := inner.(type) {
+	case scaled:
+		return g.check(1) == nil && homogeneous(g.g)
+	case blocks:
+		for _, part := range g.parts {
+			if !homogeneous(part.Op) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// cone is the sum of a positively homogeneous function and a radial one.
+type cone struct {
+	g Operator
+	r radial
+}
+
+func (c cone) Func(x []float64) float64 { return number(c.g.Func(x) + c.r.Func(x)) }
+
+func (c cone) Prox(dst, x []float64, gamma float64) {
+	c.g.Prox(dst, x, gamma)
+	c.r.Prox(dst, dst, gamma)
+}
+
+func (c cone) check(dim int) error { return Check(c.g, dim) }
+
+func (c cone) radius(dim int) float64 { return L2Ball{c.r.r}.Radius(dim) }
 
 // form returns the normal form of an operator of this package: a separable, radial, absBall,
 // grouped, weighted, fused or ridge. Other operators have no normal form and are returned as they
@@ -75,6 +160,9 @@ func form(g Operator) Operator {
 
 // add finds g + h for the normal form of g; Sum tries both orders.
 func add(g, h Operator) (Operator, bool) {
+	if c, ok := h.(Linear); ok {
+		return newTilted(g, c), true
+	}
 	first, second := form(g), form(h)
 	if s, ok := first.(separable); ok {
 		return addSeparable(h, s)
@@ -83,7 +171,7 @@ func add(g, h Operator) (Operator, bool) {
 		return addSeparable(g, s)
 	}
 	if r, ok := first.(ridge); ok { // (g₀ + c‖·‖²/2) + h = (g₀ + h) + c‖·‖²/2
-		if sum, ok := Sum(r.g, h); ok {
+		if sum, ok := closed(r.g, h); ok {
 			return addSeparable(sum, SquaredL2{r.l2}.asSeparable())
 		}
 		return nil, false
@@ -282,7 +370,10 @@ func (g ridge) Prox(dst, x []float64, gamma float64) {
 }
 
 func (g ridge) check(dim int) error {
-	return cmp.Or(weight("squared ℓ2 weight", g.l2), Check(g.g, dim))
+	if err := weight("squared ℓ2 weight", g.l2); err != nil {
+		return err
+	}
+	return Check(g.g, dim)
 }
 
 // dist is the Dist of g at v + l2·x, plus l2·Shift because the gradient of the square is l2·x′.
@@ -308,7 +399,14 @@ func addCoordinates(g, h Coordinatewise) Operator {
 type coordinates struct{ g, h Coordinatewise }
 
 func (c coordinates) at(i int) separable { return coordinate(c.g, i).with(coordinate(c.h, i)) }
-func (c coordinates) check(int) error    { return nil }
+
+// check wants the lengths of both parts.
+func (c coordinates) check(dim int) error {
+	if err := Check(c.g, dim); err != nil {
+		return err
+	}
+	return Check(c.h, dim)
+}
 
 // radius returns the smaller radius, an upper bound.
 func (c coordinates) radius(dim int) float64 {
@@ -331,7 +429,14 @@ type coefficients interface {
 	radius(dim int) float64 // of a Set
 }
 
-func (g each) Func(x []float64) float64 {
+func (g each) Func(x []float64) float64             { return valueOf(g, x) }
+func (g each) Prox(dst, x []float64, gamma float64) { proxOf(g, dst, x, gamma) }
+func (g each) dist(x, v []float64) float64          { return distOf(g, x, v) }
+
+// separately is a sum over coordinates.
+type separately interface{ at(i int) separable }
+
+func valueOf[G separately](g G, x []float64) float64 {
 	sum := 0.0
 	for i := range x {
 		sum += g.at(i).Func(x[i : i+1])
@@ -339,14 +444,14 @@ func (g each) Func(x []float64) float64 {
 	return number(sum)
 }
 
-func (g each) Prox(dst, x []float64, gamma float64) {
+func proxOf[G separately](g G, dst, x []float64, gamma float64) {
 	sameLen(dst, x)
 	for i := range x {
 		g.at(i).Prox(dst[i:i+1], x[i:i+1], gamma)
 	}
 }
 
-func (g each) dist(x, v []float64) float64 {
+func distOf[G separately](g G, x, v []float64) float64 {
 	return overCoordinates(x, v, func(i int, xi, vi float64) float64 { return g.at(i).gap(xi, vi) })
 }
 

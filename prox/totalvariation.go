@@ -3,7 +3,6 @@
 package prox
 
 import (
-	"cmp"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -67,8 +66,10 @@ func fuse(dst, y []float64, t float64, work []float64) {
 		copy(dst, y)
 		return
 	}
-	tm, tp, work := work[:n], work[n:2*n], work[2*n:]
-	knot, a, c, e := work[:2*n], work[2*n:4*n], work[4*n:6*n], work[6*n:]
+	tm, tp := work[:n], work[n:2*n]
+	work = work[2*n:]
+	knot, a := work[:2*n], work[2*n:4*n]
+	c, e := work[4*n:6*n], work[6*n:]
 	l, r := n, n-1 // knots are knot[l..r], where the derivative gains a·b + c + e
 	for k := range n {
 		// The derivative of the quadratics left of all knots and, with the sign
@@ -97,8 +98,10 @@ func fuse(dst, y []float64, t float64, work []float64) {
 		tp[k] = -hi.at(0, t) / hi.a // −hi(tp) = t
 		l, r = i-1, j+1
 		lo, hi = lo.plus(0, t, 0), hi.plus(0, t, 0)
-		knot[l], a[l], c[l], e[l] = tm[k], lo.a, lo.c, lo.e
-		knot[r], a[r], c[r], e[r] = tp[k], hi.a, hi.c, hi.e
+		knot[l], a[l] = tm[k], lo.a
+		c[l], e[l] = lo.c, lo.e
+		knot[r], a[r] = tp[k], hi.a
+		c[r], e[r] = hi.c, hi.e
 	}
 	for k := n - 2; k >= 0; k-- {
 		dst[k] = min(max(dst[k+1], tm[k]), tp[k])
@@ -198,6 +201,11 @@ func (g fused) Dist(x, v []float64) float64 {
 	return d.norm()
 }
 
-func (g fused) check(dim int) error { return cmp.Or(g.s.check(dim), g.tv.check(dim)) }
+func (g fused) check(dim int) error {
+	if err := g.s.check(dim); err != nil {
+		return err
+	}
+	return g.tv.check(dim)
+}
 
 func (g TotalVariation) asFused() fused { return fused{whole(), g} }

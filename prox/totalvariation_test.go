@@ -20,7 +20,7 @@ func TestFusedNaive(t *testing.T) {
 		x := ties(rapid.IntRange(1, 5).Draw(t, "dim")).Draw(t, "x")
 		tv, l1, gamma := rapid.Float64Range(0.01, 2).Draw(t, "tv"), rapid.Float64Range(0.01, 2).Draw(t, "l1"),
 			rapid.Float64Range(0.2, 3).Draw(t, "gamma")
-		sum, ok := prox.Sum(prox.L1{Weight: l1}, prox.TotalVariation{Weight: tv})
+		sum, ok := sumOf(prox.L1{Weight: l1}, prox.TotalVariation{Weight: tv})
 		require.True(t, ok)
 		p := apply(sum, x, gamma)
 		phi := func(u []float64) float64 { return sum.Func(u) + math.Pow(floats.Distance(u, x, 2), 2)/(2*gamma) }
@@ -64,7 +64,7 @@ func TestFusedNaive(t *testing.T) {
 func TestFusedForms(t *testing.T) {
 	tv := prox.TotalVariation{Weight: 1}
 	sum := func(g, h prox.Operator) prox.Operator {
-		s, ok := prox.Sum(g, h)
+		s, ok := sumOf(g, h)
 		require.True(t, ok)
 		return s
 	}
@@ -77,13 +77,13 @@ func TestFusedForms(t *testing.T) {
 		apply(again, x, 1))
 	require.True(t, math.IsInf(again.Func(x), 1))
 	require.Equal(t, 0.5*8.5+8, fused.Func(x))
-	_, ok := prox.Sum(sum(prox.Box{Lo: 0, Hi: 1}, tv), prox.Box{Lo: 2, Hi: 3})
+	_, ok := sumOf(sum(prox.Box{Lo: 0, Hi: 1}, tv), prox.Box{Lo: 2, Hi: 3})
 	require.False(t, ok, "empty")
-	_, ok = prox.Sum(tv, prox.L1{Weight: -1})
+	_, ok = sumOf(tv, prox.L1{Weight: -1})
 	require.False(t, ok)
-	_, ok = prox.Sum(tv, prox.Simplex{Total: 1})
+	_, ok = sumOf(tv, prox.Simplex{Total: 1})
 	require.False(t, ok)
-	_, ok = prox.Sum(prox.TotalVariation{Weight: -1}, tv)
+	_, ok = sumOf(prox.TotalVariation{Weight: -1}, tv)
 	require.False(t, ok)
 	require.ErrorIs(t, prox.Check(sum(prox.L1{Weight: 1}, prox.TotalVariation{Weight: -1}), 3), prox.ErrParameter)
 	d := fused.(prox.Subdifferential)
@@ -98,9 +98,9 @@ func TestFusedForms(t *testing.T) {
 // points far from 0 attain the bound.
 func TestLipschitzBounds(t *testing.T) {
 	inf := math.Inf(1)
-	sum, _ := prox.Sum(prox.L1{Weight: 0.7}, prox.TotalVariation{Weight: 2})
-	group, _ := prox.Sum(prox.L1{Weight: 0.7}, prox.GroupL2{Groups: [][]int{{0, 1}, {2}}, Weight: 1})
-	norm, _ := prox.Sum(prox.L1{Weight: 0.7}, prox.L2Norm{Weight: 1})
+	sum, _ := sumOf(prox.L1{Weight: 0.7}, prox.TotalVariation{Weight: 2})
+	group, _ := sumOf(prox.L1{Weight: 0.7}, prox.GroupL2{Groups: [][]int{{0, 1}, {2}}, Weight: 1})
+	norm, _ := sumOf(prox.L1{Weight: 0.7}, prox.L2Norm{Weight: 1})
 	for _, c := range []struct {
 		g     prox.Operator
 		tight bool

@@ -101,7 +101,8 @@ func newAxis(edge, p, m []float64) axis {
 // chiAxis is the coordinate c^power, c ~ χ²_nu, for c above lo: cells of equal width in √c, the
 // last one up to ∞. The integral of the coordinate over a cell is scale·P(χ²_other in it).
 func chiAxis(nu, lo, hi, power, other, scale float64) axis {
-	edge, p, m := make([]float64, cells+1), make([]float64, cells), make([]float64, cells)
+	edge, p := make([]float64, cells+1), make([]float64, cells)
+	m := make([]float64, cells)
 	a, b := math.Sqrt(lo), math.Sqrt(hi)
 	last := lo
 	edge[0] = math.Pow(lo, power)
@@ -127,7 +128,8 @@ func chiMass(lo, hi, nu float64) float64 {
 
 // normalAxis is a standard normal coordinate in [−most, most].
 func normalAxis(most float64) axis {
-	edge, p, m := make([]float64, cells+1), make([]float64, cells), make([]float64, cells)
+	edge, p := make([]float64, cells+1), make([]float64, cells)
+	m := make([]float64, cells)
 	density := func(z float64) float64 { return math.Exp(-z*z/2) / math.Sqrt(2*math.Pi) }
 	for i := range edge {
 		edge[i] = most * (2*float64(i)/cells - 1)
@@ -199,7 +201,8 @@ func (j *angles) parallelBound(s float64) float64 {
 	sum := j.outside
 	for i := range cells {
 		node := cells + i
-		lo, hi, mid := j.x.edge[i], j.x.edge[i+1], j.x.mean[node]
+		lo, hi := j.x.edge[i], j.x.edge[i+1]
+		mid := j.x.mean[node]
 		slope := j.t / (1 + j.t*mid)
 		above := func(x, l2 float64) float64 {
 			return math.Max(math.Max(0, l2-j.eps), j.l1[node]+slope*(x-mid)+bend(x)-j.eps)
@@ -258,8 +261,10 @@ func (s span) node() int { return (cells + s.lo) / (s.hi - s.lo) }
 
 // bendAt returns bend at a point (x, w, z).
 func (v *view) bendAt(q *[3]float64) float64 {
-	x, w, z := q[0], q[1], q[2]
-	u, c, s := v.t*x, v.cos-z*w*v.sin, v.t*square(w*v.sin)
+	x, w := q[0], q[1]
+	z := q[2]
+	u, c := v.t*x, v.cos-z*w*v.sin
+	s := v.t * square(w*v.sin)
 	c *= c
 	return v.bend(1-u*c-s, (1+u)*(1-s)-u*c)
 }
@@ -323,7 +328,8 @@ func (v *view) box(at [3]span, r *[8]float64) float64 {
 		}
 		var ends [2]float64
 		for j := range ends {
-			q, floor, line := mean, l2m, l1-v.eps
+			q, floor := mean, l2m
+			line := l1 - v.eps
 			if i == 0 {
 				floor, line = l2[j], tangent[j]
 			}
@@ -341,7 +347,8 @@ func (v *view) box(at [3]span, r *[8]float64) float64 {
 		v.stuck += excess
 		return upper
 	}
-	lower, higher, left, right := *r, *r, at, at
+	lower, higher := *r, *r
+	left, right := at, at
 	half := (at[best].lo + at[best].hi) / 2
 	left[best].hi, right[best].lo = half, half
 	for i := range r {

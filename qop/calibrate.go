@@ -25,7 +25,10 @@ const leastDelta = 1e-90
 // checkPublic refuses public quantities and budgets for which there is no noise scale.
 func checkPublic(q erm.Public, b dp.Budget) error {
 	k := q.Constants
-	if err := cmp.Or(b.Check(), units(q)); err != nil {
+	if err := b.Check(); err != nil {
+		return fmt.Errorf("qop: %w", err)
+	}
+	if err := units(q); err != nil {
 		return fmt.Errorf("qop: %w", err)
 	}
 	switch {
@@ -88,7 +91,9 @@ func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	p := &pl.params
 	p.Constants.Rank = int(s.rank)
 	anchor := norm(m.Center)
-	q = interpolated(q, anchor, m.Eta)
+	if m.clip() == 0 {
+		q = interpolated(q, anchor, m.Eta)
+	}
 	pl.public = q
 	scale := math.Max(1, anchor)
 	if r := q.Radius; r > 0 && !math.IsInf(r, 1) {
@@ -99,9 +104,12 @@ func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	}
 	c := &calibrator{plan: p, asked: *m, public: q, per: pl.around(anchor), length: scale, s: s}
 	p.Budget.Delta *= 1 - eventShare
-	if m.Eta > 0 {
+	switch {
+	case m.clip() > 0:
+		err = c.tilted()
+	case m.Eta > 0:
 		err = c.inexact()
-	} else {
+	default:
 		err = c.exact()
 	}
 	p.Budget = b
@@ -109,10 +117,14 @@ func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 		return nil, err
 	}
 	p.Sigma2 = p.Constants.Smoothness / p.Ratio * (1 + 0x1p-50)
-	pl.per, _ = c.perturbation(p.Ratio, p.Degrees, false)
+	pl.per, pl.failure = c.perturbation(p.Ratio, p.Degrees, false)
 	// The solver comes within R_s; the anchor's error moves the minimizer by R − R_s at most.
 	if pl.output, err = release.NewOutput(q.Dim, p.Cover, 2*(p.Reach-p.Cover), q.Reach(pl.per)+p.Cover); err == nil {
-		pl.output, err = pl.output.For(p.Output)
+		if p.Clip > 0 {
+			pl.output.Sigma = pl.output.Sensitivity / c.shift * safeScale
+		} else {
+			pl.output, err = pl.output.For(p.Output)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("qop: output noise: %w", err)
@@ -146,7 +158,9 @@ func (pl *Plan) around(anchor float64) erm.PublicPerturbation {
 	q := pl.public
 	n, d := float64(q.MaxRecords), float64(q.Dim)
 	per := erm.PublicPerturbation{Center: anchor * (1 + d*0x1p-52), CenterSlope: pl.slope(q)}
-	per.LinearError = n * q.Constants.Smoothness * d * 0x1p-53 * (1 + 0x1p-20) * per.Center
+	if pl.rule == nil || pl.rule.rule().clip == 0 {
+		per.LinearError = n * q.Constants.Smoothness * d * 0x1p-53 * (1 + 0x1p-20) * per.Center
+	}
 	return per
 }
 
@@ -294,7 +308,7 @@ func (p *Params) finish() error {
 		}
 	}
 	p.ExcessBound = math.Inf(1)
-	if p.Radius > 0 {
+	if p.Radius > 0 && p.Clip == 0 { // nothing public bounds the bias of clipped slopes
 		p.ExcessBound = p.Curvature / 2 * square(p.Radius+p.Eta)
 		if p.Records > 0 { // 0·σ̃² is NaN if σ̃² overflows
 			p.ExcessBound += float64(p.Records) * p.Constants.Smoothness * float64(p.Dim) / 2 * square(p.OutputSigma)
@@ -320,6 +334,8 @@ type calibrator struct {
 	public erm.Public
 	per    erm.PublicPerturbation // see around
 	length float64                // of the default R_s
+
+	shift float64 // of one output noise of tilted
 }
 
 // exact calibrates for η = 0: δ₁ and δ₂ by the share of the output noise.
@@ -337,7 +353,8 @@ func (c *calibrator) exact() error {
 	} else {
 		var best proved
 		p.Degrees, best = c.sharpest(p.Objective)
-		p.Ratio, p.Threshold, p.Theorem = best.t, best.threshold, best.theorem
+		p.Ratio, p.Threshold = best.t, best.threshold
+		p.Theorem = best.theorem
 	}
 	if !(p.Ratio > 0) {
 		return fmt.Errorf("qop: %w: no σ² was found for %v with Degrees = %v; a larger Delta or Degrees needs less",

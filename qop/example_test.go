@@ -78,5 +78,5 @@ func ExampleInterpolation() {
 	_, err := (&qop.Mechanism{Center: []float64{1, -2}}).Plan(p, dp.Budget{Epsilon: 1, Delta: 1e-6})
 	fmt.Println(err)
 	// Output:
-	// qop: invalid mechanism: Interpolation is nil, but privacy holds only if every record's gradient vanishes at the anchor; want Relabel{} (each record gets the label that the anchor predicts), Drop{Tolerance} (records that the anchor does not fit become zero records), or Trust{} (the certificate lists the unchecked assumption)
+	// qop: invalid mechanism: Interpolation is nil, but privacy holds only if every record's gradient vanishes at the anchor; want Tilt{Clip} (the slopes at the anchor are released with noise), Relabel{} (each record gets the label that the anchor predicts), Drop{Tolerance} (records that the anchor does not fit become zero records), or Trust{} (the certificate lists the unchecked assumption)
 }

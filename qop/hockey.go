@@ -177,13 +177,16 @@ func (b *replaceStick) panels(edge float64) (lower, upper []meanPanel) {
 const minTail = 1e-120
 
 // at returns B(ε) for the shift t.
-func (b *replaceStick) at(t float64) float64 {
+func (b *replaceStick) at(t float64) float64 { return b.mean(t, b.kernel) }
+
+// mean returns E_g kernel(t/g) for a kernel that does not decrease and is at most 1.
+func (b *replaceStick) mean(t float64, kernel func(h float64) float64) float64 {
 	if b.rough {
 		mid, sum := math.Sqrt(b.k+1), 0.0
 		for _, q := range [][2]float64{{0, 8. / 15}, {1.3556262, 0.2220759}, {-1.3556262, 0.2220759},
 			{2.8569700, 0.0112574}, {-2.8569700, 0.0112574}} {
 			s := math.Max(mid+q[0]/2, 0.1)
-			sum += q[1] * b.kernel(t/(s*s))
+			sum += q[1] * kernel(t/(s*s))
 		}
 		return sum
 	}
@@ -197,7 +200,7 @@ func (b *replaceStick) at(t float64) float64 {
 		for i := range side {
 			part := 0.0
 			for j, g := range side[i].g {
-				part += side[i].w[j] * b.kernel(t/g)
+				part += side[i].w[j] * kernel(t/g)
 			}
 			sum += part
 			if part <= last && part <= num.Negligible*sum { // past the mode the integrand only falls

@@ -46,9 +46,11 @@ func (c *calibrator) inexact() error {
 		return fmt.Errorf("qop: %w: no split of %v was found for Eta = %v and Degrees = %v; a larger Delta or Degrees, "+
 			"or a smaller Eta, needs less", dp.ErrCondition, p.Budget, p.Eta, best.m)
 	}
-	p.Degrees, p.Ratio, p.Threshold, p.Theorem = best.m, best.t, best.threshold, best.theorem
+	p.Degrees, p.Ratio = best.m, best.t
+	p.Threshold, p.Theorem = best.threshold, best.theorem
 	p.Objective, p.Output = best.objective, best.output
-	p.Alpha, p.MaxEig, p.MinEigDelta, p.MaxEigDelta = best.alpha, best.b, best.low, best.high
+	p.Alpha, p.MaxEig = best.alpha, best.b
+	p.MinEigDelta, p.MaxEigDelta = best.low, best.high
 	p.Cover, p.Reach = best.cover, best.reach
 	return nil
 }

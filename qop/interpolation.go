@@ -15,9 +15,9 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// Interpolation is the rule that makes every record's gradient vanish at the anchor: [Relabel],
-// [Drop] or [Trust]. A rule changes each record independently of the others, so neighboring data
-// stay neighboring.
+// Interpolation is the rule that makes every record's gradient vanish at the anchor: [Tilt],
+// [Relabel], [Drop] or [Trust]. A rule changes each record independently of the others, so
+// neighboring data stay neighboring.
 type Interpolation interface{ rule() rule }
 
 // rule is an Interpolation.
@@ -25,14 +25,17 @@ type rule struct {
 	name      string
 	trust     bool    // records are not changed
 	tolerance float64 // the largest change of a label of a record that is kept
+	clip      float64 // of the slopes that Tilt releases, else 0
 }
 
+func (r Tilt) rule() rule  { return rule{name: "Tilt", clip: r.Clip} }
 func (Relabel) rule() rule { return rule{name: "Relabel", tolerance: math.Inf(1)} }
 func (r Drop) rule() rule  { return rule{name: "Drop", tolerance: r.Tolerance} }
 func (Trust) rule() rule   { return rule{name: "Trust", trust: true} }
 
 var errInterpolation = errors.New("Interpolation is nil, but privacy holds only if every record's gradient vanishes " +
-	"at the anchor; want Relabel{} (each record gets the label that the anchor predicts), Drop{Tolerance} (records that " +
+	"at the anchor; want Tilt{Clip} (the slopes at the anchor are released with noise), " +
+	"Relabel{} (each record gets the label that the anchor predicts), Drop{Tolerance} (records that " +
 	"the anchor does not fit become zero records), or Trust{} (the certificate lists the unchecked assumption)")
 
 // AnchorExact and AnchorWithin are the assumptions that [Trust] adds to a certificate, for Eta = 0
@@ -42,6 +45,29 @@ const (
 	AnchorWithin dp.Assumption = "the gradients of all records that could occur vanish at one point within Eta of the " +
 		"anchor, both public"
 )
+
+// Tilt needs no interpolation: quadratic perturbation with an exact anchor for records that the
+// anchor does not fit (docs/theory/quadratic.md#qop.tilted/1). From each record's loss its tangent
+// at x₀ is taken, so that its slope vanishes there, and the sum of the slopes, clipped, comes back
+// with Gaussian noise as a public linear term:
+//
+//	c̃ = Σᵢ clip_g(∇ℓ(x₀;aᵢ,bᵢ)) + N(0, τ²I)
+//	J(θ) = Σᵢ ( ℓ(θ;aᵢ,bᵢ) − ⟨∇ℓ(x₀;aᵢ,bᵢ), θ⟩ ) + ⟨c̃,θ⟩ + r(θ) + (σ²/2)(θ−x₀)'W(θ−x₀)
+//
+// One curve accounts for c̃, the minimizer and its output noise. x₀ is the projection of
+// Mechanism.Center on the Set of the problem. Slopes longer than Clip leave a bias that more
+// records do not remove; those of the loss away from x₀ need no bound. The loss must be a
+// [loss.Linear].
+//
+// Around the same anchor lop.Mechanism with Center and Clip has less excess risk where the
+// anchor's error, not the misfit of the model, makes the slopes: by the square of 1 +
+// (1+√2)βD/(2g) for many records, D the error. Tilt is for losses that are not to be clipped away
+// from x₀, and for many fits of least squares at the price of one ([Plan.Path]).
+type Tilt struct {
+	// Clip is g > 0, a public bound at which the norm of a record's slope at x₀ is clipped; two
+	// standard deviations of it are a good choice.
+	Clip float64
+}
 
 // Relabel gives each record the label b′ nearest to its own for which the anchor is optimal,
 // φ′(⟨a,θ̃⟩;b′) = 0. For strictly convex φ the fit no longer depends on the labels. A record
@@ -67,6 +93,9 @@ type Trust struct{}
 // check refuses a tolerance outside its range, and Eta > 0 with a rule that makes the anchor exact.
 func (r rule) check(eta float64) error {
 	switch {
+	case r.name == "Tilt" && !(r.clip > 1/extreme && r.clip < extreme):
+		return fmt.Errorf("%w: Tilt.Clip = %v, want a positive finite bound on the norm of slopes at the anchor",
+			ErrMechanism, r.clip)
 	case r.name == "Drop" && !(r.tolerance >= 0 && r.tolerance < math.Inf(1)):
 		return fmt.Errorf("%w: Drop.Tolerance = %v, want a finite number ≥ 0", ErrMechanism, r.tolerance)
 	case eta != 0 && !r.trust:
@@ -80,7 +109,13 @@ func (r rule) check(eta float64) error {
 func (r rule) admits(l loss.Loss) error {
 	_, linear := l.(loss.Linear)
 	_, ok := l.(loss.Interpolator)
+	if r.clip > 0 {
+		ok = linear
+	}
 	switch {
+	case r.clip > 0 && !linear:
+		return fmt.Errorf("qop: %w: Tilt needs a loss of ⟨a,θ⟩ (loss.Linear), whose slopes can be clipped, got %T",
+			dp.ErrCondition, l)
 	case r.trust && l.Constants(loss.Bounds{Row: 1, Label: 1}, 1).NoMinimizer:
 		return fmt.Errorf("qop: %w: no θ makes the gradient of a record of %T vanish, so there is nothing to trust; use "+
 			"loss.SmoothedHinge, or linear perturbation (package lop)", dp.ErrCondition, l)
@@ -95,10 +130,11 @@ func (r rule) admits(l loss.Loss) error {
 // apply makes the anchor optimal for each record. A record whose new label is beyond the declared
 // bound becomes the zero record: with a clamped label it would not interpolate.
 func (r rule) apply(d *erm.Data, l loss.Loss, center []float64) *erm.Data {
-	if r.trust {
+	if r.trust || r.clip > 0 {
 		return d
 	}
-	phi, labels, bound := l.(loss.Linear), l.(loss.Interpolator), d.Bounds().Label
+	phi, labels := l.(loss.Linear), l.(loss.Interpolator)
+	bound := d.Bounds().Label
 	return d.Map(func(a []float64, b float64) (label float64, keep bool) {
 		u := floats.Dot(a, center)
 		label, ok := labels.Interpolate(u, b)
@@ -113,7 +149,7 @@ func (r rule) apply(d *erm.Data, l loss.Loss, center []float64) *erm.Data {
 // assumptions are those that the rule adds to a certificate.
 func (r rule) assumptions(eta float64) []dp.Assumption {
 	switch {
-	case !r.trust:
+	case !r.trust: // also of Tilt
 		return nil
 	case eta > 0:
 		return []dp.Assumption{AnchorWithin}

@@ -128,7 +128,8 @@ const exactLog = -75
 // x. It only places a table, for which 1 % is enough.
 func quantile(logF func(x float64) float64, guess, logp float64) float64 {
 	goal := normalScore(logp)
-	u, last, flast := num.Log(guess), 0.0, math.NaN()
+	u, last := num.Log(guess), 0.0
+	flast := math.NaN()
 	slope := 1.0
 	for range 40 {
 		f := normalScore(logF(math.Exp(u))) - goal

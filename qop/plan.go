@@ -62,6 +62,13 @@ type Params struct {
 	// with ‖θ₀−θ*‖₂ ≤ Radius by σ²m(D+η)²/2 + nLdσ̃²/2. A G-Lipschitz regularizer adds at most G√d·σ̃.
 	// The term with n is missing if Records is 0. +Inf without a Radius.
 	ExcessBound float64 `json:"-"`
+
+	// The sum of slopes of Tilt, all 0 for other rules.
+	Clip             float64 `json:"clip,omitempty"`             // g
+	SlopeGrid        float64 `json:"slopeGrid,omitempty"`        // γ: slopes are rounded to multiples of it
+	SlopeSensitivity float64 `json:"slopeSensitivity,omitempty"` // g + γ√d/2, twice that under Replace
+	SlopeSigma       float64 `json:"slopeSigma,omitempty"`       // τ, standard deviation of the noise of c̃
+	Releases         int     `json:"releases,omitempty"`         // K of a path
 }
 
 // Plan is a calibrated Mechanism: the curvature and its cost. It has no exported field, contains
@@ -76,6 +83,8 @@ type Plan struct {
 	center []float64
 	rule   Interpolation
 	trace  func(erm.Trace)
+
+	failure float64 // probability of the matrices outside of per
 }
 
 // stepParams lets an audit replace the numbers that the noise of a fit is drawn with.
@@ -169,6 +178,13 @@ func (pl *Plan) run(ctx context.Context, p *erm.Problem, reach float64, src rand
 	used := *pl
 	used.params = fault.At(fault.From(ctx), stepParams, pl.params)
 	used.output.Sigma = used.params.OutputSigma
+	if pl.params.Clip > 0 {
+		list, err := used.paths(ctx, []*erm.Problem{p}, []float64{reach}, src)
+		if err != nil {
+			return nil, err
+		}
+		return list[0], nil
+	}
 	q := *p
 	q.Data = pl.rule.rule().apply(p.Data, p.Loss, pl.center)
 	quad := take(pl.params.Dim)
@@ -214,7 +230,8 @@ func (pl *Plan) admit(p *erm.Problem, q erm.Public) (reach float64, err error) {
 	refuse := func(format string, args ...any) (float64, error) {
 		return 0, fmt.Errorf("%w: %s", ErrMechanism, fmt.Sprintf(format, args...))
 	}
-	has, want, d := q.Constants, pl.params, q.Dim
+	has, want := q.Constants, pl.params
+	d := q.Dim
 	switch {
 	case d != want.Dim:
 		return refuse("the problem has %d parameters, the plan is for %d", d, want.Dim)
@@ -224,15 +241,24 @@ func (pl *Plan) admit(p *erm.Problem, q erm.Public) (reach float64, err error) {
 		return refuse("the problem has Smoothness = %v, the plan is for at most %v", has.Smoothness,
 			want.Constants.Smoothness)
 	case d > 1 && (has.Structure < loss.LSQ || has.Structure > want.Structure):
-		return refuse("the loss is %v, the plan is for %v", has.Structure, want.Structure)
+		return refuse("the loss is %v, want %v, that of the plan", has.Structure, want.Structure)
 	case d == 1 && has.Structure != loss.LSQ && want.Structure == loss.LSQ:
-		return refuse("the loss is %v, the plan is for %v", has.Structure, want.Structure)
+		return refuse("the loss is %v, want %v, that of the plan", has.Structure, want.Structure)
 	case has.Structure >= loss.FixedRange && want.Structure >= loss.FixedRange &&
 		(has.Rank < 1 || min(has.Rank, d) > want.Constants.Rank):
 		return refuse("the loss has Rank = %d, the plan is for at most %d", has.Rank, want.Constants.Rank)
 	}
-	q = interpolated(q, pl.per.Center, want.Eta)
+	if pl.params.Clip == 0 {
+		q = interpolated(q, pl.per.Center, want.Eta)
+	}
 	per := pl.per
+	if pl.params.Clip > 0 {
+		per.LinearError = 0
+		if per = q.Tilted(per); !(per.LinearError <= pl.per.LinearError) {
+			return refuse("the bounds of the problem let the slopes at the anchor have an error of %v, want at most %v, that "+
+				"of the plan", per.LinearError, pl.per.LinearError)
+		}
+	}
 	per.CenterSlope = pl.slope(q)
 	if floor := q.Floor(per); !(floor <= want.Cover) {
 		return refuse("float64 is sure to reach the minimizer of the problem within %v only, the plan needs Cover = %v",

@@ -58,12 +58,18 @@
 //	qop.fixed/2      gradients in a subspace, dim ρ    2F(a), F of λ_min(W_ρ(m−d+ρ))
 //	qop.general/2    Hessian of rank ρ, d ≥ 2          E(1−exp(ε−l_G(λ_min(W))))₊
 //	qop.tilt/1       as fixed or general               an exponential moment of the loss
+//	qop.tilted/1     any φ(⟨a,θ⟩), with [Tilt]         lsq or glm with a Gaussian release, one curve
 //	qop.threshold/2  as general                        F(a), ε = l_G(a), F of λ_min(W_d(m))
 //	qop.paper/2      as general                        constants of [CC26], α₁ repaired
 //
 // [Sharp] takes whichever of them needs the least noise, and the certificate names it. Proofs, the
 // cases of d = 1 and of dp.AddRemove, and the noise for an anchor with an error (Mechanism.Eta) are
 // in docs/theory/quadratic.md
+//
+// In the words of [CC26]: interpolation is the common minimizer, curvature-based privacy that of
+// σ²W, the utility bound that of its Figure 1, LOP and LOP-Clip are package lop, the diameter
+// experiment of §5.2 is cmd/scaling, and Appendix G.3 leaves out the final Gaussian noise σ̃.
+// docs/papers.md has them one by one.
 //
 // # Notation
 //
@@ -113,6 +119,7 @@ const (
 	theoremFixed     = "qop.fixed/2"
 	theoremGeneral   = "qop.general/2"
 	theoremTilt      = "qop.tilt/1"
+	theoremTilted    = "qop.tilted/1"
 	theoremThreshold = "qop.threshold/2"
 	theoremPaper     = "qop.paper/2"
 )
@@ -146,7 +153,7 @@ type Mechanism struct {
 	// records. A fit to the same records voids every guarantee, and the program cannot detect it.
 	Center []float64
 	// Interpolation is the rule that makes every record's gradient vanish at one public point:
-	// Relabel{}, Drop{} or Trust{}. nil is refused.
+	// Tilt{} needs no such point; Relabel{}, Drop{} or Trust{}. nil is refused.
 	Interpolation Interpolation
 	// Eta is η ≥ 0, a declared bound on ‖θ̃ − θ*‖₂, which only Trust allows to be positive. 0 declares
 	// an exact anchor.
@@ -163,7 +170,7 @@ type Mechanism struct {
 	Degrees float64
 	// Radius is D ≥ ‖θ₀ − θ*‖₂, a public guess, for ExcessBound and, with Eta > 0, for the split of
 	// the budget. A wrong guess costs no privacy. 0 means the radius of the problem's Set, where it is
-	// finite, plus ‖Center‖₂.
+	// finite, plus ‖Center‖₂; with Tilt, for the split between c̃ and W, Clip·√d/(2L).
 	Radius float64
 	// Cover is R_s > 0, the distance from the minimizer within which a solution is sure to lie. 0
 	// means the larger of the distance that float64 arithmetic is sure to reach, below which Cover is
@@ -173,6 +180,9 @@ type Mechanism struct {
 	// Share of ε and of δ for the output noise, in (0, 1); 0 means 0.01, or for Eta > 0 the shares of
 	// the least ExcessBound.
 	Share float64
+	// Releases is the number K of releases that a [Plan.Path] makes of one draw; 0 means 1. Only Tilt
+	// with least squares has paths. The output noise grows with √K, c̃ and W do not.
+	Releases int
 	// Trace, if not nil, is called at the end of every solve. Not private: its argument is a function
 	// of the records.
 	Trace func(erm.Trace)
@@ -189,15 +199,26 @@ func (m *Mechanism) check() error {
 	case m.Structure < 0 || m.Structure > loss.General:
 		return fmt.Errorf("%w: Structure = %d, want 0 for what the loss declares, or LSQ, GLM, FixedRange or General",
 			ErrMechanism, int(m.Structure))
+	case m.Releases < 0 || m.Releases > mostReleases:
+		return fmt.Errorf("%w: Releases = %d, want 1 to %d, or 0 for 1", ErrMechanism, m.Releases, mostReleases)
+	case m.Releases > 1 && m.clip() == 0:
+		return fmt.Errorf("%w: Releases = %d without Tilt, which alone has a price for a path, want 1, or 0 for it",
+			ErrMechanism, m.Releases)
+	case m.clip() > 0 && m.Calibration != Sharp:
+		return fmt.Errorf("%w: Calibration = %v with Tilt, want Sharp", ErrMechanism, m.Calibration)
 	case !(m.Share >= 0 && m.Share < 1):
 		return fmt.Errorf("%w: Share = %v, want a number in (0, 1), or 0 for %v", ErrMechanism, m.Share, defaultShare)
 	}
-	if err := cmp.Or(
-		release.CheckField(ErrMechanism, "Eta", "an exact anchor", m.Eta),
-		release.CheckField(ErrMechanism, "Degrees", "automatic", m.Degrees),
-		release.CheckField(ErrMechanism, "Radius", "the radius of Set", m.Radius),
-		release.CheckField(ErrMechanism, "Cover", "the default", m.Cover),
-	); err != nil {
+	if err := release.CheckField(ErrMechanism, "Eta", "an exact anchor", m.Eta); err != nil {
+		return err
+	}
+	if err := release.CheckField(ErrMechanism, "Degrees", "automatic", m.Degrees); err != nil {
+		return err
+	}
+	if err := release.CheckField(ErrMechanism, "Radius", "the radius of Set", m.Radius); err != nil {
+		return err
+	}
+	if err := release.CheckField(ErrMechanism, "Cover", "the default", m.Cover); err != nil {
 		return err
 	}
 	if m.Eta > 0 && m.Calibration == Paper {
@@ -231,8 +252,13 @@ func (m *Mechanism) checkAnchor(dim int) error {
 // maxCoordinate keeps squares of norms finite.
 const maxCoordinate = 1e150
 
-// defaultShare of the budget goes to the output noise.
-const defaultShare = 0.01
+// defaultShare of the budget goes to the output noise; with Tilt, defaultJointShare of the square
+// of the ratio of sensitivity to noise that the budget allows a Gaussian mechanism.
+const (
+	defaultShare      = 0.01
+	defaultJointShare = 0.001
+	mostReleases      = 1 << 20
+)
 
 // Fit releases an approximate minimizer of p under the budget b: it calls [Mechanism.Plan] and then
 // [Plan.Fit], whose errors it returns.
@@ -270,7 +296,21 @@ func (m *Mechanism) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	if err := m.Interpolation.rule().admits(p.Loss); err != nil {
 		return nil, err
 	}
+	if m.clip() > 0 && p.Set != nil { // a nearer anchor than one outside of the Set
+		near := *m
+		near.Center = make([]float64, q.Dim)
+		p.Set.Prox(near.Center, m.Center, 1)
+		m = &near
+	}
 	return m.calibrate(q, b)
+}
+
+// clip returns the clip of Tilt, 0 for other rules.
+func (m *Mechanism) clip() float64 {
+	if m.Interpolation == nil {
+		return 0
+	}
+	return m.Interpolation.rule().clip
 }
 
 // Calibrate is [Mechanism.Plan] for a problem of which only public quantities are known, with
@@ -295,7 +335,10 @@ func units(q erm.Public) error { return release.CheckUnits("quadratic perturbati
 // needs them there.
 func publicOf(p *erm.Problem, rel dp.Relation) (erm.Public, error) {
 	q, err := p.Public(rel)
-	if err = cmp.Or(err, units(q)); err != nil {
+	if err != nil {
+		return q, fmt.Errorf("qop: %w", err)
+	}
+	if err = units(q); err != nil {
 		return q, fmt.Errorf("qop: %w", err)
 	}
 	q.Constants = p.Loss.Constants(q.Bounds, math.Inf(1))

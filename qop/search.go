@@ -32,12 +32,14 @@ func leastRatio(cost func(m float64) float64, least, start, most float64) float6
 	fa, _ := at(a)
 	fc, _ := at(c)
 	for fc < fb {
-		a, fa, b, fb = b, fb, c, fc
+		a, fa = b, fb
+		b, fb = c, fc
 		c += step
 		fc, _ = at(c)
 	}
 	for fa < fb && a > math.Ln2 {
-		c, fc, b, fb = b, fb, a, fa
+		c, fc = b, fb
+		b, fb = a, fa
 		a = math.Max(a-step, math.Ln2)
 		fa, _ = at(a)
 	}
@@ -49,14 +51,16 @@ func leastRatio(cost func(m float64) float64, least, start, most float64) float6
 		if v := 0.0; c-b > b-a {
 			v = b + 0.382*(c-b)
 			if fv, _ := at(v); fv < fb {
-				a, b, fb = b, v, fv
+				a, b = b, v
+				fb = fv
 			} else {
 				c = v
 			}
 		} else {
 			v = b - 0.382*(b-a)
 			if fv, _ := at(v); fv < fb {
-				c, b, fb = b, v, fv
+				c, b = b, v
+				fb = fv
 			} else {
 				a = v
 			}

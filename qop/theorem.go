@@ -208,7 +208,8 @@ func (s setting) closed(k, a float64) float64 {
 
 // closedForm is the threshold form of Theorem A.
 func (s setting) closedForm(m, logDelta float64) proved {
-	dim, dof, theorem := s.dim, m, theoremThreshold
+	dim, dof := s.dim, m
+	theorem := theoremThreshold
 	if s.structure == loss.FixedRange {
 		dim, dof, theorem = int(s.rank), m-float64(s.dim)+s.rank, theoremFixed
 	}
@@ -225,7 +226,8 @@ func (s setting) closedForm(m, logDelta float64) proved {
 func (c *calibrator) paper() error {
 	p, d := c.plan, float64(c.s.dim)
 	p.Degrees = cmp.Or(c.asked.Degrees, math.Min(math.Max(2*d, leastDegrees(c.s.dim)), mostDegrees))
-	b, smoothness, k := p.Objective, p.Constants.Smoothness, p.Degrees-d+1
+	b, smoothness := p.Objective, p.Constants.Smoothness
+	k := p.Degrees - d + 1
 	logD := logEdelman(d, p.Degrees) + num.LogGamma(k/2)
 	half := num.GammaInvLogP(k/2, math.Min(num.Log(b.Delta/2)-logD, 0))
 	alpha := 2 * half

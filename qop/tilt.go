@@ -102,7 +102,8 @@ func (p *tilt) search(row side, t float64) float64 {
 		least := func(lo, hi float64) (u, v float64) {
 			return num.Minimize(func(u float64) float64 { return p.at(row, math.Exp(u), from, t) }, lo, hi, 0, p.fine)
 		}
-		u, v, found := 0.0, 0.0, false
+		u, v := 0.0, 0.0
+		found := false
 		if last > 0 {
 			a, b := math.Max(lo, num.Log(last/nearby)), math.Min(hi, num.Log(last*nearby))
 			if a < b {

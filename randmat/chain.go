@@ -140,7 +140,8 @@ func (c *chain) half(nuA, nuB float64) bool {
 		e := norm + num.Log(c.w[j]) + nuA/2*num.Log(g)
 		first := max(0, (c.index(num.Log(g/(aTop-g)))-p0)*gaussNodes)
 		for k := first; k < n; k += gaussNodes {
-			p, inv, q := (*panel)(c.p[k:]), (*panel)(c.inv[k:]), (*panel)(c.q[k:])
+			p, inv := (*panel)(c.p[k:]), (*panel)(c.inv[k:])
+			q := (*panel)(c.q[k:])
 			if left, right := kernel.AddExp(p, inv, q, e, g); right < negligible && right < left { // unimodal in log r
 				break
 			}

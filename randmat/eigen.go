@@ -76,7 +76,8 @@ func within(a *mat.SymDense, unknown float64, f func(w *work) float64) float64 {
 // cholesky factorizes sign·S + shift·I = L L'. It returns the trace of the sum and whether the
 // factorization ran to its end.
 func (w *work) cholesky(sign, shift float64) (trace float64, ok bool) {
-	d, s, l := w.d, w.s, w.l
+	d, s := w.d, w.s
+	l := w.l
 	for i0 := 0; i0 < d; i0 += block {
 		i1 := min(i0+block, d)
 		for j := range i1 {
@@ -128,7 +129,8 @@ func (w *work) atLeast(x float64) (bound float64, ok bool) {
 // its vector.
 func lanczos(v []float64, mul func(dst, x []float64)) (theta, residual float64) {
 	d := len(v) / 3
-	x, y, z := v[:d], v[d:2*d], v[2*d:]
+	x, y := v[:d], v[d:2*d]
+	z := v[2*d:]
 	start(x)
 	clear(y)
 	var a, b [maxLanczos]float64
@@ -173,10 +175,11 @@ func ritz(a, b []float64) (theta, last float64) {
 	}
 	for range 60 {
 		var s1, d1, e1 float64 // s_{j+1} and its first two derivatives
-		s, d, e := 1., 0., 0.  // s_j
-		ss := 1.               // ‖s‖²
-		last = 1.              // s_n, as scaled
-		below := 0.            // b_j
+		s, d := 1., 0.
+		e := 0.     // s_j
+		ss := 1.    // ‖s‖²
+		last = 1.   // s_n, as scaled
+		below := 0. // b_j
 		for j := n - 1; j >= 0; j-- {
 			above := 1.
 			if j > 0 {
@@ -190,7 +193,9 @@ func ritz(a, b []float64) (theta, last float64) {
 				ss += s * s
 			}
 			if math.Abs(s) > 0x1p300 {
-				s1, d1, e1, s, d, e = s1*0x1p-300, d1*0x1p-300, e1*0x1p-300, s*0x1p-300, d*0x1p-300, e*0x1p-300
+				s1, d1 = s1*0x1p-300, d1*0x1p-300
+				e1, s = e1*0x1p-300, s*0x1p-300
+				d, e = d*0x1p-300, e*0x1p-300
 				ss, last = ss*0x1p-600, last*0x1p-300
 			}
 		}

@@ -72,6 +72,22 @@ func BenchmarkEpoch(b *testing.B) {
 	})
 }
 
+// A whole fit of A_ProxGD and of A_ObjP by SVRG.
+func BenchmarkFit(b *testing.B) {
+	const n, d = 10_000, 20
+	p := large(n, d)
+	for name, m := range map[string]mechanism{"ProxGD": &ProxGD{}, "ObjPert/svrg": &ObjPert{SVRG: true}} {
+		b.Run(fmt.Sprintf("method=%s/n=%d/d=%d", name, n, d), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := m.Fit(b.Context(), p, dp.Budget{Epsilon: 1, Delta: 1e-9}, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkPlan(b *testing.B) {
 	budget := dp.Budget{Epsilon: 1, Delta: 1e-8}
 	for _, n := range []int{1000, 30000} {

@@ -51,13 +51,19 @@ func (m *NoisySGD) check() error {
 		return refuse(dp.ErrCondition, "Scheme %v is about %v neighbors, Relation = %v; use Poisson", m.Scheme, dp.Replace,
 			dp.AddRemove)
 	}
-	return cmp.Or(
-		checkField("Radius", "the radius of Set", m.Radius),
-		checkField("Clip", "the constant of the loss", m.Clip),
-		checkField("Evaluations", "those of the paper", m.Evaluations),
-		checkField("Batch", "the best", m.Batch),
-		checkField("StepSize", "the best", m.StepSize),
-	)
+	if err := checkField("Radius", "the radius of Set", m.Radius); err != nil {
+		return err
+	}
+	if err := checkField("Clip", "the constant of the loss", m.Clip); err != nil {
+		return err
+	}
+	if err := checkField("Evaluations", "those of the paper", m.Evaluations); err != nil {
+		return err
+	}
+	if err := checkField("Batch", "the best", m.Batch); err != nil {
+		return err
+	}
+	return checkField("StepSize", "the best", m.StepSize)
 }
 
 // calibrate plans NoisySGD, or ProxGD where smoothing is not nil.
@@ -81,7 +87,8 @@ func (m *NoisySGD) calibrate(q erm.Public, b dp.Budget, smoothing *float64, nois
 	if err := m.search(&p, s, noise); err != nil {
 		return nil, err
 	}
-	s.steps, s.m, s.sigma = float64(p.Steps), p.Batch, p.Sigma
+	s.steps, s.m = float64(p.Steps), p.Batch
+	s.sigma = p.Sigma
 	smoothness := set.OnSet.Smoothness
 	p.StepSize = cmp.Or(m.StepSize, s.step(smoothness))
 	if smoothing != nil {
@@ -215,10 +222,19 @@ func (m *DPSGD) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 }
 
 func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*Plan, error) {
-	if err := cmp.Or(
-		checkField("Epochs", "5", m.Epochs), checkField("Batch", "4√n", m.Batch),
-		checkField("Clip", "the constant of the loss", m.Clip),
-		checkField("StepSize", "the default", m.StepSize), checkField("Radius", "the radius of Set", m.Radius)); err != nil {
+	if err := checkField("Epochs", "5", m.Epochs); err != nil {
+		return nil, err
+	}
+	if err := checkField("Batch", "4√n", m.Batch); err != nil {
+		return nil, err
+	}
+	if err := checkField("Clip", "the constant of the loss", m.Clip); err != nil {
+		return nil, err
+	}
+	if err := checkField("StepSize", "the default", m.StepSize); err != nil {
+		return nil, err
+	}
+	if err := checkField("Radius", "the radius of Set", m.Radius); err != nil {
 		return nil, err
 	}
 	if !(m.Momentum >= 0 && m.Momentum < 1) {
@@ -245,7 +261,8 @@ func (m *DPSGD) calibrate(q erm.Public, b dp.Budget, noise accountant) (*Plan, e
 	}
 	p := newParams(theoremSGD, set, l)
 	p.Steps, p.Sampler = int(steps), Poisson.sampler(batch, set)
-	p.StepSize, p.Momentum, p.Last = m.StepSize, m.Momentum, !m.Average
+	p.StepSize, p.Momentum = m.StepSize, m.Momentum
+	p.Last = !m.Average
 	if err := p.account(set, noise); err != nil {
 		return nil, err
 	}

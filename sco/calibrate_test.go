@@ -67,24 +67,6 @@ func TestCheckEnds(t *testing.T) {
 		_, err := c.m.calibrate(q, b, full)
 		require.Equal(t, c.ok, err == nil, "%+v", c.m)
 	}
-	for _, c := range []struct {
-		m  PermutationSGD
-		ok bool
-	}{
-		{PermutationSGD{Passes: 1, Batch: 1000}, true}, {PermutationSGD{Batch: 1001}, false},
-		{PermutationSGD{Batch: -1}, false}, {PermutationSGD{Passes: -1}, false},
-		{PermutationSGD{StepSize: 8 * (1 - 0x1p-49)}, true}, {PermutationSGD{StepSize: 8}, false}, // 2/β, less 2⁻⁵⁰
-	} {
-		_, err := c.m.Calibrate(q, b)
-		require.Equal(t, c.ok, err == nil, "%+v", c.m)
-	}
-	for _, c := range []struct {
-		step float64
-		ok   bool
-	}{{32 * (1 - 0x1p-49), true}, {32, false}} { // the first step is a quarter of it
-		_, err := (&Phased{StepSize: c.step}).Calibrate(q, b)
-		require.Equal(t, c.ok, err == nil, c.step)
-	}
 }
 
 // TestEvaluations: the default of Evaluations, where either term of T decides, and n.

@@ -45,7 +45,8 @@ func (e envelope) Grad(dst, w, a []float64, b float64) {
 		}
 		buf[i] = buf[i][:len(w)]
 	}
-	v, g, mean := buf[0], buf[1], buf[2]
+	v, g := buf[0], buf[1]
+	mean := buf[2]
 	copy(v, w)
 	copy(mean, w)
 	smooth := e.smoothness > 0 && !math.IsInf(e.smoothness, 1)

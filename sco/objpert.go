@@ -18,7 +18,7 @@ import (
 
 // ObjPert is objective perturbation for the population: it releases
 //
-//	ŵ ≈ argmin_W (1/n)Σ ℓ(w; zᵢ) + λ‖w‖² + ⟨b,w⟩/n,   b ~ N(0, σ²I),   Δ = 2nλ
+//	ŵ ≈ argmin_W (1/n)Σ ℓ(w; zᵢ) + λ‖w−w₀‖² + ⟨b,w⟩/n,   b ~ N(0, σ²I),   Δ = 2nλ
 //
 // within R of the minimizer, plus output noise that hides 2R, projected on W. It is the mechanism
 // of package lop, with Δ for the population (docs/theory/population.md#population.stability):
@@ -26,13 +26,16 @@ import (
 //	E F(ŵ) − F(w*) ≤ (1/λ)( E‖b‖²/(4n²) + L²/n ) + λM²
 //
 // Params.ExcessBound of its plan bounds the expected excess population loss over every w ∈ W with
-// ‖w‖ ≤ M, in mean form, output noise included. A Reg r of the problem counts in F as r/n. Under
-// dp.AddRemove the declared Problem.Records stands for n. The zero value needs only a bounded Set
-// or a Radius.
+// ‖w − w₀‖ ≤ M, in mean form, output noise included. A Reg r of the problem counts in F as r/n.
+// Under dp.AddRemove the declared Problem.Records stands for n. The zero value needs only a bounded
+// Set or a Radius.
 type ObjPert struct {
 	// Relation of neighboring data sets; 0 means dp.Replace.
 	Relation dp.Relation
-	// Radius is M ≥ ‖w*‖, a public guess; 0 means the radius of the Set.
+	// Center is w₀, a public point: the ridge is λ‖w−w₀‖². nil means the origin. See
+	// [lop.Mechanism].
+	Center []float64
+	// Radius is M ≥ ‖w* − w₀‖, a public guess; 0 means the radius of the Set, plus ‖w₀‖.
 	Radius float64
 	// Ridge is Δ = 2nλ; 0 means the best.
 	Ridge float64
@@ -53,7 +56,8 @@ func (m *ObjPert) settings() perturb.Settings {
 	m = cmp.Or(m, new(ObjPert))
 	s := perturb.Settings{
 		Package: "sco", Population: true,
-		Relation: m.Relation, Ridge: m.Ridge, Radius: m.Radius, Cover: m.Cover, Share: m.Share, Trace: m.Trace,
+		Relation: m.Relation, Ridge: m.Ridge, Center: m.Center, Radius: m.Radius, Cover: m.Cover, Share: m.Share,
+		Trace: m.Trace,
 	}
 	if m.SVRG {
 		s.Method = bySVRG

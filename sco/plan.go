@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
@@ -27,14 +26,11 @@ type Params struct {
 	Records    int         `json:"records"`    // n, or under dp.AddRemove the declared n₀
 	Radius     float64     `json:"radius"`     // M
 	Smoothness float64     `json:"smoothness"` // β of the loss; 0 if unknown, null as JSON if +Inf
-	// Clip is L. Noisy SGD clips every gradient, passes clip those of losses of ⟨a,w⟩.
-	Clip  float64 `json:"clip"`
-	Batch float64 `json:"batch"` // qn, the expected size of a batch, by which sums are divided
+	Clip       float64     `json:"clip"`       // L, to which every gradient is clipped
+	Batch      float64     `json:"batch"`      // qn, the expected size of a batch, by which sums are divided
 	// ExcessBound is on the expected excess population loss over every w ∈ W with ‖w − w₀‖ ≤ M, in
 	// mean form; +Inf where nothing is proved, null as JSON.
 	ExcessBound float64 `json:"excessBound"`
-
-	// Noisy SGD: numbers of its batches and steps, zero for passes.
 
 	Sampler  dp.Sampler `json:"sampler,omitzero"`
 	Steps    int        `json:"steps,omitzero"`    // T
@@ -48,27 +44,6 @@ type Params struct {
 	Smoothing float64 `json:"smoothing,omitzero"` // β of the envelope, 0 without one
 	Momentum  float64 `json:"momentum,omitzero"`
 	Last      bool    `json:"last,omitzero"` // the release is the last iterate, not the average
-
-	// Passes over a permutation: zero for noisy SGD.
-
-	Passes int     `json:"passes,omitzero"` // k
-	Ridge  float64 `json:"ridge,omitzero"`  // Δ = 2nλ, 0 for steps of one length
-	Phases []Phase `json:"phases,omitzero"`
-}
-
-// Phase is a stretch of records, passed over with one step size, whose average iterate is released
-// with Gaussian noise: as an integer multiple of g in each coordinate, with integer noise of the
-// exact law.
-type Phase struct {
-	Records  int     `json:"records"`  // n_i
-	StepSize float64 `json:"stepSize"` // η_i, or the longest step with a Ridge
-	// Sensitivity is 2kLη_i/b, or L/(λb⌊n/b⌋) with a Ridge: how far a record moves the end of the
-	// phase in exact arithmetic. Hidden adds rounding to it; the noise hides Hidden.
-	Sensitivity float64 `json:"sensitivity"`
-	Hidden      float64 `json:"hidden"`
-	Sigma       float64 `json:"sigma"` // σ_i
-	Grid        float64 `json:"grid"`  // g
-	Reach       float64 `json:"reach"` // ρ, a bound on the norm of the iterates
 }
 
 // newParams returns the numbers that do not depend on batches and steps.
@@ -99,13 +74,11 @@ func (p Params) MarshalJSON() ([]byte, error) {
 	}{plain(p), finite(p.Smoothness), finite(p.ExcessBound)})
 }
 
-// Plan is a calibrated mechanism over batches or over passes. It is immutable and safe for
-// concurrent use.
+// Plan is a calibrated mechanism. It is immutable and safe for concurrent use.
 type Plan struct {
 	params  Params
 	cert    dp.Certificate
-	profile dp.Profile // of noisy sums; zero for passes
-	known   erm.Public // bounds that a problem for passes must meet
+	profile dp.Profile
 	trace   func(erm.Trace)
 }
 
@@ -113,17 +86,12 @@ var _ dp.Plan = (*Plan)(nil)
 
 func (pl *Plan) empty() bool { return pl == nil || pl.params.Theorem == "" }
 
-// batches reports whether the plan is one of noisy SGD, not of passes.
-func (pl *Plan) batches() bool { return pl.profile.Remove != nil }
-
 // Params returns a copy of the numbers of the plan, the zero value for an empty one.
 func (pl *Plan) Params() Params {
 	if pl.empty() {
 		return Params{}
 	}
-	p := pl.params
-	p.Phases = slices.Clone(p.Phases)
-	return p
+	return pl.params
 }
 
 // Certificate returns the cost of one release, the zero value for an empty plan.
@@ -134,21 +102,12 @@ func (pl *Plan) Certificate() dp.Certificate {
 	return pl.cert.With()
 }
 
-// Profile returns δ(ε) of one release: that of all noisy sums, by the accountant; or for passes the
-// curve of Gaussian noise at the largest Hidden/Sigma of a phase, since each record is in one
-// phase.
+// Profile returns δ(ε) of one release: that of all noisy sums, by the accountant.
 func (pl *Plan) Profile() dp.Profile {
-	switch {
-	case pl.empty():
+	if pl.empty() {
 		return dp.Unknown()
-	case pl.batches():
-		return pl.profile
 	}
-	s := 0.0
-	for _, ph := range pl.params.Phases {
-		s = max(s, math.Nextafter(ph.Hidden/ph.Sigma, math.Inf(1)))
-	}
-	return dp.GaussianProfile(s)
+	return pl.profile
 }
 
 // String describes the plan in prose.
@@ -157,15 +116,6 @@ func (pl *Plan) String() string {
 		return "an empty plan of stochastic gradients"
 	}
 	p := pl.params
-	if !pl.batches() {
-		first, last := p.Phases[0], p.Phases[len(p.Phases)-1]
-		return fmt.Sprintf("SGD over a random permutation of %d records: %d phases of %d passes in batches of %v, steps "+
-			"of length at most %.6g in the first and %.6g in the last, gradients of norm at most %.6g, ridge %.6g; the end "+
-			"of a phase is rounded to a grid and gets Gaussian noise of standard deviation %.6g in the first and %.6g in "+
-			"the last.\n%v",
-			p.Records, len(p.Phases), p.Passes, p.Batch, first.StepSize, last.StepSize, p.Clip, p.Ridge, first.Sigma,
-			last.Sigma, pl.cert)
-	}
 	what, end := "every record's gradient", "the average of the iterates"
 	if p.Smoothing > 0 {
 		what = fmt.Sprintf("the gradient of every record's Moreau envelope of smoothness %.6g", p.Smoothing)
@@ -182,12 +132,11 @@ func (pl *Plan) String() string {
 // numbers are the parameters of a fit, which an audit may replace.
 var numbers = fault.NewStep[Params](fault.StochasticParams)
 
-// Fit runs the plan on p and releases its end: for noisy SGD the average of the iterates or the
-// last one, for passes the last phase. Its memory does not grow with the number of steps.
+// Fit runs the plan on p and releases the average of the iterates or the last one. Its memory does
+// not grow with the number of steps.
 //
-// p must have the dimension of the plan and, under dp.Replace, its number of records. Noisy SGD
-// clips gradients to Clip, so that any loss and set give the guarantee. Passes need a loss whose
-// constants are no worse than those of the plan, and permute the records at random first.
+// p must have the dimension of the plan and, under dp.Replace, its number of records. Gradients are
+// clipped to Clip, so that any loss and set give the guarantee.
 //
 // src feeds sampling and noise; nil means a secure source, anything else adds the assumption
 // dp.CallerSource. Fit may be called concurrently. Each call spends the budget once. The error
@@ -207,14 +156,8 @@ func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.R
 	source, cert := draw.Open(src, pl.cert.With(own...))
 	par := fault.At(fault.From(ctx), numbers, pl.Params())
 	f := &fit{Params: par, ctx: ctx, f: fault.From(ctx), src: source, set: p.Set, op: op, w: w}
-	if pl.batches() {
-		f.obj = (&erm.Problem{Data: p.Data, Loss: par.perRecord(p.Loss)}).Perturb(erm.Perturbation{})
-		err = f.batches()
-	} else {
-		f.obj = (&erm.Problem{Data: p.Data, Loss: par.convex(p.Loss)}).Perturb(erm.Perturbation{})
-		err = f.phases()
-	}
-	if err != nil {
+	f.obj = (&erm.Problem{Data: p.Data, Loss: par.perRecord(p.Loss)}).Perturb(erm.Perturbation{})
+	if err := f.batches(); err != nil {
 		return nil, err
 	}
 	if err := source.Err(); err != nil {
@@ -242,39 +185,15 @@ func (pl *Plan) admit(p *erm.Problem) (w []float64, op prox.Operator, own []dp.A
 		return nil, nil, nil, fmt.Errorf("sco: %w", err)
 	}
 	q := pl.params
-	switch n, d := p.Data.Dims(); {
+	n, d := p.Data.Dims()
+	switch {
 	case d != q.Dim:
 		return nil, nil, nil, refuse(ErrMechanism, "the problem has %d parameters, the plan is for %d", d, q.Dim)
 	case q.Relation == dp.Replace && n != q.Records:
 		return nil, nil, nil, refuse(ErrMechanism, "the problem has %d records, the plan is for %d", n, q.Records)
-	case pl.batches():
-		op, err := joint(p)
-		return start(p.Set, d), op, locality(p, op), err
 	}
-	has, w, op, err := known(p, dp.Replace)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	for _, c := range []struct {
-		name      string
-		has, want float64
-	}{
-		{"Lipschitz", has.OnSet.Lipschitz, pl.known.OnSet.Lipschitz},
-		{"Smoothness", has.OnSet.Smoothness, pl.known.OnSet.Smoothness},
-		{"Radius", has.Radius, pl.known.Radius}, {"Anchor", has.Anchor, pl.known.Anchor},
-		{"Slope", has.Slope, pl.known.Slope},
-		{"ProxFactor", has.ProxFactor, pl.known.ProxFactor}, {"ProxScale", has.ProxScale, pl.known.ProxScale},
-	} {
-		if !(c.has <= c.want) {
-			return nil, nil, nil, refuse(ErrMechanism, "the problem has %s = %v, the plan is for one of at most %v", c.name,
-				c.has, c.want)
-		}
-	}
-	if k := has.OnSet; !(k.Lipschitz > 0 && k.Smoothness > 0) {
-		return nil, nil, nil, refuse(ErrMechanism, "the problem has Lipschitz = %v and Smoothness = %v, want known ones",
-			k.Lipschitz, k.Smoothness)
-	}
-	return w, op, convexity(p, op), nil
+	op, err = joint(p)
+	return start(p.Set, d), op, locality(p), err
 }
 
 // fit is one run of a plan.

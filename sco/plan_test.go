@@ -378,11 +378,5 @@ func TestPlanIsImmutable(t *testing.T) {
 		pl, err := (&NoisySGD{Steps: 3, Batch: 20}).Plan(p, b)
 		require.NoError(t, err)
 		require.Contains(t, pl.Certificate().Assumptions, LossLocality)
-		pass, err := (&PermutationSGD{}).Plan(p, b)
-		require.NoError(t, err)
-		require.Subset(t, pass.Certificate().Assumptions, []dp.Assumption{erm.DeclaredLoss, erm.ScalarAccuracy})
-		rel, err := pass.Fit(ctx, p, nil)
-		require.NoError(t, err)
-		require.Subset(t, rel.Certificate.Assumptions, []dp.Assumption{erm.DeclaredLoss, erm.ScalarAccuracy})
 	}
 }

@@ -24,7 +24,7 @@ const LossLocality dp.Assumption = "the gradient of the caller's loss at one rec
 	"parameters and of that record alone"
 
 // locality returns the assumptions of noisy SGD about the parts of p.
-func locality(p *erm.Problem, _ prox.Operator) []dp.Assumption {
+func locality(p *erm.Problem) []dp.Assumption {
 	list := p.Data.Assumptions()
 	if !loss.Proved(p.Loss) {
 		list = append(list, LossLocality)
@@ -35,25 +35,11 @@ func locality(p *erm.Problem, _ prox.Operator) []dp.Assumption {
 	return list
 }
 
-// convexity returns the assumptions of passes about the parts of p and about op.
-func convexity(p *erm.Problem, op prox.Operator) []dp.Assumption {
-	list := append(erm.LossAssumptions(p.Loss), p.Data.Assumptions()...)
-	if op == nil {
-		return list
-	}
-	_, d := p.Data.Dims()
-	if _, _, proved := prox.Accuracy(op, d); !proved {
-		list = append(list, erm.DeclaredOperator)
-	}
-	return list
-}
-
-// known returns the public quantities of p, with Anchor and Slope at the start w₀; w₀ itself; and r
-// + ι_W, nil if there is neither. Unlike p.Public it accepts a p whose minimizer cannot be
-// certified.
-func known(p *erm.Problem, rel dp.Relation) (q erm.Public, w []float64, op prox.Operator, err error) {
+// known returns the public quantities of p, with Anchor at the start w₀. Unlike p.Public it accepts
+// a p whose minimizer cannot be certified.
+func known(p *erm.Problem, rel dp.Relation) (q erm.Public, err error) {
 	if err := p.Check(); err != nil {
-		return q, nil, nil, fmt.Errorf("sco: %w", err)
+		return q, fmt.Errorf("sco: %w", err)
 	}
 	n, d := p.Data.Dims()
 	q = erm.Public{Dim: d, Records: p.Records, Bounds: p.Data.Bounds(), Radius: math.Inf(1)}
@@ -61,31 +47,21 @@ func known(p *erm.Problem, rel dp.Relation) (q erm.Public, w []float64, op prox.
 		q.Records = n
 	}
 	if persons, ok := p.Data.Persons(); ok {
-		q.Rows = persons.Rows
+		q.Rows, q.Person = persons.Rows, persons.Column
 	}
 	if p.Set != nil {
 		q.Radius = p.Set.Radius(d)
 	}
 	q.OnSet = p.Loss.Constants(q.Bounds, q.Radius)
 	q.Constants = q.OnSet
-	w = start(p.Set, d)
-	q.Anchor = floats.Norm(w, 2) * (1 + float64(d+16)*0x1p-52)
-	if op, err = joint(p); err != nil {
-		return q, nil, nil, err
-	}
-	if p.Reg != nil {
-		q.Slope = math.Inf(1)
-		if g, ok := op.(prox.Subdifferential); ok {
-			q.Slope = g.Dist(w, make([]float64, d)) * (1 + float64(d+16)*0x1p-52)
-		}
-	}
-	if q.Split = op == nil; op != nil {
-		q.ProxFactor, q.ProxScale, _ = prox.Accuracy(op, d)
+	q.Anchor = floats.Norm(start(p.Set, d), 2) * (1 + float64(d+16)*0x1p-52)
+	if _, err := joint(p); err != nil {
+		return q, err
 	}
 	if q, err = q.Complete(rel); err != nil {
-		return q, nil, nil, fmt.Errorf("sco: %w", err)
+		return q, fmt.Errorf("sco: %w", err)
 	}
-	return q, w, op, nil
+	return q, nil
 }
 
 // joint returns r + ι_W, nil if there is neither.
@@ -93,8 +69,8 @@ func joint(p *erm.Problem) (prox.Operator, error) {
 	if p.Set == nil && p.Reg == nil {
 		return nil, nil
 	}
-	op, ok := prox.Sum(p.Reg, p.Set)
-	if !ok {
+	op, err := prox.Sum(p.Reg, p.Set)
+	if err != nil {
 		return nil, refuse(ErrMechanism, "Reg %T and Set %T have no joint proximal map in closed form, want a pair that "+
 			"prox.Sum knows", p.Reg, p.Set)
 	}
@@ -115,7 +91,7 @@ func newSetting(q erm.Public, rel dp.Relation, b dp.Budget, radius float64) (set
 	rel = cmp.Or(rel, dp.Replace)
 	q, err := q.Complete(rel)
 	if err == nil {
-		err = release.CheckUnits("a method of noisy gradients or of passes", q.Rows)
+		err = release.CheckUnits("a method of noisy gradients", q.Rows)
 	}
 	if err != nil {
 		return setting{}, fmt.Errorf("sco: %w", err)
@@ -146,16 +122,15 @@ func (s setting) n() float64        { return float64(s.Records) }
 func (s setting) d() float64        { return float64(s.Dim) }
 func (s setting) logDelta() float64 { return -num.Log(s.budget.Delta) } // ln(1/δ)
 
-// planFor calibrates for the public quantities of p, on the assumptions that own returns.
+// planFor calibrates for the public quantities of p.
 func planFor(
-	p *erm.Problem, rel dp.Relation, b dp.Budget, own func(*erm.Problem, prox.Operator) []dp.Assumption,
-	calibrate func(erm.Public, dp.Budget) (*Plan, error),
+	p *erm.Problem, rel dp.Relation, b dp.Budget, calibrate func(erm.Public, dp.Budget) (*Plan, error),
 ) (*Plan, error) {
-	q, _, op, err := known(p, cmp.Or(rel, dp.Replace))
+	q, err := known(p, cmp.Or(rel, dp.Replace))
 	if err != nil {
 		return nil, err
 	}
-	q.Assumptions = own(p, op)
+	q.Assumptions = locality(p)
 	return calibrate(q, b)
 }
 

@@ -10,14 +10,16 @@
 // Privacy holds for every data set. A bound on the excess F(w) − min F holds in expectation over
 // independent records, under the conditions named with it.
 //
+// The names of [BFTT19] are A_NSGD (NoisySGD; its Algorithm 1 and Theorem 3.2), A_ProxGD (ProxGD;
+// its Theorem 4.4) and A_ObjP (ObjPert); bounds there rest on uniform stability. docs/papers.md
+// says what became of its constants.
+//
 //	NoisySGD        smooth losses: noisy mini-batch SGD, averaged [BFTT19]
 //	ProxGD          losses with kinks (hinge, absolute, pinball, …): the same on the Moreau envelope
 //	DPSGD           noisy SGD as practitioners run it: epochs, clipping below L, last iterate
 //	ObjPert         smooth losses of ⟨a,w⟩: objective perturbation with λ for the population, for
 //	                large n by SVRG; usually the best
 //	Output          output perturbation with λ for the population: needs only a bound on gradients
-//	PermutationSGD  output noise on k passes over a permutation [WLKCJN17]; baseline
-//	Phased          one pass in phases of halving length and step [FKT20]
 //
 // Plan reads public quantities only: declared bounds, dimensions, the budget, and the number of
 // records, which is public under dp.Replace. Under dp.AddRemove it is not, and the declared
@@ -31,14 +33,10 @@
 // # Theorems
 //
 // Proofs are in docs/theory/population.md, by identifier. ObjPert and Output rest on theorems of
-// lop. All need δ > 0; passes need a smooth loss as well, and the first and the last of them η ≤
-// 2/β.
+// lop. All need δ > 0.
 //
 //	sco.sgd/2           T noisy sums of clipped gradients over random batches [BFTT19]
 //	sco.prox/2          the same for gradients of Moreau envelopes
-//	sco.psgd/2          noise that hides 2kLη/b after k passes [WLKCJN17]
-//	sco.psgd-strong/2   noise that hides L/(λb⌊n/b⌋) after passes with λ‖w‖²
-//	sco.phased/2        noise that hides 2Lη_i in every phase [FKT20]
 //
 // # Notation
 //
@@ -50,16 +48,12 @@
 //	z, σ        noise on the sum of a batch, over L; zL/(qn), on the mean gradient, per coordinate
 //	η, λ        step size; weight of ‖w‖² (no ½) in mean form: Δ = 2nλ in sum form
 //	g, K        step of a grid, a power of two; L/g
-//	ρ, u        bound on the norm of the iterates; 2⁻⁵³
+//	u           2⁻⁵³
 //
 // # References
 //
 //	[BFTT19]    Bassily, Feldman, Talwar, Thakurta. Private Stochastic Convex Optimization with
 //	            Optimal Rates. NeurIPS 2019.
-//	[FKT20]     Feldman, Koren, Talwar. Private Stochastic Convex Optimization: Optimal Rates in
-//	            Linear Time. STOC 2020.
-//	[WLKCJN17]  Wu, Li, Kumar, Chaudhuri, Jha, Naughton. Bolt-on Differential Privacy for Scalable
-//	            Stochastic Gradient Descent-based Analytics. SIGMOD 2017.
 //	[XZ14]      Xiao, Zhang. A Proximal Stochastic Gradient Method with Progressive Variance
 //	            Reduction. SIAM J. Optim. 2014.
 package sco
@@ -78,11 +72,8 @@ var ErrMechanism = lop.ErrMechanism
 
 // Identifiers of the theorems, see the package comment.
 const (
-	theoremSGD        = "sco.sgd/2"
-	theoremProx       = "sco.prox/2"
-	theoremPSGD       = "sco.psgd/2"
-	theoremPSGDStrong = "sco.psgd-strong/2" // PermutationSGD with λ > 0
-	theoremPhased     = "sco.phased/2"
+	theoremSGD  = "sco.sgd/2"
+	theoremProx = "sco.prox/2"
 )
 
 // refuse returns an error of the given kind.

@@ -125,7 +125,7 @@ func (m *NoisySGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src ran
 // are those of Calibrate or wrap erm.ErrProblem.
 func (m *NoisySGD) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	m = cmp.Or(m, new(NoisySGD))
-	return planFor(p, m.Relation, b, locality, m.Calibrate)
+	return planFor(p, m.Relation, b, m.Calibrate)
 }
 
 // Fit is NoisySGD.Fit for the envelope.
@@ -136,7 +136,7 @@ func (m *ProxGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.
 // Plan is NoisySGD.Plan for the envelope.
 func (m *ProxGD) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	m = cmp.Or(m, new(ProxGD))
-	return planFor(p, m.Relation, b, locality, m.Calibrate)
+	return planFor(p, m.Relation, b, m.Calibrate)
 }
 
 // Fit releases the last iterate of p under the budget b, as NoisySGD.Fit does.
@@ -147,7 +147,7 @@ func (m *DPSGD) Fit(ctx context.Context, p *erm.Problem, b dp.Budget, src rand.S
 // Plan calibrates for p as NoisySGD.Plan does.
 func (m *DPSGD) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 	m = cmp.Or(m, new(DPSGD))
-	return planFor(p, m.Relation, b, locality, m.Calibrate)
+	return planFor(p, m.Relation, b, m.Calibrate)
 }
 
 // batches runs noisy SGD.
@@ -156,7 +156,8 @@ func (f *fit) batches() error {
 	law := draw.Noise{Exponent: grid.exponent, Sigma: f.scale()} // N(0, z²L²I)
 	list := f.Sampler.Batches(f.obj.Len(), f.src)
 	d := f.Dim
-	w, avg, v, noisy := f.w, make([]float64, d), make([]float64, d), make([]float64, d)
+	w, avg := f.w, make([]float64, d)
+	v, noisy := make([]float64, d), make([]float64, d)
 	sum, nu := make([]int64, d), make([]int64, d)
 	defer clear(nu)
 	floats.AddScaled(avg, 1/float64(f.Steps+1), w)

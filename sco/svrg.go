@@ -77,8 +77,9 @@ func (m *svrg) Init(p splitting.Problem, x0 []float64, rnd *rand.Rand) error {
 		return fmt.Errorf("%w: SVRG: F is no FiniteSum, want Len() int and GradTerms(dst, x []float64, idx []int)",
 			splitting.ErrProblem)
 	}
-	if m.psi, ok = prox.Sum(p.G, p.H); !ok {
-		return fmt.Errorf("%w: SVRG: G and H have no joint proximal map in closed form", splitting.ErrProblem)
+	var err error
+	if m.psi, err = prox.Sum(p.G, p.H); err != nil {
+		return fmt.Errorf("%w: SVRG: %w", splitting.ErrProblem, err)
 	}
 	m.rnd, m.n = rnd, m.f.Len()
 	m.last = 2*m.schedule.epochs + 10

@@ -15,15 +15,18 @@ type gapper interface {
 
 // bounds computes bounds on the gap and the distance of a location.
 type bounds struct {
-	problem Problem
-	method  Method
-	ready   bool
-	mu      float64 // a modulus of J
-	reach   *reach
+	problem  Problem
+	method   Method
+	settings *Settings
+	ready    bool
+	mu       float64 // a modulus of J
+	reach    *reach
+	size     float64 // the larger norm of x0 and the first X
 }
 
-// modulus returns the μ of J. It leaves out the μ of a LeastSquares under coordinate descent: that
-// μ would cost more than the solve, which has a duality gap without it.
+// modulus returns the μ of J. It leaves out the μ of a LeastSquares under coordinate descent, and
+// that of a NewQuadratic of more than 300 coordinates: the eigenvalues would cost more than the
+// solve, which has a duality gap without them.
 func (b *bounds) modulus(dim int) float64 {
 	if b.ready {
 		return b.mu
@@ -33,7 +36,11 @@ func (b *bounds) modulus(dim int) float64 {
 		b.mu += modulus(b.problem.H, dim)
 	}
 	_, descent := b.method.(*CoordinateDescent)
-	if _, costly := b.problem.F.(*LeastSquares); !descent || !costly {
+	_, costly := b.problem.F.(*LeastSquares)
+	if f, ok := b.problem.F.(*parabola); ok {
+		costly = len(f.lin) > 300
+	}
+	if !descent || !costly {
 		b.mu += convexity(b.problem.F)
 	}
 	return b.mu
@@ -81,8 +88,11 @@ func (b *bounds) gap(loc *Location) float64 {
 	return least
 }
 
-// nonnegative marks a Smooth with f ≥ 0 everywhere.
-type nonnegative interface{ nonnegative() }
+// isNonnegative reports whether f ≥ 0 is known.
+func isNonnegative(f Smooth) bool {
+	n, ok := f.(interface{ nonnegative() bool })
+	return ok && n.nonnegative()
+}
 
 // modulus returns a lower bound on the modulus of strong convexity of g in dim dimensions: the
 // least l2 of its coordinates, and 0 for a g that is not coordinatewise.
@@ -123,8 +133,7 @@ func newReach(p Problem, dim int) reach {
 	for i := range edge {
 		edge[i] = math.Inf(1)
 	}
-	_, low := smooth(p.F).(nonnegative)
-	low = low || p.F == nil
+	low := p.F == nil || isNonnegative(p.F)
 	for k, g := range []prox.Operator{p.G, p.H} {
 		if g == nil {
 			continue
@@ -187,9 +196,13 @@ func grow(g prox.Operator, square, edge []float64) {
 			all(g.Weights[0] / math.Sqrt(dim))
 		}
 	case prox.GroupL2:
-		for _, group := range g.Groups {
+		for k, group := range g.Groups {
+			w := g.Weight
+			if g.Weights != nil {
+				w *= g.Weights[k]
+			}
 			for _, i := range group {
-				square[i] += g.Weight * g.Weight
+				square[i] += w * w
 			}
 		}
 	case coordinatewise:

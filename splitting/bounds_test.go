@@ -121,7 +121,7 @@ func TestEveryAnswerHasABound(t *testing.T) {
 				}
 				for _, steps := range []int{3, 10, 30, 20000} {
 					x0 := []float64{1, -1, 0.5, 0, 2, -0.3}
-					res, err := splitting.Solve(background, p, x0, &splitting.Settings{Iterations: steps}, method())
+					res, err := splitting.Solve(background, p, x0, &splitting.Settings{Iterations: steps, Tolerance: 1e-9}, method())
 					require.NoError(t, err, "%s, %s, %s", fname, pname, mname)
 					all = append(all, res)
 					if v := p.Func(res.X); v < best {

@@ -3,6 +3,7 @@
 package splitting
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 )
@@ -31,12 +32,16 @@ type CoordinateDescent struct {
 	residuals columns
 	on        coordinateSteps // &gram or &residuals
 	terms     int
+	ratios    residuals
+	squares   *LeastSquares // works on its A'A, nil otherwise
+	onGram    bool          // of a LeastSquares, too: for Path
 }
 
 // coordinateSteps is coordinate descent on Q or on residuals.
 type coordinateSteps interface {
 	advance()         // one step
 	gap() float64     // at the point of the last step
+	terms() float64   // the size of the terms of the residual
 	state() *progress // the point of the last step
 }
 
@@ -59,7 +64,8 @@ func (p *progress) init(n int) {
 // reset forgets all points but x.
 func (p *progress) reset() {
 	clear(p.pieces)
-	p.unbounded, p.stalled, p.bestRes = false, false, math.Inf(1)
+	p.unbounded, p.stalled = false, false
+	p.bestRes = math.Inf(1)
 }
 
 // keep stores x as the best point.
@@ -86,7 +92,12 @@ func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 			"Coordinate(i int) (l1, l2, lo, hi float64); ForwardBackward and DavisYin need no coordinates")
 	}
 	m.terms = terms(p.F)
-	if f, ok := p.F.(*LeastSquares); ok {
+	m.ratios = residuals{}
+	f, isSquares := p.F.(*LeastSquares)
+	if m.squares = nil; m.onGram {
+		m.squares = f
+	}
+	if isSquares && !m.onGram {
 		m.on = &m.residuals
 		return m.residuals.init(psi, &f.equations, x0)
 	}
@@ -112,11 +123,23 @@ func (m *CoordinateDescent) Step(loc *Location, stats *Stats) {
 	m.on.advance()
 	copy(loc.X, m.on.state().x)
 	loc.Residual = m.on.state().residual
+	m.ratios.compare(loc.Residual, m.on.terms())
 	stats.GradTerms += m.terms
 	stats.Proxes++
 }
 
+func (m *CoordinateDescent) relative() (primal, dual float64) { return m.ratios.relative() }
+
 func (m *CoordinateDescent) dualityGap() float64 {
+	if f := m.squares; f != nil {
+		r, v := make([]float64, f.n), make([]float64, f.d)
+		f.rest(r, m.gram.x)
+		f.mulTrans(v, r)
+		if gap := m.gram.leastSquaresGap(m.gram.x, v, f.y, r); !math.IsNaN(gap) {
+			return gap
+		}
+		return math.Inf(1)
+	}
 	if gap := m.on.gap(); !math.IsNaN(gap) && !math.IsInf(m.on.state().residual, 1) {
 		return gap
 	}
@@ -126,7 +149,7 @@ func (m *CoordinateDescent) dualityGap() float64 {
 // Status implements Statuser.
 func (m *CoordinateDescent) Status() (Status, error) {
 	if m.on.state().unbounded {
-		return Failure, unfit("CoordinateDescent: the objective is unbounded below along a coordinate")
+		return Unbounded, fmt.Errorf("%w, along a coordinate", ErrUnbounded)
 	}
 	return m.on.state().Status()
 }
@@ -182,7 +205,10 @@ func (m *newtonSteps) init(n, numbers int) {
 	m.chol, m.free, m.delta = resize(m.chol, numbers), resize(m.free, n), resize(m.delta, n)
 }
 
-func (m *newtonSteps) reset() { m.factored, m.singular, m.blocked, m.waited = false, false, 0, 0 }
+func (m *newtonSteps) reset() {
+	m.factored, m.singular = false, false
+	m.blocked, m.waited = 0, 0
+}
 
 // newton moves x by Newton steps. It reports whether there was one, and whether the last had α = 1.
 func (m *newtonSteps) newton(p *penalty, x []float64, f quadraticPiece) (ok, full bool) {

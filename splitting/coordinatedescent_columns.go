@@ -220,6 +220,9 @@ func (c *columns) judge() {
 	}
 }
 
+// terms returns ‖∇f(x)‖ + ‖A‖_F²‖x‖.
+func (c *columns) terms() float64 { return norm(c.v) + floats.Sum(c.h)*norm(c.x) }
+
 // scale returns (Σ‖aⱼ‖²)^½·(‖y‖ + Σ|xⱼ|‖aⱼ‖), the size of the terms of v. Their rounding is 2⁻⁵³ of
 // it times the root of their number: 2⁻⁴³ for a million.
 func (c *columns) scale() float64 {

@@ -295,3 +295,31 @@ func TestColumnsMemory(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(5, func() { m.Step(&loc, &stats) }))
 	}
 }
+
+// TestPathOnGram checks that a path over one LeastSquares of many equations has the minimizers and
+// the gaps of solves on its columns.
+func TestPathOnGram(t *testing.T) {
+	const n, d = 60, 12
+	r := rand.New(rand.NewPCG(5, 6))
+	a, y := mat.NewDense(n, d, nil), make([]float64, n)
+	a.Apply(func(_, _ int, _ float64) float64 { return r.NormFloat64() }, a)
+	for i := range y {
+		y[i] = a.At(i, 0) - 2*a.At(i, 1) + r.NormFloat64()
+	}
+	f, err := splitting.NewLeastSquares(a, y)
+	require.NoError(t, err)
+	var problems []splitting.Problem
+	for _, w := range []float64{100, 30, 10, 3, 1} {
+		problems = append(problems, splitting.Problem{F: f, G: prox.L1{Weight: w}})
+	}
+	path, err := splitting.Path(background, problems, make([]float64, d), nil, nil)
+	require.NoError(t, err)
+	for k, p := range problems {
+		alone, err := splitting.Minimize(background, p, make([]float64, d), nil)
+		require.NoError(t, err)
+		require.Equal(t, splitting.Converged, path[k].Status)
+		require.InDeltaSlice(t, alone.X, path[k].X, 1e-8)
+		require.Less(t, path[k].Gap, 1e-6)
+		require.InEpsilon(t, alone.Value, path[k].Value, 1e-12)
+	}
+}

@@ -81,7 +81,8 @@ func (c *descent) start() {
 	c.clip(c.x)
 	c.progress.reset()
 	c.newtonSteps.reset()
-	c.settled, c.stale, c.polished, c.bestAge = 0, 0, 0, 0
+	c.settled, c.stale = 0, 0
+	c.polished, c.bestAge = 0, 0
 	c.size = norm(c.lin)
 	c.refresh()
 	c.certified = c.residual
@@ -97,7 +98,8 @@ func (c *descent) advance() {
 	if same {
 		c.settled++
 	} else {
-		c.settled, c.polished, c.factored = 0, 0, false
+		c.settled, c.polished = 0, 0
+		c.factored = false
 	}
 	newton, full := false, false
 	if c.settled >= 1 && !math.IsInf(c.residual, 1) && (c.factored || c.waited >= c.patience()) {
@@ -114,7 +116,8 @@ func (c *descent) advance() {
 
 // sweep minimizes J along each coordinate in turn [W15, (11)], and reports whether x changed.
 func (c *descent) sweep() bool {
-	n, x, g := c.n, c.x, c.g
+	n, x := c.n, c.x
+	g := c.g
 	moved := false
 	for j := range n {
 		row := c.q[j*n : (j+1)*n : (j+1)*n]
@@ -144,7 +147,8 @@ func (c *descent) measure() (same bool) {
 func (c *descent) refresh() {
 	gradient(c.g, c.q, c.lin, c.x)
 	c.measure()
-	c.fresh, c.stale, c.certified = true, 0, c.residual
+	c.fresh, c.stale = true, 0
+	c.certified = c.residual
 }
 
 // judge keeps the best point, and ends the solve where rounding allows no progress: a sweep from a
@@ -173,6 +177,8 @@ func (c *descent) judge(moved, full bool) {
 func (c *descent) scale() float64 {
 	return c.size + norm(c.g)
 }
+
+func (c *descent) terms() float64 { return c.scale() }
 
 // patience returns the number of sweeps that cost as much as a factorization, so that Newton's
 // steps at most double the work: |A|³/6 multiply-adds for Cholesky's method, n|A| for a sweep.

@@ -71,7 +71,7 @@ func TestCoordinateDescentSingular(t *testing.T) {
 						require.NoError(t, err)
 						require.Equal(t, splitting.Converged, res.Status, "seed %d, %T: residual %g, want %g", seed, p.F, res.Residual,
 							s.Tolerance)
-						psi, _ := prox.Sum(p.G, p.H)
+						psi, _ := sumOf(p.G, p.H)
 						g := make([]float64, d)
 						f.Grad(g, res.X)
 						require.LessOrEqual(t, psi.(prox.Subdifferential).Dist(res.X, g), 1.1*s.Tolerance)

@@ -97,7 +97,8 @@ func (p *penalty) fenchel(x, v []float64) float64 {
 // walk moves the free coordinates x_A by αδ with the largest α ≤ 1 that stays on their piece of ψ,
 // and reports whether α = 1.
 func (p *penalty) walk(x []float64, active []int, delta []float64) (full bool) {
-	alpha, block, at := 1.0, -1, 0.0
+	alpha, block := 1.0, -1
+	at := 0.0
 	for k, i := range active {
 		end := p.hi[i] // where δ leaves the piece
 		if delta[k] < 0 {
@@ -111,7 +112,8 @@ func (p *penalty) walk(x []float64, active []int, delta []float64) (full bool) {
 			}
 		}
 		if room := end - x[i]; math.Abs(room) < alpha*math.Abs(delta[k]) {
-			alpha, block, at = room/delta[k], k, end
+			alpha, block = room/delta[k], k
+			at = end
 		}
 	}
 	for k, i := range active {

@@ -23,7 +23,7 @@ func TestPenaltyDist(t *testing.T) {
 			math.Inf(1)},
 	} {
 		box := prox.Box{Lo: c.lo, Hi: c.hi}
-		op, ok := prox.Sum(prox.ElasticNet{L1: c.l1, L2: c.l2}, box)
+		op, ok := sumOf(prox.ElasticNet{L1: c.l1, L2: c.l2}, box)
 		require.True(t, ok)
 		var p penalty
 		require.NoError(t, p.init(op.(coordinatewise), n))

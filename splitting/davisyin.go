@@ -60,12 +60,14 @@ const (
 
 // Init implements Method.
 func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
-	err := cmp.Or(p.plain("DavisYin"), rule("DavisYin.Rule", m.Rule, FixedStep, LineSearch, StronglyConvexStep))
-	if err != nil {
+	if err := p.plain("DavisYin"); err != nil {
+		return err
+	}
+	if err := rule("DavisYin.Rule", m.Rule, FixedStep, LineSearch, StronglyConvexStep); err != nil {
 		return err
 	}
 	n := len(x0)
-	m.certificate.init(p, n)
+	m.certificate.init(p, x0)
 	m.line.init(m.f, n, terms(p.F))
 	factor := 1.0
 	if m.Rule == StronglyConvexStep {
@@ -75,6 +77,7 @@ func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 		factor = 2 * (1 - m.eta())
 	}
 	var lip float64
+	var err error
 	if m.gamma, lip, m.search, err = firstStep("DavisYin.StepSize", m.StepSize, factor, m.Rule, m.f, &m.line,
 		x0); err != nil {
 		return err
@@ -111,6 +114,29 @@ func (m *DavisYin) keep() {
 	}
 }
 
+// single reports whether X is a proximal step, of g or of the sum.
+func (m *DavisYin) single() bool { return m.noH || m.sum != nil }
+
+// pair implements paired.
+func (m *DavisYin) pair() (x []float64, dual Multipliers, ok bool) {
+	if m.single() {
+		return nil, dual, false
+	}
+	if proof, ok := m.proof(); ok {
+		return m.x, proof, true
+	}
+	return m.x, m.pairAt(m.x, m.y, m.p, m.grad, m.gamma), true
+}
+
+// settle implements paired.
+func (m *DavisYin) settle(loc *Location) {
+	if m.single() || !m.bounded() {
+		return
+	}
+	m.delta = math.Inf(1)
+	m.dual(loc, m.x, m.y, m.p, separation(m.x, m.y)/m.gamma, m.hidden(m.x, m.y, m.gamma)+m.earlier, m.gamma)
+}
+
 // strong returns an error unless StronglyConvexStep applies to p.
 func (m *DavisYin) strong(p Problem) error {
 	if convexity(p.F) == 0 {
@@ -141,7 +167,8 @@ func lipschitz(g prox.Operator, dim int) float64 {
 
 // Step implements Method.
 func (m *DavisYin) Step(loc *Location, stats *Stats) {
-	x, y, z, grad := m.x, m.y, m.z, m.grad
+	x, y := m.x, m.y
+	z, grad := m.z, m.grad
 	m.g.Prox(y, z, m.gamma) // y = prox_{γg}(z)
 	switch {
 	case m.search:
@@ -167,6 +194,10 @@ func (m *DavisYin) Step(loc *Location, stats *Stats) {
 	stats.GradTerms += m.terms
 	stats.Proxes++
 	m.prove(loc, stats, x, y, m.p, grad, m.gamma)
+	if m.line.nan {
+		loc.Residual = math.NaN()
+		return
+	}
 	for i := range z {
 		z[i] += m.lambda * (x[i] - y[i]) // z ← z + λ(x − y)
 	}
@@ -174,7 +205,8 @@ func (m *DavisYin) Step(loc *Location, stats *Stats) {
 
 // forward computes x = prox_{γh}(2y − z − γ∇f(y)).
 func (m *DavisYin) forward(stats *Stats) {
-	x, y, z, p := m.x, m.y, m.z, m.p
+	x, y := m.x, m.y
+	z, p := m.z, m.p
 	for i := range p {
 		p[i] = 2*y[i] - z[i] - m.gamma*m.grad[i]
 	}

@@ -111,3 +111,143 @@ func (f points) GradTerms(dst, x []float64, idx []int) {
 		dst[0] += x[0] - f[i]
 	}
 }
+
+// must returns v and panics on an error.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// A portfolio of least risk minus return, with a budget of 1 and at most .4 of it in one asset. A
+// multiplier is a price: the objective changes by −.0348 for each unit that is added to the budget,
+// and by −.0157 for each that is added to the bound of the first asset.
+func Example_portfolio() {
+	risk := mat.NewSymDense(3, []float64{0.10, 0.02, 0.01, 0.02, 0.20, 0.03, 0.01, 0.03, 0.40})
+	p := splitting.Problem{
+		F: must(splitting.NewQuadratic(risk, []float64{0.10, 0.12, 0.15}, 0)),
+		G: prox.Box{Lo: 0, Hi: 0.4},
+		H: prox.Box{Lo: 1, Hi: 1},
+		K: must(splitting.NewMatrix(mat.NewDense(1, 3, []float64{1, 1, 1}))),
+	}
+	res := must(splitting.Minimize(context.Background(), p, make([]float64, 3), nil))
+	fmt.Printf("%v %.4f\nprice of the budget %.4f, of the first bound %.4f\n", res.Status, res.X, res.Dual.H,
+		res.Dual.G[0])
+	// Output:
+	// Converged [0.4000 0.3481 0.2519]
+	// price of the budget [0.0348], of the first bound 0.0157
+}
+
+// The line below which nine tenths of the points lie: a regression for the quantile .9.
+func Example_quantileRegression() {
+	x := []float64{0, 1, 2, 3, 4, 5, 6, 7}
+	y := []float64{0, 2, 1, 5, 3, 9, 5, 6.5}
+	a := mat.NewDense(len(x), 2, nil)
+	for i, v := range x {
+		a.SetRow(i, []float64{1, v})
+	}
+	p := splitting.Problem{H: prox.Translate(prox.Pinball{Tau: 0.9}, y), K: must(splitting.NewMatrix(a))}
+	res := must(splitting.Minimize(context.Background(), p, []float64{0, 0}, nil))
+	fmt.Printf("%v %.4f loss %.4f\n", res.Status, res.X, res.Value)
+	// Output:
+	// Converged [-1.0000 1.0000] loss 1.1500
+}
+
+// The nondecreasing sequence nearest to y.
+func Example_isotonicRegression() {
+	y := []float64{1, 3, 2, 4, 3.5, 6}
+	f := must(splitting.NewQuadratic(mat.NewDiagDense(6, []float64{1, 1, 1, 1, 1, 1}), y, 0))
+	p := splitting.Problem{F: f, G: prox.Isotonic{}}
+	res := must(splitting.Minimize(context.Background(), p, make([]float64, 6), nil))
+	fmt.Printf("%v %.3f\n", res.Status, res.X)
+	// Output:
+	// Converged [1.000 2.500 2.500 3.750 3.750 6.000]
+}
+
+// The dual of a support vector machine. The multiplier of ⟨y,α⟩ = 0 is the offset of the
+// classifier, and the records with α > 0 are the support vectors.
+func Example_supportVectorMachine() {
+	rows := mat.NewDense(6, 2, []float64{2, 2, 1, 3, 3, 1, -1, 0, 0, -2, -2, -1})
+	y := []float64{1, 1, 1, -1, -1, -1}
+	signed := mat.NewDense(6, 2, nil)
+	signed.Apply(func(i, _ int, v float64) float64 { return y[i] * v }, rows)
+	q := mat.NewSymDense(6, nil)
+	q.SymOuterK(1, signed)
+	p := splitting.Problem{
+		F: must(splitting.NewQuadratic(q, []float64{1, 1, 1, 1, 1, 1}, 0)),
+		G: prox.Box{Lo: 0, Hi: 10},
+		H: prox.Box{}, // ⟨y,α⟩ = 0
+		K: must(splitting.NewMatrix(mat.NewDense(1, 6, y))),
+	}
+	res := must(splitting.Minimize(context.Background(), p, make([]float64, 6), nil))
+	w := mat.NewVecDense(2, nil)
+	w.MulVec(signed.T(), mat.NewVecDense(6, res.X))
+	fmt.Printf("%v α %.4f\nw %.4f, offset %.4f\n", res.Status, res.X, w.RawVector().Data, res.Dual.H)
+	// Output:
+	// Converged α [0.0533 0.0933 0.0133 0.1600 0.0000 0.0000]
+	// w [0.4000 0.4000], offset [-0.6000]
+}
+
+// Model predictive control: five thrusts |u| ≤ ½ that bring a cart from position 1 towards rest at
+// 0. The variables are the thrusts, then positions and velocities; the equations of motion are rows
+// of K.
+func Example_modelPredictiveControl() {
+	const steps = 5
+	pos := func(k int) int { return steps + 2*(k-1) } // after k steps, k = 1, 2, …
+	n := 3 * steps
+	k, b := mat.NewDense(2*steps, n, nil), make([]float64, 2*steps)
+	for t := range steps { // p⁺ = p + v, v⁺ = v + u
+		r := 2 * t
+		k.Set(r, pos(t+1), 1)
+		k.Set(r+1, pos(t+1)+1, 1)
+		k.Set(r+1, t, -1)
+		if t == 0 {
+			b[r] = 1 // the first position; the first velocity is 0
+			continue
+		}
+		k.Set(r, pos(t), -1)
+		k.Set(r, pos(t)+1, -1)
+		k.Set(r+1, pos(t)+1, -1)
+	}
+	cost, hi := make([]float64, n), make([]float64, n)
+	for i := range cost {
+		cost[i], hi[i] = 1, 100
+		if i < steps {
+			cost[i], hi[i] = 0.1, 0.5
+		}
+	}
+	lo := make([]float64, n)
+	for i, v := range hi {
+		lo[i] = -v
+	}
+	p := splitting.Problem{
+		F: must(splitting.NewQuadratic(mat.NewDiagDense(n, cost), nil, 0)),
+		G: prox.Bounds{Lo: lo, Hi: hi},
+		H: prox.Bounds{Lo: b, Hi: b},
+		K: must(splitting.NewMatrix(k)),
+	}
+	res := must(splitting.Minimize(context.Background(), p, make([]float64, n), nil))
+	fmt.Printf("%v thrusts %.4f, price of the first bound %.4f\n", res.Status, res.X[:steps], res.Dual.G[0])
+	// Output:
+	// Converged thrusts [-0.5000 0.1947 0.1852 0.0806 0.0359], price of the first bound -0.2349
+}
+
+// Basis pursuit: the solution of few equations with the least ℓ1 norm. The multipliers y of the
+// equations prove it: −Aᵀy is the sign of x where x ≠ 0, and at most 1 in size elsewhere.
+func Example_basisPursuit() {
+	a := mat.NewDense(3, 6, []float64{
+		1, 0, 2, -1, 0.5, 1,
+		0, 1, 1, 1, -1, 2,
+		1, -1, 0, 2, 1, 0.5,
+	})
+	b := []float64{1.5, -0.5, 4}
+	p := splitting.Problem{G: prox.L1{Weight: 1}, H: prox.Bounds{Lo: b, Hi: b}, K: must(splitting.NewMatrix(a))}
+	res := must(splitting.Minimize(context.Background(), p, make([]float64, 6), nil))
+	v := mat.NewVecDense(6, nil)
+	v.MulVec(a.T(), mat.NewVecDense(3, res.Dual.H))
+	fmt.Printf("%v %.4f\nAᵀy %.4f\n", res.Status, res.X, v.RawVector().Data)
+	// Output:
+	// Converged [1.5714 0.0000 0.0000 0.6429 1.1429 0.0000]
+	// Aᵀy [-1.0000 0.8571 -0.4286 -1.0000 -1.0000 -0.3571]
+}

@@ -132,13 +132,13 @@ func ExamplePrimalDual() {
 }
 
 // Find a point in a simplex and a hyperplane, using only the two projections.
-func ExampleDouglasRachford() {
+func ExampleDavisYin() {
 	plane, err := prox.NewAffine(mat.NewDense(1, 3, []float64{1, 2, 3}), []float64{2.5})
 	if err != nil {
 		panic(err)
 	}
 	p := splitting.Problem{G: prox.Simplex{Total: 1}, H: plane}
-	res, err := splitting.Solve(context.Background(), p, []float64{1, 0, 0}, nil, &splitting.DouglasRachford{})
+	res, err := splitting.Solve(context.Background(), p, []float64{1, 0, 0}, nil, &splitting.DavisYin{})
 	if err != nil {
 		panic(err)
 	}
@@ -195,24 +195,6 @@ func ExampleTrace() {
 	// 10  residual 0.693  value -0.2990
 	// 22  residual 0.424  value -0.4370
 	// 46  residual 0.159  value -0.5083
-}
-
-// Fit a logistic regression inside an ℓ1 ball without projections. The gap bounds the distance of
-// the value from the least one.
-func ExampleFrankWolfe() {
-	a := mat.NewDense(4, 2, []float64{2, 1, 1, -1, -1, 1, -2, -0.5})
-	f, err := splitting.NewLogistic(a, []float64{1, 1, -1, -1})
-	if err != nil {
-		fmt.Println(err)
-	}
-	p := splitting.Problem{F: f, H: prox.L1Ball{R: 1}}
-	res, err := splitting.Solve(context.Background(), p, []float64{0, 0}, &splitting.Settings{Gap: 1e-6},
-		&splitting.FrankWolfe{})
-	if err != nil {
-		fmt.Println(err)
-	}
-	fmt.Printf("%v %.3f %t\n", res.Status, res.X, res.Gap <= 1e-6)
-	// Output: Converged [1.000 0.000] true
 }
 
 // In robust regression, a label that is far off hardly changes the slope.

@@ -62,7 +62,7 @@ func (m *ForwardBackward) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 		return err
 	}
 	n := len(x0)
-	m.certificate.init(Problem{F: p.F, H: m.psi}, n)
+	m.certificate.init(Problem{F: p.F, H: m.psi}, x0)
 	m.line.init(m.f, n, terms(p.F))
 	var err error
 	m.gamma, _, m.search, err = firstStep("ForwardBackward.StepSize", m.StepSize, 1, m.Rule, m.f, &m.line, x0)
@@ -82,7 +82,8 @@ func (m *ForwardBackward) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 
 // Step implements Method.
 func (m *ForwardBackward) Step(loc *Location, stats *Stats) {
-	x, y, p := m.x, m.y, m.p
+	x, y := m.x, m.y
+	p := m.p
 	if m.search {
 		m.line.grad(m.grad, y)
 	} else {
@@ -103,6 +104,10 @@ func (m *ForwardBackward) Step(loc *Location, stats *Stats) {
 	copy(loc.X, p)
 	m.mapped(loc, stats, y, m.grad, m.gamma)
 	m.watch(loc)
+	if m.line.nan {
+		loc.Residual = math.NaN()
+		return
+	}
 
 	var uphill float64
 	for i := range p {

@@ -44,6 +44,9 @@ type LBFGS struct {
 	pairs   int     // number of pairs so far
 	best    float64 // residual
 	idle    int     // steps since it was found
+	curve   float64 // L_f, or the largest curvature of a pair
+	unknown bool    // L_f is not known
+	residuals
 	stalling
 }
 
@@ -78,6 +81,11 @@ func (m *LBFGS) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	n := len(x0)
 	m.f = smooth(p.F)
 	m.terms, m.pairs, m.stalled = terms(p.F), 0, false
+	m.first, m.curve = 0, 0
+	lip := m.f.Smoothness()
+	if m.unknown = math.IsInf(lip, 1); !m.unknown {
+		m.curve = lip
+	}
 	m.best, m.idle = math.Inf(1), 0
 	for _, v := range []*[]float64{&m.x, &m.g, &m.p, &m.next, &m.h} {
 		*v = resize(*v, n)
@@ -106,16 +114,20 @@ func (m *LBFGS) funcGrad(dst, x []float64) (value float64) {
 func (m *LBFGS) Step(loc *Location, stats *Stats) {
 	m.direction()
 	found := m.search(stats)
-	if !found && m.pairs > 0 { // the pairs are a poor model of J here
+	if !found && m.pairs > 0 && !math.IsNaN(m.value) { // the pairs are a poor model of J here
 		m.pairs = 0
 		m.direction()
 		found = m.search(stats)
 	}
 	copy(loc.X, m.x)
-	loc.Residual = norm(m.g)
+	if loc.Residual = norm(m.g); math.IsNaN(m.value) {
+		loc.Residual = m.value
+		return
+	}
 	if m.idle++; loc.Residual < m.best {
 		m.best, m.idle = loc.Residual, 0
 	}
+	m.compare(loc.Residual, loc.Residual+(m.curve+m.weight)*norm(m.x))
 	m.stalled = !found || loc.Residual == 0 || m.idle >= idleSteps
 }
 
@@ -155,7 +167,7 @@ func (m *LBFGS) search(stats *Stats) bool {
 	}
 	alpha := 1.0
 	if m.pairs == 0 { // without pairs, at most a bound on the curvature is known
-		if l := m.f.Smoothness() + m.weight; l > 0 && !math.IsInf(l, 1) {
+		if l := m.curve + m.weight; l > 0 && !m.unknown {
 			alpha = 1 / l
 		} else {
 			alpha = 1 / math.Max(norm(m.p), 1)
@@ -167,6 +179,12 @@ func (m *LBFGS) search(stats *Stats) bool {
 		value := m.funcGrad(m.h, m.next)
 		stats.GradTerms += m.terms
 		at := floats.Dot(m.h, m.p)
+		if math.IsNaN(value) && at-at == 0 { // with a gradient that has not overflowed
+			m.value = value
+		}
+		if math.IsNaN(m.value) {
+			return false
+		}
 		down := value <= m.value+enoughDescent*alpha*slope
 		near := math.Abs(value-m.value) <= hiddenDescent*math.Abs(m.value)
 		switch {
@@ -192,6 +210,9 @@ func (m *LBFGS) move(value float64) {
 	floats.SubTo(m.y[j], m.h, m.g)
 	if sy := floats.Dot(m.s[j], m.y[j]); sy > 0 {
 		m.rho[j] = 1 / sy
+		if m.unknown {
+			m.curve = math.Max(m.curve, floats.Dot(m.y[j], m.y[j])/sy)
+		}
 		m.pairs++
 	}
 	copy(m.x, m.next)

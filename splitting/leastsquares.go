@@ -20,12 +20,16 @@ import (
 // It is safe for concurrent use.
 type LeastSquares struct {
 	equations
-	lipOnce, muOnce sync.Once
-	lip, mu         float64
-	pool            sync.Pool // *[]float64 of length n
+	lipOnce, muOnce   sync.Once
+	lip, mu           float64
+	gramOnce, rowOnce sync.Once
+	gram              *mat.SymDense // A'A
+	aty               []float64     // A'y
+	row               float64
+	pool              sync.Pool // *[]float64 of length n
 }
 
-func (f *LeastSquares) nonnegative() {}
+func (f *LeastSquares) nonnegative() bool { return true }
 
 // equations is Ax = y.
 type equations struct {
@@ -84,12 +88,16 @@ func transpose(dst []float64, a blas64.General) {
 	j := 0
 	for ; j+band <= a.Cols; j += band {
 		to := dst[j*n : (j+band)*n]
-		t0, t1, t2, t3 := to[:n], to[n:][:n], to[2*n:][:n], to[3*n:][:n]
-		t4, t5, t6, t7 := to[4*n:][:n], to[5*n:][:n], to[6*n:][:n], to[7*n:][:n]
+		t0, t1 := to[:n], to[n:][:n]
+		t2, t3 := to[2*n:][:n], to[3*n:][:n]
+		t4, t5 := to[4*n:][:n], to[5*n:][:n]
+		t6, t7 := to[6*n:][:n], to[7*n:][:n]
 		for i := range n {
 			v := (*[band]float64)(a.Data[i*a.Stride+j:])
-			t0[i], t1[i], t2[i], t3[i] = v[0], v[1], v[2], v[3]
-			t4[i], t5[i], t6[i], t7[i] = v[4], v[5], v[6], v[7]
+			t0[i], t1[i] = v[0], v[1]
+			t2[i], t3[i] = v[2], v[3]
+			t4[i], t5[i] = v[4], v[5]
+			t6[i], t7[i] = v[6], v[7]
 		}
 	}
 	for ; j < a.Cols; j++ {
@@ -121,6 +129,87 @@ func (f *LeastSquares) Grad(dst, x []float64) {
 	f.rest(*r, x)
 	f.mulTrans(dst, *r)
 	floats.Scale(-1, dst)
+}
+
+// scaled returns ½‖sAx − sy‖².
+func (f *LeastSquares) scaled(s float64) *LeastSquares {
+	g := &LeastSquares{equations: equations{f.n, f.d, slices.Clone(f.at), slices.Clone(f.y)}}
+	g.pool.New = f.pool.New
+	floats.Scale(s, g.at)
+	floats.Scale(s, g.y)
+	return g
+}
+
+// gramDim is the most coordinates for which a LeastSquares forms A'A.
+const gramDim = 2000
+
+// Quadratic returns the coefficients of f, A'A, A'y and ½‖y‖², computed once in O(nd²); ok is false
+// for more than 2000 coordinates.
+func (f *LeastSquares) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool) {
+	if f.d == 0 || f.d > gramDim {
+		return nil, nil, 0, false
+	}
+	f.gramOnce.Do(func() {
+		f.gram = mat.NewSymDense(f.d, nil)
+		at := blas64.General{Rows: f.d, Cols: f.n, Stride: max(f.n, 1), Data: f.at}
+		blas64.Syrk(blas.NoTrans, 1, at, 0, f.gram.RawSymmetric())
+		mirror(f.gram.RawSymmetric().Data, f.d)
+		f.aty = make([]float64, f.d)
+		f.mulTrans(f.aty, f.y)
+	})
+	return f.gram, f.aty, floats.Dot(f.y, f.y) / 2, finite(f.gram.RawSymmetric().Data)
+}
+
+// HasHessian reports whether there are at most 2000 coordinates.
+func (f *LeastSquares) HasHessian() bool { return f.d > 0 && f.d <= gramDim }
+
+// HessianIsFree reports that the Hessian does not change.
+func (f *LeastSquares) HessianIsFree() bool { return true }
+
+// Hessian stores A'A in dst.
+func (f *LeastSquares) Hessian(dst *mat.SymDense, x []float64) {
+	if len(x) != f.d || dst.SymmetricDim() != f.d {
+		panic(badLen)
+	}
+	q, _, _, _ := f.Quadratic()
+	dst.CopySym(q)
+}
+
+// Len returns n, the number of equations: term i is ½(⟨aᵢ,x⟩ − yᵢ)².
+func (f *LeastSquares) Len() int { return f.n }
+
+// GradTerms stores Σ_{i∈idx} (⟨aᵢ,x⟩ − yᵢ)aᵢ in dst. A is held by columns, so that a row costs d
+// cache lines: for many records and few of them a step, a [NewLogistic] or [NewHuber] is faster.
+func (f *LeastSquares) GradTerms(dst, x []float64, idx []int) {
+	if len(x) != f.d || len(dst) != f.d {
+		panic(badLen)
+	}
+	clear(dst)
+	for _, i := range idx {
+		r := -f.y[i]
+		for j, v := range x {
+			r += f.at[j*f.n+i] * v
+		}
+		for j := range dst {
+			dst[j] += r * f.at[j*f.n+i]
+		}
+	}
+}
+
+// TermSmoothness returns maxᵢ ‖aᵢ‖², rounded up.
+func (f *LeastSquares) TermSmoothness() float64 {
+	f.rowOnce.Do(func() {
+		square := make([]float64, f.n)
+		for j := range f.d {
+			for i, v := range f.column(j) {
+				square[i] += v * v
+			}
+		}
+		for _, v := range square {
+			f.row = math.Max(f.row, v*(1+float64(f.d+8)*0x1p-52))
+		}
+	})
+	return f.row
 }
 
 // Smoothness returns an upper bound on λ_max(A'A), computed once: from the smaller of A'A and AA'
@@ -206,7 +295,8 @@ func (p *penalty) leastSquaresGap(x, v, y, r []float64) float64 {
 	if s == 1 { // the sum of Fenchel's inequalities, free of cancellation
 		return p.fenchel(x, v)
 	}
-	rr, ry, psi := floats.Dot(r, r), floats.Dot(r, y), p.value(x)
+	rr, ry := floats.Dot(r, r), floats.Dot(r, y)
+	psi := p.value(x)
 	low, size := s*ry-s*s*rr/2, rr+math.Abs(ry)+psi
 	for j, vj := range v {
 		star := p.conjugate(j, s*vj*(1-0x1p-52)) // just inside

@@ -201,8 +201,7 @@ func (p Problem) plain(method string) error {
 	if p.K == nil {
 		return nil
 	}
-	return unfit("%s: K is not nil, and only PrimalDual takes h(Kx); leave K nil, or use PrimalDual, or put "+
-		"prox.TightFrame(h, K) in H if KKᵀ = νI", method)
+	return unfit("%s: K is not nil, and only PrimalDual takes h(Kx); leave K nil, or use PrimalDual", method)
 }
 
 // Func returns f(x) + g(x) + h(Kx). It allocates where K is not nil.

@@ -187,7 +187,7 @@ func TestSearchAffine(t *testing.T) {
 	}
 }
 
-// TestWithoutF checks that PrimalDual, DavisYin and DouglasRachford agree on two functions without
+// TestWithoutF checks that PrimalDual and DavisYin agree on two functions without
 // a closed-form sum and without F.
 func TestWithoutF(t *testing.T) {
 	g := prox.Translate(prox.SquaredL2{Weight: 1}, []float64{0.9, 0.4, -0.3})
@@ -195,7 +195,6 @@ func TestWithoutF(t *testing.T) {
 	p := splitting.Problem{G: prox.L2Norm{Weight: 0.3}, H: h}
 	q := splitting.Problem{G: g, H: h}
 	for name, m := range map[string]splitting.Method{
-		"DR": &splitting.DouglasRachford{}, "DR relaxed": &splitting.DouglasRachford{StepSize: 0.3, Relaxation: 1.9},
 		"DY": &splitting.DavisYin{StepSize: 1}, "CP": &splitting.PrimalDual{}, "CP steps": &splitting.PrimalDual{Tau: 2},
 	} {
 		res, err := splitting.Solve(background, p, []float64{1, 0, 0}, nil, m)

@@ -92,7 +92,7 @@ func newLinearModel(name string, a mat.Matrix, y []float64, phi scalar, curve fl
 	return f, nil
 }
 
-func (f *linearModel) nonnegative() {}
+func (f *linearModel) nonnegative() bool { return true }
 
 func (f *linearModel) Len() int { return len(f.y) }
 

@@ -102,7 +102,7 @@ func TestLinearModelIsSolvedByNewton(t *testing.T) {
 	require.NoError(t, err)
 	p := splitting.Problem{F: f, G: prox.SquaredL2{Weight: 1}}
 	require.IsType(t, &splitting.ProxNewton{}, splitting.Auto(p, 12))
-	res, err := splitting.Minimize(background, p, make([]float64, 12), nil)
+	res, err := splitting.Minimize(background, p, make([]float64, 12), &splitting.Settings{Tolerance: 1e-9})
 	require.NoError(t, err)
 	require.Equal(t, splitting.Converged, res.Status)
 	require.LessOrEqual(t, res.Iterations, 10)

@@ -54,6 +54,7 @@ type lineSearch struct {
 	d, w  []float64 // x − y, ∇f(x)
 	terms int
 	owed  int // terms evaluated before the first step
+	nan   bool
 }
 
 const (
@@ -68,7 +69,9 @@ const (
 )
 
 func (s *lineSearch) init(f Smooth, n, terms int) {
-	s.f, s.terms, s.owed = f, terms, 0
+	s.f, s.terms = f, terms
+	s.owed = 0
+	s.nan = false
 	s.d, s.w = resize(s.d, n), resize(s.w, n)
 }
 
@@ -80,7 +83,7 @@ func (s *lineSearch) longer(gamma, factor float64) float64 {
 	return math.Max(gamma, math.Min(factor*gamma, s.most))
 }
 
-// accepts reports whether (descent) holds; grad is ∇f(y).
+// accepts reports whether (descent) holds; grad is ∇f(y). A value NaN ends the search and sets nan.
 func (s *lineSearch) accepts(x, y, grad []float64, gamma float64, stats *Stats) bool {
 	for i, xi := range x {
 		s.d[i] = xi - y[i]
@@ -90,6 +93,10 @@ func (s *lineSearch) accepts(x, y, grad []float64, gamma float64, stats *Stats) 
 	slope := floats.Dot(grad, s.d)
 	square := floats.Dot(s.d, s.d) / (2 * gamma)
 	fx := s.f.Func(x)
+	if math.IsNaN(fx) || math.IsNaN(s.fy) {
+		s.nan = true
+		return true
+	}
 	s.delta = s.fy + slope + square - fx
 	if !math.IsInf(fx, 1) && square <= visible*(math.Abs(s.fy)+math.Abs(fx)+math.Abs(slope)) {
 		s.f.Grad(s.w, x)

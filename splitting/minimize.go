@@ -63,7 +63,8 @@ func Auto(p Problem, dim int) Method {
 // Path solves problems in turn, each from the minimizer of the problem before it: a sequence of
 // weights from large to small, or of boxes from small to large, where neighbors have neighboring
 // minimizers. The first problem starts at x0. A nil m means a new method from [Auto] for each
-// problem; otherwise m solves all of them, and DavisYin and PrimalDual keep their dual variable.
+// problem, on A'A where many problems share one LeastSquares of many equations; otherwise m solves
+// all of them, and DavisYin and PrimalDual keep their dual variable.
 //
 // s applies to each problem separately. Path stops at the first error of [Solve], which it returns
 // with the index of the problem, and with the results so far. A problem that ends early without an
@@ -77,6 +78,9 @@ func Path(ctx context.Context, problems []Problem, x0 []float64, s *Settings, m 
 		method, err := m, p.check(x0) // Auto asks F for its Hessian
 		if method == nil && err == nil {
 			method = Auto(p, len(x0))
+			if d, ok := method.(*CoordinateDescent); ok && k > 0 {
+				d.onGram = gramPays(p.F, problems[k-1].F)
+			}
 		}
 		var res *Result
 		if err == nil {
@@ -93,6 +97,14 @@ func Path(ctx context.Context, problems []Problem, x0 []float64, s *Settings, m 
 		}
 	}
 	return results, nil
+}
+
+// gramPays reports whether f is the LeastSquares of the problem before, with more than twice as
+// many equations as unknowns. Sweeps over A'A then cost less than those over A, from the second
+// problem on.
+func gramPays(f, before Smooth) bool {
+	a, ok := f.(*LeastSquares)
+	return ok && f == before && a.n > 2*a.d && a.d <= gramDim
 }
 
 // dual is a method with a dual variable: keep saves the variable for the next Init of the same

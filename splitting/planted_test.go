@@ -73,7 +73,7 @@ func plantedProblems() []planted {
 			for i := range p.Start {
 				p.Start[i] = 3 * rnd.NormFloat64()
 			}
-			_, p.Certifiable = prox.Sum(g, h)
+			_, p.Certifiable = sumOf(g, h)
 			all = append(all, p)
 		}
 	}
@@ -306,3 +306,9 @@ type plantedUnknown struct{ *plantedSum }
 
 func (plantedUnknown) Smoothness() float64     { return math.Inf(1) }
 func (plantedUnknown) TermSmoothness() float64 { return math.Inf(1) }
+
+// sumOf is prox.Sum with a bool in the place of the error.
+func sumOf(g, h prox.Operator) (prox.Operator, bool) {
+	sum, err := prox.Sum(g, h)
+	return sum, err == nil
+}

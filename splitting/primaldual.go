@@ -4,7 +4,9 @@ package splitting
 
 import (
 	"math"
+	"math/bits"
 	"math/rand/v2"
+	"slices"
 )
 
 // PrimalDual is the method of Condat and Vũ for f(x) + g(x) + h(Kx) [Con13, Algorithm 3.1; Vu13],
@@ -31,12 +33,12 @@ type PrimalDual struct {
 	// τ = 0.99/(L_f/2 + σ‖K‖²), or τ = σ = 0.99/‖K‖ if L_f is 0; for StronglyConvexStep
 	// σ = L_f/(2‖K‖²), and L_f − μ takes the place of L_f/2 in τ. If one is 0, it becomes 0.99 times
 	// the largest number that satisfies the condition. A larger σ helps where f is easy and h∘K is
-	// not, such as ½‖x−b‖² with total variation.
+	// not, such as ½‖x−b‖² with total variation. With FixedStep, if both are 0, the steps change at
+	// most 20 times, where one relative residual is far above the other.
 	Tau, Sigma float64
 	// Rule is FixedStep or StronglyConvexStep.
 	Rule StepRule
 
-	k            Linear
 	tau, sigma   float64
 	theta        float64
 	shift        float64 // the μ that is moved from f to g, 0 for FixedStep
@@ -44,6 +46,10 @@ type PrimalDual struct {
 	next         []float64
 	y, ky, kx, p []float64 // ky = Kᵀy, kx = Kx
 	kxBar        []float64
+	used         float64   // the τ of the last step, which changes with StronglyConvexStep
+	from         []float64 // the x that it started from
+	steps        uint      // so far
+	balanced     int       // changes of default steps
 	saved
 	certificate
 }
@@ -60,8 +66,9 @@ func (m *PrimalDual) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 		}
 	}
 	d := len(x0)
-	m.k = p.linear(d)
-	if err := m.steps(smooth(p.F).Smoothness(), convexity(p.F)); err != nil {
+	m.certificate.init(p, x0)
+	m.steps, m.balanced = 0, 0
+	if err := m.firstSteps(smooth(p.F).Smoothness(), convexity(p.F)); err != nil {
 		return err
 	}
 	rows, _ := m.k.Dims()
@@ -75,15 +82,66 @@ func (m *PrimalDual) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	m.k.MulVec(m.kx, m.x)
 	copy(m.kxBar, m.kx)
 	m.theta = 1
-	m.certificate.init(p, d)
+	m.from = resize(m.from, d)
 	return nil
 }
 
 // keep saves y.
 func (m *PrimalDual) keep() { m.save(m.y) }
 
-// steps sets τ and σ for L_f = lip.
-func (m *PrimalDual) steps(lip, mu float64) error {
+// begin makes y the first dual variable.
+func (m *PrimalDual) begin(y []float64) { m.save(y) }
+
+// pair implements optimality: y⁺ ∈ ∂h(p), and from the step of x
+//
+//	u = (x − x⁺)/τ + s(x − x⁺) − ∇f(x) − Kᵀy⁺ ∈ ∂g(x⁺),   s the μ that was moved.
+func (m *PrimalDual) pair() (x []float64, dual Multipliers, ok bool) {
+	if m.single() {
+		return nil, dual, false
+	}
+	if proof, ok := m.proof(); ok {
+		return m.x, proof, true
+	}
+	if !m.noG {
+		dual.G = make([]float64, len(m.x))
+		for i, xi := range m.x {
+			dual.G[i] = (m.from[i]-xi)*(1/m.used+m.shift) - m.grad[i] - m.ky[i]
+		}
+	}
+	dual.H = slices.Clone(m.y)
+	return m.x, dual, true
+}
+
+// single reports whether a step is one proximal step, of g or of the sum.
+func (m *PrimalDual) single() bool { return m.noH || m.sum != nil }
+
+// settle implements optimality.
+func (m *PrimalDual) settle(loc *Location) {
+	if m.single() || !m.bounded() {
+		return
+	}
+	m.delta = math.Inf(1)
+	e := separation(m.from, m.x)/m.used + m.hidden(m.from, m.x, m.used)
+	m.duality(loc, m.x, e, 0)
+}
+
+// measure sets the relative residuals of x⁺ = next and y⁺: Kx⁺ − p, and with e = ∇f(x⁺) − ∇f(x) +
+// (x − x⁺)/τ the bound ‖e‖ ≤ ‖x − x⁺‖/τ, which holds for τ ≤ 2/L_f.
+func (m *PrimalDual) measure(next []float64, tau float64) {
+	apart := separation(m.x, next)
+	copy(m.from, m.x)
+	m.used = tau
+	y, ky := norm(m.y), norm(m.ky)
+	k := m.k.Norm()
+	m.rp = ratio(separation(m.kx, m.p), k*norm(next)+norm(m.p))
+	m.rd = ratio(apart/tau, 2*norm(m.grad)+m.lip*norm(next)+k*y+ky)
+}
+
+// inside is the share of the largest steps that default steps take.
+const inside = 0.99
+
+// firstSteps sets τ and σ for L_f = lip.
+func (m *PrimalDual) firstSteps(lip, mu float64) error {
 	if !(lip >= 0) || math.IsInf(lip, 1) {
 		return unfit("PrimalDual: F.Smoothness() = %v, want a finite number ≥ 0; ForwardBackward and DavisYin can search "+
 			"for a step", lip)
@@ -100,7 +158,6 @@ func (m *PrimalDual) steps(lip, mu float64) error {
 	if m.Rule == StronglyConvexStep {
 		need = math.Max(lip-m.shift, 0)
 	}
-	const inside = 0.99
 	m.tau, m.sigma = m.Tau, m.Sigma
 	if m.tau == 0 && m.sigma == 0 {
 		switch {
@@ -133,7 +190,8 @@ func (m *PrimalDual) steps(lip, mu float64) error {
 
 // Step implements Method.
 func (m *PrimalDual) Step(loc *Location, stats *Stats) {
-	x, y, p := m.x, m.y, m.p
+	x, y := m.x, m.y
+	p := m.p
 	for i := range p {
 		p[i] = m.kxBar[i] + y[i]/m.sigma
 	}
@@ -170,6 +228,28 @@ func (m *PrimalDual) Step(loc *Location, stats *Stats) {
 	copy(x, next)
 }
 
+// balance changes default steps when the number of steps doubles, so that the relative residuals of
+// Kx and of ∇f + u + Kᵀy fall alike: σ by the root of their ratio, at most eightfold, and τ to the
+// condition. It does so at most balances times, so that the theorem holds after the last.
+func (m *PrimalDual) balance() {
+	m.steps++
+	if m.Rule != FixedStep || m.Tau > 0 || m.Sigma > 0 || m.balanced == balances || bits.OnesCount(m.steps) != 1 ||
+		m.steps < 64 {
+		return
+	}
+	r := math.Sqrt(m.rp / m.rd)
+	if !(r > 0) || math.IsInf(r, 1) || r > 0.2 && r < 5 {
+		return
+	}
+	m.balanced++
+	k2 := m.k.Norm() * m.k.Norm()
+	m.sigma *= clamp(r, 0.125, 8)
+	m.tau = inside / (m.lip/2 + m.sigma*k2)
+}
+
+// balances bounds the changes of default steps.
+const balances = 20
+
 // show sets the location to the next point and a bound on its residual.
 func (m *PrimalDual) show(loc *Location, stats *Stats, next []float64, tau, dy float64) {
 	e := separation(m.x, next)/tau + m.hidden(m.x, next, tau)
@@ -184,16 +264,19 @@ func (m *PrimalDual) show(loc *Location, stats *Stats, next []float64, tau, dy f
 	case m.sum != nil:
 		m.mapping(loc, stats, m.x, m.grad, tau)
 	default:
+		m.measure(next, tau)
+		m.balance()
 		rest := m.sigma * separation(m.kx, m.p) // dy is the same for Kx̄ instead of Kx⁺
 		size := m.stagnation.grad + norm(m.ky) + norm(next)/tau + norm(m.y) + m.sigma*norm(m.p)
 		m.atRounding(e+dy+rest <= 1e-14*size)
+		m.look(next, m.p, m.kx, m.p)
 		m.duality(loc, next, e, dy)
 		return
 	}
 	m.watch(loc)
 }
 
-// duality sets the location to the point of the least gap, or to x⁺ before the first finite gap.
+// duality sets the location to the point of the least J, or to x⁺ before the first finite gap.
 func (m *PrimalDual) duality(loc *Location, next []float64, e, dy float64) {
 	if m.due(e + dy) {
 		var cross float64
@@ -206,21 +289,19 @@ func (m *PrimalDual) duality(loc *Location, next []float64, e, dy float64) {
 		if m.atY > 0 {
 			strong = e * e / (2 * m.atY)
 		}
-		tail := func(gap, value float64) float64 {
-			return gap + math.Min(strong, e*(m.reach.of(value)+norm(next)))
-		}
+		here := terms3{m.f.Func(next), m.g.Func(next), m.h.Func(m.kx)}
 		slack := 0x1p-46 * (math.Abs(hp) + math.Abs(cross))
-		fx, gx, hx := m.f.Func(next), m.g.Func(next), m.h.Func(m.kx)
-		if m.better(tail(hx-hp-cross, fx+gx+hx) + slack) {
-			copy(m.shown, next)
+		tail := func(value float64) float64 { return math.Min(strong, e*(m.reach.of(value)+norm(next))) }
+		gap := here.h - hp - cross + tail(here.sum()) + slack
+		if !(gap >= 0) {
+			gap = math.Inf(1)
 		}
+		m.offer(next, here, gap)
 		if _, same := m.k.(identity); same {
-			slack += 0x1p-46 * (math.Abs(fx) + math.Abs(gx))
-			fp, gp := m.f.Func(m.p), m.g.Func(m.p)
-			if m.better(tail(fp-fx+gp-gx-cross, fp+gp+hp) + slack) {
-				copy(m.shown, m.p)
-			}
+			m.offer(m.p, terms3{m.f.Func(m.p), m.g.Func(m.p), hp}, math.Inf(1))
 		}
+		here.h = hp
+		m.raise(here.sum() + cross - tail(m.value) - slack - here.slack())
 	}
 	m.leastGap(loc, next)
 }

@@ -43,6 +43,7 @@ type ProxNewton struct {
 
 	held, damped bool // hess is ∇²f of an earlier iterate; the last step was short
 	fresh        bool // a new Hessian costs nothing
+	residuals
 	stalling
 }
 
@@ -83,7 +84,9 @@ func (m *ProxNewton) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	m.c.clip(m.x)
 	m.f.Grad(m.g, m.x)
 	m.residual = m.c.distance(m.x, m.g)
-	m.held, m.damped, m.stalled = false, true, false
+	m.held, m.damped = false, true
+	m.stalled = false
+	m.first = 0
 	free, ok := p.F.(interface{ HessianIsFree() bool })
 	m.fresh = ok && free.HessianIsFree()
 	return nil
@@ -105,6 +108,7 @@ func (m *ProxNewton) Step(loc *Location, stats *Stats) {
 	m.stalled = !progress || m.residual == 0
 	copy(loc.X, m.x)
 	loc.Residual = m.residual
+	m.compare(m.residual, norm(m.g)+m.lip*norm(m.x))
 }
 
 // hessian returns f as a Hessianer, if it is one.
@@ -148,6 +152,10 @@ func (m *ProxNewton) search(stats *Stats) bool {
 		return false
 	}
 	value := m.objective(m.x)
+	if math.IsNaN(value) {
+		m.residual = value
+		return true
+	}
 	var slope float64
 	for i, u := range m.u {
 		slope += m.g[i] * (u - m.x[i])

@@ -110,7 +110,8 @@ func (p Problem) ball() (*ballModel, bool) {
 
 func (m *ballModel) init(n int) {
 	m.chol = make([]float64, n*(n+1)/2)
-	m.b, m.u, m.w = make([]float64, n), make([]float64, n), make([]float64, n)
+	m.b, m.u = make([]float64, n), make([]float64, n)
+	m.w = make([]float64, n)
 }
 
 func (m *ballModel) clip(x []float64) {

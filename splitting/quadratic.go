@@ -4,29 +4,36 @@ package splitting
 
 import (
 	"math"
+	"sync"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 )
 
 // parabola is f(x) = ½x'Qx − ⟨lin,x⟩ + c.
 type parabola struct {
-	q       *mat.SymDense // both triangles filled
-	lin     []float64
-	c       float64
-	lip, mu float64
+	q    *mat.SymDense // both triangles filled
+	lin  []float64
+	c    float64
+	once sync.Once
+	spectrum
 }
+
+// spectrum bounds the eigenvalues of Q from outside.
+type spectrum struct{ lip, mu float64 }
 
 // NewQuadratic returns f(x) = ½x'Qx − ⟨lin,x⟩ + c with a positive semidefinite Q, which is also
 // [Convex] and a [Hessianer], and safe for concurrent use.
 //
 //	∇f(x) = Qx − lin,   L_f ≥ λ_max(Q),   0 ≤ μ ≤ λ_min(Q)
 //
-// It copies q and lin; a nil lin means 0. It computes the extreme eigenvalues of Q in O(d³), and
-// adds the rounding error of the eigensolver. The error wraps ErrProblem if a coefficient is not
-// finite, Q has a negative eigenvalue, or the size of q is not len(lin).
+// It copies q and lin; a nil lin means 0. The eigenvalues of Q, with the rounding error of the
+// eigensolver, are computed in O(d³) when a method first asks for L_f or μ. The error wraps
+// ErrProblem if a coefficient is not finite, Q has a negative eigenvalue, or the size of q is not
+// len(lin).
 func NewQuadratic(q mat.Symmetric, lin []float64, c float64) (Quadratizer, error) {
 	if q == nil {
 		return nil, unfit("Quadratic: the matrix is nil, want a symmetric one")
@@ -46,19 +53,58 @@ func NewQuadratic(q mat.Symmetric, lin []float64, c float64) (Quadratizer, error
 	if !finite(raw) {
 		return nil, unfit("Quadratic: an entry of Q is not finite, want finite numbers")
 	}
-	v, ok := eigenvalues(f.q)
+	if f.definite() {
+		return f, nil
+	}
+	least, ok := f.eigen()
 	if !ok {
 		return nil, unfit("Quadratic: the eigenvalues of Q were not found")
+	}
+	if !least {
+		return nil, unfit("Quadratic: Q has a negative eigenvalue, want a positive semidefinite matrix")
+	}
+	f.once.Do(func() {})
+	return f, nil
+}
+
+// definite reports whether Q has a Cholesky factor with room for rounding. Then no eigenvalue is
+// negative; a sixth of the work of all eigenvalues shows it.
+func (f *parabola) definite() bool {
+	d := len(f.lin)
+	top := mat.Norm(f.q, math.Inf(1))
+	if !(top >= 0x1p-500 && top <= 0x1p500) { // entries may under- or overflow
+		return false
+	}
+	shifted := mat.NewSymDense(d, nil)
+	shifted.CopySym(f.q)
+	margin := 4 * float64(d) * 0x1p-53 * top
+	for i := range d {
+		shifted.SetSym(i, i, f.q.At(i, i)+margin)
+	}
+	_, ok := lapack64.Potrf(shifted.RawSymmetric())
+	return ok
+}
+
+// eigen computes the spectrum, and reports whether no eigenvalue is negative up to rounding.
+func (f *parabola) eigen() (least, ok bool) {
+	d := len(f.lin)
+	v, ok := eigenvalues(f.q)
+	if !ok {
+		f.spectrum = spectrum{math.Inf(1), 0}
+		return false, false
 	}
 	// The QR algorithm is backward stable: the error of an eigenvalue is at most a small multiple of
 	// d·2⁻⁵³·‖Q‖, and 8 covers the multiple [LAPACK Users' Guide §4.7].
 	size := math.Max(math.Abs(v[0]), math.Abs(v[d-1]))
 	margin := 8 * float64(d) * 0x1p-53 * size
-	if v[0] < -margin {
-		return nil, unfit("Quadratic: Q has a negative eigenvalue, want a positive semidefinite matrix")
-	}
-	f.lip, f.mu = math.Max(v[d-1], 0)+margin, math.Max(v[0]-margin, 0)
-	return f, nil
+	f.spectrum = spectrum{math.Max(v[d-1], 0) + margin, math.Max(v[0]-margin, 0)}
+	return v[0] >= -margin, true
+}
+
+// bounds returns the spectrum.
+func (f *parabola) bounds() spectrum {
+	f.once.Do(func() { f.eigen() })
+	return f.spectrum
 }
 
 // eigenvalues returns the eigenvalues of q in increasing order. It scales q to about 1 by a power
@@ -132,8 +178,8 @@ func gradient(dst, q, lin, x []float64) {
 		blas64.Vector{N: n, Data: x, Inc: 1}, -1, blas64.Vector{N: n, Data: dst, Inc: 1})
 }
 
-func (f *parabola) Smoothness() float64 { return f.lip }
-func (f *parabola) Convexity() float64  { return f.mu }
+func (f *parabola) Smoothness() float64 { return f.bounds().lip }
+func (f *parabola) Convexity() float64  { return f.bounds().mu }
 
 func (f *parabola) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool) {
 	return f.q, f.lin, f.c, true

@@ -21,7 +21,8 @@ const badLen = "splitting: length mismatch"
 
 const (
 	defaultIterations = 100_000
-	defaultTolerance  = 1e-9
+	defaultRelative   = 1e-9
+	defaultTolerance  = 1e-9 // of a method that knows no relative residuals
 	// finiteEvery is how often X is scanned for NaN without a Recorder: scanning every iterate would
 	// cost a tenth of a stochastic step.
 	finiteEvery = 16
@@ -30,14 +31,16 @@ const (
 // Solve minimizes p.F + p.G + p.H∘p.K by m from x0, which it does not change. A nil s means the
 // defaults.
 //
-// It stops when the residual is at most s.Tolerance or the gap at most s.Gap (Converged), after
-// s.Iterations (IterationLimit) or s.Runtime (RuntimeLimit), when ctx is done (Cancelled), when
-// rounding allows no progress (Stalled), and on a Recorder's error or a NaN (Failure).
+// It stops when X meets s.Relative, s.Tolerance or s.Gap (Converged), after s.Iterations
+// (IterationLimit) or s.Runtime (RuntimeLimit), when ctx is done (Cancelled), when rounding allows
+// no progress before X meets the setting (Stalled), when the method has a certificate that there is
+// no minimizer (Infeasible, Unbounded), and on a Recorder's error or a NaN (Failure).
 //
 // The error is nil for Converged, IterationLimit, RuntimeLimit and Stalled; [Status.Err] reports an
-// early ending. The error is ctx.Err() for Cancelled, the Recorder's own, or wraps ErrNaN; the
-// Result then holds the last finite point, with residual +Inf after a NaN. The Result is nil if the
-// error wraps ErrSettings or ErrProblem, or wraps ErrNaN because x0 is not finite.
+// early ending. The error is ctx.Err() for Cancelled, the Recorder's own, or wraps ErrInfeasible,
+// ErrUnbounded or ErrNaN; the Result then holds the last finite point, with residual +Inf after a
+// NaN. The Result is nil if the error wraps ErrSettings or ErrProblem, or wraps ErrNaN because x0
+// is not finite.
 //
 // Solve compares the dimensions of K, and of an F with a method Dim() int, with len(x0). Other
 // terms panic if their dimension is wrong, except operators with a Check.
@@ -66,6 +69,12 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 		limited, cancel = context.WithTimeout(ctx, s.Runtime)
 		defer cancel()
 	}
+	if w, ok := m.(warm); ok && s.Dual != nil {
+		if rows, _ := p.linear(len(x0)).Dims(); len(s.Dual) != rows || !finite(s.Dual) {
+			return nil, invalid("Dual has %d entries, want %d finite ones, the length of Kx, or nil", len(s.Dual), rows)
+		}
+		w.begin(s.Dual)
+	}
 	if err := m.Init(p, x0, rand.New(s.Src)); err != nil {
 		return nil, err
 	}
@@ -77,13 +86,16 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 	loc := Location{X: slices.Clone(x0), Residual: math.Inf(1)}
 	last := slices.Clone(x0) // the last point known to be finite
 	statuser, _ := m.(Statuser)
-	known := bounds{problem: p, method: m}
+	known := bounds{problem: p, method: m, settings: s}
+	opt, _ := m.(optimality)
 	var stats Stats
 	status, err := interrupted(ctx, limited)
 	for status == NotTerminated {
 		m.Step(&loc, &stats)
-		stats.Iterations++
-		done := loc.Residual <= s.Tolerance || s.Gap > 0 && known.gap(&loc) <= s.Gap
+		if stats.Iterations++; stats.Iterations == 1 {
+			known.size = math.Max(norm(x0), norm(loc.X))
+		}
+		done := known.meets(opt, &loc)
 		full := stats.Iterations == s.Iterations
 		if done || full || s.Recorder != nil || stats.Iterations%finiteEvery == 0 || math.IsNaN(loc.Residual) {
 			if !finite(loc.X) || math.IsNaN(loc.Residual) {
@@ -106,10 +118,13 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 		if statuser != nil {
 			if status, err = statuser.Status(); status != NotTerminated || err != nil {
 				switch {
-				case err != nil:
+				case err != nil && status != Infeasible && status != Unbounded:
 					status = Failure
+				case err != nil:
 				case status == Converged:
 					status = Stalled
+				case status == Infeasible || status == Unbounded:
+					err = status.Err()
 				}
 				break
 			}
@@ -127,13 +142,11 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 		copy(loc.X, last)
 		loc.Residual = math.NaN()
 	}
-	res := &Result{Stats: stats, Status: status, Distance: math.Inf(1), Gap: math.Inf(1)}
-	if stats.Iterations > 0 && !math.IsNaN(loc.Residual) {
-		res.Distance, res.Gap = known.distance(&loc), known.gap(&loc)
-	} else {
-		loc.Residual = math.Inf(1) // of a point that the method did not certify
+	res := known.result(opt, loc, stats, status)
+	if math.IsNaN(res.Value) && err == nil {
+		res.Status, err = Failure, fmt.Errorf("%w: the objective at X", ErrNaN)
 	}
-	res.Location, res.Runtime = loc, time.Since(start)
+	res.Runtime = time.Since(start)
 	return res, err
 }
 
@@ -153,15 +166,21 @@ func (s Settings) checked() (*Settings, error) {
 	switch {
 	case s.Iterations < 0:
 		return nil, invalid("Iterations = %d, want a positive number or 0 for %d", s.Iterations, defaultIterations)
+	case !(s.Relative >= 0) || math.IsInf(s.Relative, 1):
+		return nil, invalid("Relative = %v, want a positive finite number, or 0 for %v if Tolerance and Gap are 0 too",
+			s.Relative, defaultRelative)
 	case math.IsNaN(s.Tolerance) || math.IsInf(s.Tolerance, 1):
-		return nil, invalid("Tolerance = %v, want a positive finite number, 0 for %v, or a negative number to run to "+
-			"another limit", s.Tolerance, defaultTolerance)
+		return nil, invalid("Tolerance = %v, want a positive finite number, 0 not to look at the residual, or a negative "+
+			"number to run to another limit", s.Tolerance)
 	case !(s.Gap >= 0) || math.IsInf(s.Gap, 1):
 		return nil, invalid("Gap = %v, want a positive finite number, or 0 not to look at it", s.Gap)
 	case s.Runtime < 0:
 		return nil, invalid("Runtime = %v, want a positive duration or 0 for no limit", s.Runtime)
 	}
-	s.Iterations, s.Tolerance = cmp.Or(s.Iterations, defaultIterations), cmp.Or(s.Tolerance, defaultTolerance)
+	s.Iterations = cmp.Or(s.Iterations, defaultIterations)
+	if s.Relative == 0 && s.Tolerance == 0 && s.Gap == 0 {
+		s.Relative = defaultRelative
+	}
 	if s.Src == nil {
 		var seed [32]byte
 		for i := range seed {
@@ -181,6 +200,9 @@ func (p Problem) check(x0 []float64) error {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("%w: x0[%d] is not finite, want a finite starting point", ErrNaN, i)
 		}
+	}
+	if f, ok := p.F.(Funcs); ok && (f.F == nil || f.G == nil) {
+		return unfit("Funcs: F or G is nil, want a function and its gradient")
 	}
 	if d, ok := dimension(p.F); ok && d != len(x0) {
 		return unfit("x0 has %d entries, want %d, the dimension of F", len(x0), d)
@@ -218,6 +240,10 @@ func dimension(f Smooth) (d int, ok bool) {
 		return len(f.lin), true
 	case *LeastSquares:
 		return f.d, true
+	case *combination:
+		return f.dim()
+	case *combinedSum:
+		return f.dim()
 	case interface{ Dim() int }:
 		return f.Dim(), true
 	}
@@ -267,7 +293,8 @@ func (p Problem) sum() (prox.Operator, bool) {
 	if p.K != nil {
 		return nil, false
 	}
-	return prox.Sum(p.G, p.H)
+	psi, err := prox.Sum(p.G, p.H)
+	return psi, err == nil
 }
 
 // terms returns the number that a full gradient adds to Stats.GradTerms.
@@ -317,12 +344,14 @@ type Status int
 // Reasons why a solve stopped; NotTerminated means that it goes on.
 const (
 	NotTerminated  Status = iota
-	Converged             // the residual met the tolerance
+	Converged             // X met one of Settings.Relative, Tolerance and Gap
 	IterationLimit        // Settings.Iterations were done
 	RuntimeLimit          // Settings.Runtime was spent
 	Cancelled             // the context was cancelled
 	Failure               // a value was NaN, or a Recorder or the method returned an error
-	Stalled               // rounding allows no progress, and the residual is above the tolerance
+	Stalled               // rounding allows no progress, and X does not meet the setting
+	Infeasible            // no point satisfies the constraints; Result.Dual is the certificate
+	Unbounded             // the objective has no lower bound; Result.X is far along its descent
 )
 
 // early holds the errors of the statuses that end a solve early.
@@ -332,12 +361,14 @@ var early = map[Status]error{
 	Cancelled:      errors.New("splitting: context cancelled"),
 	Failure:        errors.New("splitting: termination ended in failure"),
 	Stalled:        errors.New("splitting: rounding allows no further progress"),
+	Infeasible:     ErrInfeasible,
+	Unbounded:      ErrUnbounded,
 }
 
 // String returns the name of the constant.
 func (s Status) String() string {
 	return name("status", int(s), "NotTerminated", "Converged", "IterationLimit", "RuntimeLimit", "Cancelled", "Failure",
-		"Stalled")
+		"Stalled", "Infeasible", "Unbounded")
 }
 
 // name returns the name of the constant i.
@@ -348,7 +379,7 @@ func name(kind string, i int, names ...string) string {
 	return names[i]
 }
 
-// Early returns whether the solve ended before the residual met the tolerance.
+// Early returns whether the solve ended before X met the setting.
 func (s Status) Early() bool { return s.Err() != nil }
 
 // Err returns the error of an early ending, nil if Early returns false.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"math"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
@@ -36,7 +35,6 @@ func FuzzSolve(f *testing.F) {
 		f.Add(kind, kind, 30, 1e-3, pack(1e200, 1e-200, 1, -1e200, 1, 3, -3))
 	}
 	f.Fuzz(func(t *testing.T, kind, parts byte, iterations int, tolerance float64, text []byte) {
-		defer time.AfterFunc(20*time.Second, func() { panic("stuck") }).Stop()
 		var v [7]float64
 		for i := range v {
 			if len(text) >= 8*(i+1) {
@@ -75,10 +73,9 @@ func FuzzSolve(f *testing.F) {
 			return
 		}
 		if err != nil {
-			require.True(t, errors.Is(err, splitting.ErrNaN) || errors.Is(err, splitting.ErrProblem), "%v",
-				// Otherwise the method found the problem unbounded.
-				err)
-			require.Equal(t, splitting.Failure, res.Status)
+			require.True(t, errors.Is(err, splitting.ErrNaN) || errors.Is(err, splitting.ErrUnbounded) ||
+				errors.Is(err, splitting.ErrInfeasible), "%v", err)
+			require.Contains(t, []splitting.Status{splitting.Failure, splitting.Unbounded, splitting.Infeasible}, res.Status)
 		}
 		require.LessOrEqual(t, res.Iterations, s.Iterations)
 		require.False(t, math.IsNaN(res.Residual) || math.IsNaN(res.Distance) || res.Residual < 0, "%+v", res)

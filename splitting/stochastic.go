@@ -26,12 +26,12 @@ import (
 //
 // With SVRG or SAGA it converges at a constant step, because the noise vanishes at the minimizer.
 // Location.X is the point of the least residual so far, and y before the first residual. With
-// Sampled nothing is certified: the residual stays +Inf, and if h acts, the limit of a constant
-// step is biased, because the noise sits inside prox_{γh}. L = n·maxᵢ L_fᵢ:
+// Sampled nothing is certified: the residual stays +Inf, and the limit of a constant step is biased
+// if prox_{γh} is not affine, because the noise sits inside it. L = n·maxᵢ L_fᵢ:
 //
 //	Estimator   Rule                γ, λ, X                                  limit
 //	SVRG, SAGA  FixedStep           γ in (0, 1/(2L)), λ = 1                  the minimizer
-//	Sampled     FixedStep           γ, λ_k = (k+1)^−p, X = y                 biased if h acts
+//	Sampled     FixedStep           γ, λ_k = (k+1)^−p, X = y                 see (e), (e′) there
 //	Sampled     StronglyConvexStep  γ_k of DavisYin, η = ½, X = y [YVC16]    E‖y_k−x*‖² = O(1/k)
 //	Sampled     RootStep            γ/√(k+1), X = mean of y [YGS21, §3]      E gap O(log k/√k)
 //
@@ -59,6 +59,8 @@ type StochasticTOS struct {
 	lambdas     []float64
 	x, y, z, v  []float64 // y is Location.X with Sampled
 	mean        []float64 // of the y
+	last        []float64 // the x of the last certificate, where that is a pair
+	multipliers Multipliers
 }
 
 const defaultRelaxation = 0.502
@@ -75,7 +77,7 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	if err := m.settings(); err != nil {
 		return err
 	}
-	m.certificate.init(p, len(x0))
+	m.certificate.init(p, x0)
 	if m.Rule == StronglyConvexStep && m.mu == 0 {
 		return unfit("StochasticTOS: StronglyConvexStep needs F.Convexity() > 0; FixedStep and RootStep do not")
 	}
@@ -93,7 +95,7 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	case m.Rule == FixedStep:
 		m.rows = m.rowSum(sum, n)
 	}
-	m.mean = resize(m.mean, n)
+	m.mean, m.last = resize(m.mean, n), m.last[:0]
 	return nil
 }
 
@@ -155,7 +157,8 @@ func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 	if m.Estimator != Sampled {
 		y = m.y
 	}
-	y, z, v := y[:len(x)], m.z[:len(x)], m.v[:len(x)]
+	y, z := y[:len(x)], m.z[:len(x)]
+	v := m.v[:len(x)]
 	gamma := m.gamma
 	if m.Rule == RootStep {
 		gamma /= math.Sqrt(float64(m.k + 1))
@@ -221,7 +224,19 @@ func (m *StochasticTOS) proveAt(loc *Location, stats *Stats, x, y, z, grad []flo
 		m.earlier = m.hidden(y, z, gamma)
 	}
 	m.prove(loc, stats, x, y, p, grad, c)
+	if !m.noH && m.certificate.sum == nil {
+		m.last = append(m.last[:0], x...)
+		m.multipliers = m.pairAt(x, y, p, grad, c)
+	}
 }
+
+// pair implements paired, for the last certificate.
+func (m *StochasticTOS) pair() (x []float64, dual Multipliers, ok bool) {
+	return m.last, m.multipliers, len(m.last) > 0
+}
+
+// settle implements paired.
+func (m *StochasticTOS) settle(*Location) {}
 
 // locate sets the location to the best certified point, or to y before the first certificate.
 func (m *StochasticTOS) locate(loc *Location, y []float64) {
@@ -295,7 +310,8 @@ func (m *StochasticTOS) rowSum(f FiniteSum, n int) RowSum {
 	if all.l1 = norm.l1; !ok || !same || norm != all || box.l1 != 0 || box.l2 != 0 {
 		return nil
 	}
-	m.tau, m.lo, m.hi = m.gamma*norm.l1, box.lo, box.hi
+	m.tau, m.lo = m.gamma*norm.l1, box.lo
+	m.hi = box.hi
 	rows, _ := f.(RowSum)
 	return rows
 }

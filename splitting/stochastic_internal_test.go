@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 )
 
 // TestStochasticRulesFormula compares StochasticTOS with the published iterations for varying
@@ -113,15 +112,6 @@ func TestMemory(t *testing.T) {
 	const n, d = 3000, 40
 	g, h, x, u, v := plantedPair(d)
 	f := newToy(n, d, 1, x, plus(u, v))
-	grad := make([]float64, d)
-	f.Grad(grad, make([]float64, d))
-	floats.Scale(-1, grad)
-	q := mat.NewSymDense(d, nil)
-	for _, a := range f.a {
-		q.SymRankOne(q, 1, mat.NewVecDense(d, a))
-	}
-	quad, err := NewQuadratic(q, grad, 0)
-	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		m    Method
 		f    Smooth
@@ -133,7 +123,6 @@ func TestMemory(t *testing.T) {
 		"StochasticTOS":   {&StochasticTOS{}, f, n * d},
 		"SVRG":            {&StochasticTOS{Estimator: SVRG}, f, n * d},
 		"SAGA":            {&StochasticTOS{Estimator: SAGA}, f, n * d},
-		"DouglasRachford": {&DouglasRachford{}, quad, d*d + d},
 	} {
 		x0 := make([]float64, d)
 		var before, after runtime.MemStats

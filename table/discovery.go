@@ -104,7 +104,7 @@ func (d Discovery) Read(r io.Reader) (*Undeclared, error) {
 		return nil, wrong("%w", err)
 	}
 	u := &Undeclared{d: d, text: content}
-	t, err := d.File.text(bytes.NewReader(content))
+	t, err := d.File.text(bytes.NewReader(content), false)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (d Discovery) Read(r io.Reader) (*Undeclared, error) {
 
 // lines calls f with the fields of every line behind the header, none for an empty one.
 func (u *Undeclared) lines(t *text, f func(fields [][]byte)) error {
-	t.every = true
+	t.every, t.ended = true, true
 	for {
 		fields, err := t.next()
 		if errors.Is(err, io.EOF) {
@@ -222,10 +222,15 @@ func (u *Undeclared) header(t *text) error {
 		}
 		u.names = make([]string, len(fields))
 		if !slices.ContainsFunc(fields, func(f []byte) bool { return string(f) == label }) {
-			return wrong("line %d: none of its %s is the label %s; want a header line with the names of the columns, or "+
-				"the names as \"fields\" (--fields a,b,c) if the file has none", t.line, count(len(fields), "field"), quote(label))
+			hint := ""
+			if c := t.instead(fields, map[string]bool{label: true}); c != "" {
+				hint = fmt.Sprintf(", but one would be with --delimiter %q", c)
+			}
+			return wrong("line %d: none of its %s is the label %s%s; want a header line with the names of the columns, or "+
+				"the names as \"fields\" (--fields a,b,c) if the file has none", t.line, count(len(fields), "field"), quote(label),
+				hint)
 		}
-		if err := headerNames(u.names, fields, t.line); err != nil {
+		if err := headerNames(u.names, fields, fmt.Sprintf("line %d", t.line)); err != nil {
 			return err
 		}
 	}
@@ -240,7 +245,7 @@ func (u *Undeclared) header(t *text) error {
 		}
 	}
 	for j, s := range u.names {
-		if s == label && u.d.declaresLabel() || j == u.person {
+		if s == label && u.d.declaresLabel() || j == u.person || rowNumbers(j, s) {
 			continue
 		}
 		if !slices.ContainsFunc(u.d.Declared, func(c Column) bool { return c.Name == s }) {
@@ -248,7 +253,7 @@ func (u *Undeclared) header(t *text) error {
 		}
 	}
 	feature := func(s string) bool {
-		return s != label && s != u.d.Person &&
+		return s != "" && s != label && s != u.d.Person &&
 			!slices.ContainsFunc(u.d.Declared, func(c Column) bool { return c.Name == s && c.Ignore })
 	}
 	if !slices.ContainsFunc(u.names, feature) {
@@ -345,7 +350,9 @@ func (u *Undeclared) Count(cells []int64, column int, index func(x float64) int)
 // order of the file.
 func (u *Undeclared) Schema(label Label, found []Column) *Schema {
 	s := u.d.asSchema()
-	s.Version, s.File, s.Label, s.Intercept, s.Missing = 1, u.d.File, label, true, slices.Clone(u.d.Missing)
+	s.Version, s.File = 1, u.d.File
+	s.Label, s.Intercept = label, true
+	s.Missing = slices.Clone(u.d.Missing)
 	s.Columns = nil
 	for _, n := range u.names {
 		for _, list := range [][]Column{u.d.Declared, found} {

@@ -78,7 +78,7 @@ func (u *Undeclared) readPersons(t *text, missing map[string]bool) error {
 	for j := range u.columns {
 		u.columns[j].weights = []int64{}
 	}
-	if t, err = u.d.File.text(bytes.NewReader(u.text)); err != nil {
+	if t, err = u.d.File.text(bytes.NewReader(u.text), false); err != nil {
 		return err
 	}
 	t.single = !u.d.File.Multiline

@@ -29,7 +29,7 @@ func TestDiscoveryTokens(t *testing.T) {
 		u := discovered(t, named("y"), "x,y\n\""+field+"\",1\n")
 		require.Equal(t, want, u.Kinds(0), "%q", field)
 	}
-	u := discovered(t, named("y"), "x,y\n1,1\n\n1,1")
+	u := discovered(t, named("y"), "x,y\n1,1\n\n1,1\n")
 	require.Equal(t, 3, u.Records())
 	require.Equal(t, [4]int64{1, 2}, u.Kinds(0), "an empty line is a record without fields")
 }

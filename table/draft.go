@@ -65,7 +65,9 @@ func Draft(public io.Reader, like Schema) (s *Schema, notes []string, err error)
 	s = &Schema{Version: 1, File: file, Intercept: true}
 	var about []string
 	for j := range d.seen {
-		if j != d.label {
+		if rowNumbers(j, d.names[j]) {
+			about = append(about, "the first column: without a name → row numbers, left out")
+		} else if j != d.label {
 			c, note := d.column(j)
 			s.Columns, about = append(s.Columns, c), append(about, d.names[j]+": "+note)
 		}

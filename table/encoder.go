@@ -48,7 +48,9 @@ type column struct {
 	bins           []float64
 	bin            []int          // coordinates of the bins
 	level          map[string]int // coordinates of the levels
-	other, missing int            // coordinates, -1 for none
+	other, missing int            // coordinates; unknown for none
+	shown          []string       // names of the levels or bins in order, those of a reference included
+	shownAt        []int          // their coordinates, -1 of a declared reference
 	lenient        bool           // fields without a meaning count as missing
 	cross          []int          // indices of the columns of an interaction
 }
@@ -82,7 +84,8 @@ func (s *Schema) Encoder() (*Encoder, error) {
 			continue
 		}
 		c.Weight = cmp.Or(c.Weight, 1)
-		groups, paths, weights = append(groups, c), append(paths, path), append(weights, c.Weight)
+		groups, paths = append(groups, c), append(paths, path)
+		weights = append(weights, c.Weight)
 	}
 	if len(groups) == 0 {
 		return nil, bad("columns", "all are ignored, want at least one that is not")
@@ -119,8 +122,8 @@ func (e *Encoder) add(f Feature, toLabel float64) {
 }
 
 func (e *Encoder) addColumn(path string, c Column, norm, toLabel float64) error {
-	col := column{name: c.Name, at: len(e.features), c: norm, bins: c.Bins, lenient: c.Other, other: -1, missing: -1,
-		figures: e.schema.File.figures(), date: c.Date}
+	col := column{name: c.Name, at: len(e.features), c: norm, bins: c.Bins, lenient: c.Other, other: unknown,
+		missing: unknown, figures: e.schema.File.figures(), date: c.Date}
 	if c.Min != nil {
 		col.lo, col.hi = *c.Min, *c.Max
 	}
@@ -128,12 +131,14 @@ func (e *Encoder) addColumn(path string, c Column, norm, toLabel float64) error 
 	var shown []string
 	// indicator adds one and returns its coordinate, -1 for the reference.
 	indicator := func(sign, level string) int {
+		at := len(e.features)
 		if shown = append(shown, level); c.Reference == level && !found {
-			found = true
-			return -1
+			found, at = true, -1
+		} else {
+			e.add(Feature{Name: c.Name + sign + level, Column: c.Name, Scale: norm}, toLabel)
 		}
-		e.add(Feature{Name: c.Name + sign + level, Column: c.Name, Scale: norm}, toLabel)
-		return len(e.features) - 1
+		col.shown, col.shownAt = append(col.shown, c.Name+sign+level), append(col.shownAt, at)
+		return at
 	}
 	switch {
 	case c.Levels != nil:
@@ -314,9 +319,11 @@ func (e *Encoder) Schema() *Schema { s := e.schema.clone(); return &s }
 
 func (s *Schema) clone() Schema {
 	c := *s
-	c.Missing, c.File.Fields, c.Columns = slices.Clone(s.Missing), slices.Clone(s.File.Fields), slices.Clone(s.Columns)
+	c.Missing, c.File.Fields = slices.Clone(s.Missing), slices.Clone(s.File.Fields)
+	c.Columns = slices.Clone(s.Columns)
 	l := &c.Label
-	l.Positive, l.Negative, l.Levels = slices.Clone(l.Positive), slices.Clone(l.Negative), slices.Clone(l.Levels)
+	l.Positive, l.Negative = slices.Clone(l.Positive), slices.Clone(l.Negative)
+	l.Levels = slices.Clone(l.Levels)
 	l.Min, l.Max = cloneFloat(l.Min), cloneFloat(l.Max)
 	for i := range c.Columns {
 		k := &c.Columns[i]
@@ -338,7 +345,7 @@ func cloneFloat(v *float64) *float64 {
 func (e *Encoder) Persons() (p erm.Persons, ok bool) { return e.schema.persons() }
 
 func (s *Schema) persons() (p erm.Persons, ok bool) {
-	p.Rows = s.Rows
+	p.Rows, p.Column = s.Rows, s.Person
 	if s.Weights == erm.LinesEqual.String() {
 		p.Weights = erm.LinesEqual
 	}
@@ -401,49 +408,12 @@ func (e *Encoder) LabelValue(b float64) float64 {
 	return mid + half*b
 }
 
-// Coefficient is a coefficient in the units of the file: the change of the prediction per unit of a
-// number, or for a row with a level.
-type Coefficient struct {
-	Class  string  `json:"class,omitempty"` // of a label with levels
-	Name   string  `json:"name"`            // of the feature, or "(intercept)"
-	Column string  `json:"column,omitempty"`
-	Value  float64 `json:"value"`
-}
-
-// Coefficients converts θ, of length Dim, to the units of the file. The intercept, which includes
-// the middles of the ranges, comes first in every class. A missing value without a level of its own
-// counts as the middle of its range. It panics if θ has another length.
-func (e *Encoder) Coefficients(theta []float64) []Coefficient {
-	if len(theta) != e.Dim() {
-		panic(badLen)
-	}
-	classes := []string{""}
-	if e.Kind() == Classes {
-		classes = e.schema.Label.Levels
-	}
-	p := len(e.features)
-	out := make([]Coefficient, 0, len(classes)*(p+1))
-	for k, class := range classes {
-		first := len(out)
-		out = append(out, Coefficient{Class: class, Name: "(intercept)", Value: e.LabelValue(0)})
-		for j, f := range e.features {
-			t := theta[k*p+j]
-			out[first].Value += f.Offset * t
-			if f.Column != "" {
-				out = append(out, Coefficient{Class: class, Name: f.Name, Column: f.Column, Value: f.Scale * t})
-			}
-		}
-	}
-	return out
-}
-
-const badLen = "table: length mismatch"
-
 // row appends the columns and entries of the encoded features to col and val; fields[at[k]] is the
-// field of column k. It returns the index of a column whose field has no meaning, or -1; with total
-// it leaves such fields out.
+// field of column k. It returns the index of a column whose field has no meaning, or -1. With
+// average, for a table to predict for, a field without a level counts as an equal share of each
+// declared one; with total, a field without a meaning does, too.
 func (e *Encoder) row(
-	col []int32, val []float64, missing map[string]bool, fields [][]byte, at []int, total bool,
+	col []int32, val []float64, missing map[string]bool, fields [][]byte, at []int, total, average bool,
 ) ([]int32, []float64, int) {
 	if e.schema.Intercept {
 		col, val = append(col, 0), append(val, e.intercept)
@@ -451,41 +421,46 @@ func (e *Encoder) row(
 	for k := range e.columns {
 		c := &e.columns[k]
 		if c.cross != nil {
-			if j := e.combination(c, fields, at, missing); j >= 0 {
+			j, gap := e.combination(c, fields, at, missing)
+			if gap && average {
+				col, val = e.combine(col, val, c, fields, at, missing)
+			} else if j >= 0 {
 				col, val = append(col, int32(j)), append(val, c.c)
 			}
 			continue
 		}
 		j, v, ok := c.encode(fields[at[k]], missing)
-		if !ok {
-			if total {
-				continue
-			}
+		if !ok && !total {
 			return col, val, k
 		}
 		if j >= 0 && v != 0 {
 			col, val = append(col, int32(j)), append(val, v)
+		} else if j == unknown && average {
+			col, val = c.average(col, val)
 		}
 	}
 	return col, val, -1
 }
 
-// combination returns the coordinate of an interaction, -1 if a column of it has no level.
-func (e *Encoder) combination(c *column, fields [][]byte, at []int, missing map[string]bool) int {
-	k := 0
+// combination returns the coordinate of an interaction, -1 if a column of it has no coordinate, and
+// whether one has no level.
+func (e *Encoder) combination(c *column, fields [][]byte, at []int, missing map[string]bool) (j int, gap bool) {
+	k, none := 0, false
 	for _, i := range c.cross {
 		f := &e.columns[i]
 		j, _, _ := f.encode(fields[at[i]], missing)
-		if j < 0 {
-			return -1
-		}
 		k = k*f.size + j - f.at
+		none = none || j < 0
+		gap = gap || j == unknown
 	}
-	return c.at + k
+	if none {
+		return -1, gap
+	}
+	return c.at + k, false
 }
 
-// encode returns the coordinate of a field, -1 for none, its entry, and whether the field has a
-// meaning.
+// encode returns the coordinate of a field, -1 of a reference and unknown for none, its entry, and
+// whether the field has a meaning.
 func (c *column) encode(text []byte, missing map[string]bool) (at int, v float64, ok bool) {
 	if k, ok := c.level[string(text)]; ok {
 		return k, c.c, true

@@ -90,7 +90,7 @@ func ExampleEncoder_Rows() {
 
 // A table of numbers needs bounds, but no schema.
 func ExampleNumeric_ReadCSV() {
-	n := table.Numeric{Bounds: loss.Bounds{Row: 1, Label: 1}, Header: true}
+	n := table.Numeric{Bounds: loss.Bounds{Row: 1, Label: 1}}
 	data, err := n.ReadCSV(strings.NewReader("age,dose,outcome\n0.6,0.7,1\n3,4,-7\nNaN,0.5,0\n"))
 	fmt.Println(data, err)
 	_, err = n.ReadCSV(strings.NewReader("age,dose,outcome\n0.6,high,1\n"))

@@ -3,12 +3,11 @@
 package table
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/privopt/privopt/erm"
@@ -22,24 +21,23 @@ import (
 // for float64, such as 1e400, is infinite. An empty line behind the header is a record of zeros, so
 // that no edit of one line changes the number of records.
 type Numeric struct {
-	Bounds    loss.Bounds // declared, never measured
-	Header    bool        // the first line holds names
-	Label     string      // name of the label's column, with Header; "" means the last column
-	Delimiter byte        // between fields; 0 means a comma
-	Public    bool        // the table is public: errors may show values of fields
+	Bounds loss.Bounds // declared, never measured
+	// Fields names the columns in order of a file without a header line; nil means that the first line
+	// holds them.
+	Fields    []string
+	Label     string // name of the label's column; "" means the last column
+	Delimiter byte   // between fields; 0 means a comma
+	Public    bool   // the table is public: errors may show values of fields
 }
 
-// ReadCSV reads all records of a table of comma-separated numbers (RFC 4180), plain or compressed
-// by gzip. A header line alone gives data without records.
+// ReadCSV reads all records of a table of comma-separated numbers (RFC 4180); one with a header
+// line may be compressed by gzip. A header line alone gives data without records.
 //
 // The error wraps ErrTable for bounds that are not valid, no column named Label, and tables that
 // Scan refuses. It shows names of columns, none of which is a number.
 func (n Numeric) ReadCSV(r io.Reader) (*erm.Data, error) {
 	if err := n.Bounds.Check(); err != nil {
 		return nil, wrong("%w", err)
-	}
-	if n.Label != "" && !n.Header {
-		return nil, wrong("Label = %s needs names: set Header, or leave Label empty for the last column", quote(n.Label))
 	}
 	var b *erm.Builder
 	var label int
@@ -66,15 +64,15 @@ func (n Numeric) ReadCSV(r io.Reader) (*erm.Data, error) {
 	return b.Data(), nil
 }
 
-// Scan reads a table of numbers, plain or compressed by gzip, one record at a time with the memory
-// of a line. Bounds and Label have no meaning here. It calls begin with the names of the columns,
-// which are empty without Header, and record with the numbers of every record, which record may
-// change.
+// Scan reads a table of numbers, one record at a time with the memory of a line; one with a header
+// line may be compressed by gzip. Bounds and Label have no meaning here. It calls begin with the
+// names of the columns, and record with the numbers of every record, which record may change.
 //
 // The error is that of begin or record, or wraps ErrTable for a file that is not a table of
-// numbers: no header where one is declared, an empty or repeated name, fewer than two columns,
-// another number of fields than columns, broken quotes, or a field that is no number, such as the
-// empty one ("NaN" is a missing value). It shows no name: the header line may be a record.
+// numbers: no header line and no Fields, an empty or repeated name, fewer than two columns, another
+// number of fields than columns, broken quotes, a last line without a line end, or a field that is
+// no number, such as the empty one ("NaN" is a missing value). It shows no name: the header line
+// may be a record.
 func (n Numeric) Scan(r io.Reader, begin func(names []string) error, record func(row []float64) error) error {
 	return n.scan(r, false, begin, record)
 }
@@ -86,43 +84,28 @@ func (n Numeric) scan(r io.Reader, show bool, begin func(names []string) error,
 	if !validComma(comma) {
 		return wrong("Delimiter = %q, want a sign such as ',', ';' or '\\t'", comma)
 	}
-	t, err := newText(r, comma, 0)
+	t, err := newText(r, comma, 0, n.Public || n.Fields == nil)
 	if err != nil {
 		return err
 	}
 	t.single = true
-	want := "a header line"
-	if !n.Header {
-		want += " or a record: without one its columns are not known"
-	}
-	fields, err := t.header(want)
-	switch {
-	case err != nil:
+	names, err := n.names(t)
+	if err != nil {
 		return err
-	case len(fields) < 2:
-		return wrong("line %d: 1 column, want at least one feature and the label separated by %q", t.line, comma)
-	}
-	t.every = true
-	// empty counts the empty lines above the first one, which are records unless it is a header.
-	names, empty := make([]string, len(fields)), t.line-1
-	if n.Header {
-		empty = 0
-		if err := headerNames(names, fields, t.line); err != nil {
-			return err
-		}
-		fields, err = t.next()
 	}
 	if err := begin(names); err != nil {
 		return err
 	}
+	t.every, t.ended = true, !n.Public
 	row := make([]float64, len(names))
-	for range empty {
-		clear(row)
-		if err := record(row); err != nil {
+	for {
+		fields, err := t.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
-	}
-	for ; err == nil; fields, err = t.next() {
 		if len(fields) == 0 {
 			clear(row)
 		} else if len(fields) != len(names) {
@@ -143,10 +126,37 @@ func (n Numeric) scan(r io.Reader, show bool, begin func(names []string) error,
 			return err
 		}
 	}
-	if errors.Is(err, io.EOF) {
-		return nil
+}
+
+// names returns the names of the columns, Fields or those of the header line.
+func (n Numeric) names(t *text) ([]string, error) {
+	place := "Fields"
+	var fields [][]byte
+	for _, s := range n.Fields {
+		fields = append(fields, []byte(s))
 	}
-	return err
+	if n.Fields == nil {
+		var err error
+		if fields, err = t.names("a header line"); err != nil {
+			return nil, err
+		}
+		place = fmt.Sprintf("line %d", t.line)
+	}
+	if len(fields) < 2 {
+		hint := ""
+		if c := t.instead(fields, nil); c != "" {
+			hint = fmt.Sprintf("; %q may be what separates them", c)
+		}
+		return nil, wrong("%s: 1 column, want at least one feature and the label separated by %q%s", place, t.comma, hint)
+	}
+	names := make([]string, len(fields))
+	if err := headerNames(names, fields, place); err != nil {
+		return nil, err
+	}
+	if rowNumbers(0, names[0]) {
+		return nil, wrong("%s: column 1 has no name: if it numbers the rows, leave it out", place)
+	}
+	return names, nil
 }
 
 func (n Numeric) notANumber(line, j int, name string, field []byte) error {
@@ -157,91 +167,26 @@ func (n Numeric) notANumber(line, j int, name string, field []byte) error {
 		shown(field, n.Public, nil))
 }
 
-// headerNames stores the names of the columns. Errors do not show them: the line may be a record.
-func headerNames(names []string, fields [][]byte, line int) error {
+// headerNames stores the names of the columns, of which only that of row numbers may be empty.
+// Errors do not show them: the line may be a record.
+func headerNames(names []string, fields [][]byte, place string) error {
 	seen := make(map[string]int, len(fields))
 	for j, f := range fields {
 		s := string(f)
 		first, twice := seen[s]
 		_, isNumber := number(f)
 		switch {
-		case s == "":
-			return wrong("line %d: column %d has no name, want one", line, j+1)
+		case s == "" && !rowNumbers(j, s):
+			return wrong("%s: column %d has no name, want one", place, j+1)
 		case !utf8.ValidString(s):
-			return wrong("line %d: the name of column %d is not UTF-8, want text that is", line, j+1)
+			return wrong("%s: the name of column %d is not UTF-8, want text that is", place, j+1)
 		case twice:
-			return wrong("line %d: columns %d and %d have the same name, want different ones", line, first+1, j+1)
+			return wrong("%s: columns %d and %d have the same name, want different ones", place, first+1, j+1)
 		case isNumber:
-			return wrong("line %d: the name of column %d is a number: if the file has no header line, do not declare one", line,
+			return wrong("%s: the name of column %d is a number: if the file has no header line, do not declare one", place,
 				j+1)
 		}
 		names[j], seen[s] = s, j
 	}
 	return nil
-}
-
-// ReadLIBSVM reads records of dim features in the format of LIBSVM, a line "label index:value …"
-// each, with increasing indices from 1 to dim. Features that are not listed are 0, and text behind
-// # is a comment. A line without anything else is a record of zeros. It keeps sparse rows. Header,
-// Label and Delimiter have no meaning here; the error is that of ReadCSV.
-func (n Numeric) ReadLIBSVM(r io.Reader, dim int) (*erm.Data, error) {
-	b, err := erm.NewBuilder(dim, true, n.Bounds)
-	if err != nil {
-		return nil, wrong("%w", err)
-	}
-	t, err := newText(r, ',', 0)
-	if err != nil {
-		return nil, err
-	}
-	var col []int32
-	var val []float64
-	for {
-		line, err := t.read()
-		if errors.Is(err, io.EOF) {
-			return b.Data(), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if k := bytes.IndexByte(line, '#'); k >= 0 {
-			line = line[:k]
-		}
-		var y float64
-		y, col, val, err = n.libsvm(t.ahead, line, dim, col[:0], val[:0])
-		if err != nil {
-			return nil, err
-		}
-		b.AddSparse(col, val, y)
-	}
-}
-
-// libsvm parses a line and appends its entries.
-func (n Numeric) libsvm(
-	line int, text []byte, dim int, col []int32, val []float64,
-) (y float64, _ []int32, _ []float64, err error) {
-	last, j := 0, 0
-	for part := range bytes.FieldsSeq(text) {
-		if j++; j == 1 {
-			var ok bool
-			if y, ok = number(part); !ok {
-				return 0, nil, nil, n.notANumber(line, 0, "the label", part)
-			}
-			continue
-		}
-		before, after, _ := bytes.Cut(part, []byte{':'})
-		index, err := strconv.Atoi(string(before))
-		v, ok := number(after)
-		switch {
-		case err != nil || !ok:
-			return 0, nil, nil, wrong("line %d, entry %d: want index:value, two numbers", line, j-1)
-		case index < 1 || index > dim:
-			return 0, nil, nil, wrong("line %d, entry %d: the index is outside 1 to %d, the declared dimension", line, j-1, dim)
-		case index <= last:
-			return 0, nil, nil, wrong("line %d, entry %d: the index does not exceed that of the entry before, want "+
-				"increasing indices", line, j-1)
-		}
-		last = index
-		col, val = append(col, int32(index-1)), append(val, v)
-	}
-	return y, col, val, nil
 }

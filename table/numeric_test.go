@@ -3,7 +3,6 @@
 package table
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"math"
@@ -31,17 +30,16 @@ func every(data *erm.Data) (all [][]float64) {
 }
 
 func TestNumericReadCSV(t *testing.T) {
-	n := Numeric{Bounds: loss.Bounds{Row: 2, Label: 1}, Header: true}
+	n := Numeric{Bounds: loss.Bounds{Row: 2, Label: 1}}
 	for name, text := range map[string]string{
-		"plain":       "x1,x2,y\n0.6,0.8,1\n0,-1,-0.5\n",
-		"CRLF":        "x1,x2,y\r\n0.6,0.8,1\r\n0,-1,-0.5\r\n",
-		"BOM":         "\ufeffx1,x2,y\n0.6,0.8,1\n0,-1,-0.5\n",
-		"quoted":      "\"x1\",\"x2\",\"y\"\n\"0.6\",0.8,1\n0,\"-1\",-0.5\n",
-		"no last EOL": "x1,x2,y\n0.6,0.8,1\n0,-1,-0.5",
-		"above":       "\n\nx1,x2,y\n0.6,0.8,1\n0,-1,-0.5\n",
-		"blanks":      " x1 , x2, y \n 0.6,0.8 ,1\n0,\t-1,-0.5\n",
-		"exponents":   "x1,x2,y\n6e-1,.8,+1\n-0,-1.,-5E-1\n",
-		"gzip":        string(zipped(t, "x1,x2,y\n0.6,0.8,1\n0,-1,-0.5\n")),
+		"plain":     "x1,x2,y\n0.6,0.8,1\n0,-1,-0.5\n",
+		"CRLF":      "x1,x2,y\r\n0.6,0.8,1\r\n0,-1,-0.5\r\n",
+		"BOM":       "\ufeffx1,x2,y\n0.6,0.8,1\n0,-1,-0.5\n",
+		"quoted":    "\"x1\",\"x2\",\"y\"\n\"0.6\",0.8,1\n0,\"-1\",-0.5\n",
+		"above":     "\n\nx1,x2,y\n0.6,0.8,1\n0,-1,-0.5\n",
+		"blanks":    " x1 , x2, y \n 0.6,0.8 ,1\n0,\t-1,-0.5\n",
+		"exponents": "x1,x2,y\n6e-1,.8,+1\n-0,-1.,-5E-1\n",
+		"gzip":      string(zipped(t, "x1,x2,y\n0.6,0.8,1\n0,-1,-0.5\n")),
 	} {
 		data, err := n.ReadCSV(strings.NewReader(text))
 		require.NoError(t, err, name)
@@ -51,7 +49,7 @@ func TestNumericReadCSV(t *testing.T) {
 	data, err := n.ReadCSV(strings.NewReader("x1,x2,y\n\n0.6,0.8,1\n\r\n0,-1,-0.5\n\n"))
 	require.NoError(t, err)
 	require.ElementsMatch(t, [][]float64{{0.6, 0.8, 1}, {0, -1, -0.5}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}}, every(data))
-	n.Header = false
+	n.Fields = []string{"x1", "x2", "y"}
 	data, err = n.ReadCSV(strings.NewReader("\n0.6,0.8,1\n"))
 	require.NoError(t, err)
 	require.ElementsMatch(t, [][]float64{{0, 0, 0}, {0.6, 0.8, 1}}, every(data))
@@ -59,11 +57,11 @@ func TestNumericReadCSV(t *testing.T) {
 	require.NoError(t, err)
 	// Without a header the first line is a record.
 	require.ElementsMatch(t, [][]float64{{0.6, 0.8, 1}, {0, -1, -0.5}}, every(data))
-	data, err = Numeric{Bounds: unit, Header: true, Label: "x1",
+	data, err = Numeric{Bounds: unit, Label: "x1",
 		Delimiter: ';'}.ReadCSV(strings.NewReader("x1;\"x;2\";y\n1;0.6;0.8\n"))
 	require.NoError(t, err)
 	require.InDeltaSlice(t, []float64{0.6, 0.8, 1}, every(data)[0], 1e-15)
-	data, err = Numeric{Bounds: unit, Header: true}.ReadCSV(strings.NewReader("x,y\n"))
+	data, err = Numeric{Bounds: unit}.ReadCSV(strings.NewReader("x,y\n"))
 	require.NoError(t, err)
 	rows, d := data.Dims()
 	require.Equal(t, []int{0, 1}, []int{rows, d})
@@ -73,7 +71,7 @@ func TestNumericReadCSV(t *testing.T) {
 // brought into the bounds on its own.
 func TestNumericMapsValues(t *testing.T) {
 	text := "1e400,3,1e400\nNaN,0.5,nan\n-Inf,inf,-Infinity\n3,4,-7\n1e-400,0,0\n"
-	data, err := Numeric{Bounds: unit}.ReadCSV(strings.NewReader(text))
+	data, err := Numeric{Bounds: unit, Fields: []string{"a", "b", "c"}}.ReadCSV(strings.NewReader(text))
 	require.NoError(t, err)
 	root := math.Sqrt(0.5)
 	want := [][]float64{{1, 0, 1}, {0, 0.5, 0}, {-root, root, -1}, {0.6, 0.8, -1}, {0, 0, 0}}
@@ -90,10 +88,11 @@ func TestNumericReadCSVErrors(t *testing.T) {
 		{"", "the file is empty"},
 		{"x\n1\n", "line 1: 1 column, want at least one feature"},
 		{"x,,y\n1,2,3\n", "column 2 has no name"},
+		{",x,y\n1,2,3\n", "column 1 has no name: if it numbers the rows, leave it out"},
 		{"x,y,x\n1,2,3\n", "columns 1 and 3 have the same name"},
 		{"secret,4711\n1,2\n", "the name of column 2 is a number: if the file has no header line, do not declare one"},
 		{"1,4711\n1,2\n", "the name of column 1 is a number"},
-		{"\xffx,y\n1,2\n", "the name of column 1 is not UTF-8"},
+		{"\xffx,y\n1,2\n", "line 1 is not UTF-8"},
 		{"x,y\n1,2\n4711\n", "line 3: 1 field, want 2"},
 		{"x,y\n1,2,4711\n", "line 2: 3 fields, want 2"},
 		{"x,y\n1,2\n3,4711a\n", `line 3, column 2 ("y"): text, want a number`},
@@ -105,25 +104,29 @@ func TestNumericReadCSVErrors(t *testing.T) {
 		{"x,y\n1,\"4711\n", "line 2, column 2: a quote that is not closed"},
 		{"x,y\n1,4\"711\n", "line 2, column 2: a quote inside a field"},
 	} {
-		data, err := Numeric{Bounds: unit, Header: true}.ReadCSV(strings.NewReader(c.text))
+		data, err := Numeric{Bounds: unit}.ReadCSV(strings.NewReader(c.text))
 		require.ErrorIs(t, err, ErrTable, c.want)
 		require.ErrorContains(t, err, c.want)
 		require.NotContains(t, err.Error(), "711")
 		require.NotContains(t, err.Error(), "secret")
 		require.Nil(t, data)
 	}
+	two := []string{"x", "y"}
 	for _, c := range []struct {
 		n    Numeric
 		text string
 		want string
 	}{
-		{Numeric{Bounds: unit, Header: true, Label: "z"}, "x,y\n", `no column is named "z"; the columns are "x", "y"`},
-		{Numeric{Bounds: unit, Label: "y"}, "1,2\n", "set Header"},
+		{Numeric{Bounds: unit, Label: "z"}, "x,y\n", `no column is named "z"; the columns are "x", "y"`},
+		{Numeric{Bounds: unit, Fields: two}, "1,2", "line 1: the last line does not end with a line feed"},
+		{Numeric{Bounds: unit, Fields: two[:1]}, "1\n", "Fields: 1 column"},
+		{Numeric{Bounds: unit, Fields: []string{"x", ""}}, "1,2\n", "Fields: column 2 has no name"},
+		{Numeric{Bounds: unit}, "a;b\n1;2\n", `the label separated by ','; ";" may be what separates them`},
 		{Numeric{Bounds: unit, Delimiter: '"'}, "1,2\n", "Delimiter"},
 		{Numeric{Bounds: unit, Delimiter: '5'}, "1,2\n", "Delimiter"},
 		{Numeric{Bounds: unit}, "", "the file is empty"},
-		{Numeric{Bounds: unit}, "x,y\n1,2\n", "line 1, column 1: text, want a number"},
-		{Numeric{Bounds: unit, Public: true}, "1,word\n", `line 1, column 2: "word", want a number`},
+		{Numeric{Bounds: unit, Fields: two}, "x,y\n1,2\n", "line 1, column 1 (\"x\"): text, want a number"},
+		{Numeric{Bounds: unit, Fields: two, Public: true}, "1,word", `line 1, column 2 ("y"): "word", want a number`},
 		{Numeric{}, "1,2\n", "Row = 0"},
 	} {
 		_, err := c.n.ReadCSV(strings.NewReader(c.text))
@@ -133,40 +136,9 @@ func TestNumericReadCSVErrors(t *testing.T) {
 	_, err := Numeric{Bounds: unit}.ReadCSV(nil)
 	require.ErrorIs(t, err, ErrTable)
 	broken := errors.New("disk on fire")
-	_, err = Numeric{Bounds: unit}.ReadCSV(io.MultiReader(strings.NewReader("1,2\n"), iotest.ErrReader(broken)))
+	failing := io.MultiReader(strings.NewReader("1,2\n"), iotest.ErrReader(broken))
+	_, err = Numeric{Bounds: unit, Fields: two}.ReadCSV(failing)
 	require.ErrorIs(t, err, broken)
-}
-
-func TestReadLIBSVM(t *testing.T) {
-	text := "+1 1:0.6 4:0.8 # note\n\n# nothing\r\n-1\t2:-1  3:NaN\n0.5\n"
-	for _, r := range []io.Reader{strings.NewReader(text), bytes.NewReader(zipped(t, text))} {
-		data, err := Numeric{Bounds: loss.Bounds{Row: 2, Label: 1}}.ReadLIBSVM(r, 4)
-		require.NoError(t, err)
-		require.ElementsMatch(t, [][]float64{
-			{0.6, 0, 0, 0.8, 1}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}, {0, -1, 0, 0, -1}, {0, 0, 0, 0, 0.5},
-		}, every(data))
-	}
-	for _, c := range []struct{ text, want string }{
-		{"1 1:4711 1:2", "line 1, entry 2: the index does not exceed"},
-		{"1 1:2\n1 5:4711", "line 2, entry 1: the index is outside 1 to 4"},
-		{"1 0:4711", "the index is outside"},
-		{"1 4711", "line 1, entry 1: want index:value"},
-		{"1 :4711", "want index:value"},
-		{"1 1:", "want index:value"},
-		{"1 99999999999999999999:4711", "want index:value"},
-		{"4711x 1:1", `line 1, column 1 ("the label"): text, want a number`},
-	} {
-		_, err := Numeric{Bounds: unit}.ReadLIBSVM(strings.NewReader(c.text), 4)
-		require.ErrorIs(t, err, ErrTable)
-		require.ErrorContains(t, err, c.want)
-		require.NotContains(t, err.Error(), "4711")
-	}
-	_, err := Numeric{Bounds: unit}.ReadLIBSVM(strings.NewReader(""), 0)
-	require.ErrorIs(t, err, ErrTable)
-	data, err := Numeric{Bounds: unit}.ReadLIBSVM(strings.NewReader(""), 3)
-	require.NoError(t, err)
-	n, d := data.Dims()
-	require.Equal(t, []int{0, 3}, []int{n, d})
 }
 
 // FuzzNumeric checks that any text is refused with ErrTable, or gives records that lie within the
@@ -177,22 +149,20 @@ func FuzzNumeric(f *testing.F) {
 		f.Add(s, false, 5.0)
 	}
 	f.Fuzz(func(t *testing.T, text string, header bool, bound float64) {
-		n := Numeric{Bounds: loss.Bounds{Row: bound, Label: bound}, Header: header}
-		for _, read := range []func() (*erm.Data, error){
-			func() (*erm.Data, error) { return n.ReadCSV(strings.NewReader(text)) },
-			func() (*erm.Data, error) { return n.ReadLIBSVM(strings.NewReader(text), 3) },
-		} {
-			data, err := read()
-			if err != nil {
-				require.ErrorIs(t, err, ErrTable)
-				require.Nil(t, data)
-				continue
-			}
-			for _, record := range every(data) {
-				d := len(record) - 1
-				require.LessOrEqual(t, floats.Norm(record[:d], 2), bound*(1+1e-12))
-				require.LessOrEqual(t, math.Abs(record[d]), bound)
-			}
+		n := Numeric{Bounds: loss.Bounds{Row: bound, Label: bound}}
+		if !header {
+			n.Fields = []string{"x", "y"}
+		}
+		data, err := n.ReadCSV(strings.NewReader(text))
+		if err != nil {
+			require.ErrorIs(t, err, ErrTable)
+			require.Nil(t, data)
+			return
+		}
+		for _, record := range every(data) {
+			d := len(record) - 1
+			require.LessOrEqual(t, floats.Norm(record[:d], 2), bound*(1+1e-12))
+			require.LessOrEqual(t, math.Abs(record[d]), bound)
 		}
 	})
 }

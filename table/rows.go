@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/privopt/privopt/erm"
@@ -17,13 +16,22 @@ import (
 
 // Options of reading a table.
 type Options struct {
-	Public    bool // the table is public: errors may show values of fields
-	Unlabeled bool // the column of the label may be absent, as in a table to predict for
+	Public bool // the table is public: errors may show values of fields
+	// Unlabeled reads a table to predict for: the column of the label may be absent, and columns that
+	// are not in the schema are left out.
+	Unlabeled bool
+	// Plain reads a table with a header line and commas, in UTF-8, without comments, whose fields in
+	// quotes may hold line ends, whatever File of the schema says: that of [parquet.CSV].
+	//
+	// [parquet.CSV]: https://pkg.go.dev/github.com/privopt/privopt/table/parquet#CSV
+	Plain bool
 	// Skip leaves out empty lines and comments after the header, for predictions and scores.
-	// Without it each of these lines is a record of zeros: see the package comment.
+	// Without it each of these lines is a record of zeros: see the package comment. With Unlabeled,
+	// Skip or Total, a category that is missing and has no level for it counts as an equal share of
+	// each declared level, so that its prediction is the mean of theirs.
 	Skip bool
-	// Total gives every field a meaning: where the schema has none for a field, the record has no
-	// entry in its column, and the label is NaN. Private scores read so: no error shows a record.
+	// Total gives every field a meaning: where the schema has none for a field, the level is missing,
+	// and the label is NaN. Private scores read so: no error shows a record.
 	Total bool
 	// Tally counts how the fields of each column are read, unless it is nil. Not private: for a public
 	// table, or a score that is not private.
@@ -42,8 +50,8 @@ func (d *Data) String() string {
 	return fmt.Sprintf("table.Data(%d×%d)", n, k)
 }
 
-// ReadCSV reads all records of a table of comma-separated values (RFC 4180), plain or compressed by
-// gzip. A table without records gives data without records.
+// ReadCSV reads all records of a table of comma-separated values (RFC 4180); one with a header line
+// may be compressed by gzip. A table without records gives data without records.
 //
 // The error wraps ErrSchema for a schema that is not valid and ErrTable for a file that is not the
 // declared table.
@@ -114,7 +122,15 @@ type Rows struct {
 // Rows reads the header line, unless the schema has File.Fields, and returns the records that
 // follow. The error wraps ErrTable.
 func (e *Encoder) Rows(r io.Reader, o Options) (*Rows, error) {
-	t, err := e.schema.File.text(r)
+	if o.Plain {
+		s := e.Schema()
+		s.File = File{Multiline: true}
+		var err error
+		if e, err = s.Encoder(); err != nil {
+			return nil, err
+		}
+	}
+	t, err := e.schema.File.text(r, o.Public)
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +152,7 @@ func (e *Encoder) Rows(r io.Reader, o Options) (*Rows, error) {
 		return nil, err
 	}
 	t.every = !o.Skip
+	t.ended = t.every && !o.Public
 	if o.Tally != nil {
 		o.Tally.begin(rows)
 	}
@@ -165,15 +182,19 @@ func (r *Rows) header() error {
 				quote(name))
 		case declared[name]:
 			known++
-		case strange < 0:
+		case strange < 0 && !rowNumbers(j, name) && !r.o.Unlabeled:
 			strange = j
 		}
 		r.names, seen[name] = append(r.names, name), j
 	}
 	if known == 0 {
+		hint := ""
+		if c := r.text.instead(fields, declared); c != "" {
+			hint = fmt.Sprintf(", but they would be with \"file\": {\"delimiter\": %q} in the schema", c)
+		}
 		return wrong("line %d: none of its %d fields is a column of the schema%s; want a header line with the names of "+
 			"the columns, separated by %q, or \"file\": {\"fields\": […]} in the schema if the file has none", r.text.line,
-			len(fields), r.otherDelimiter(fields, declared), r.text.comma)
+			len(fields), hint, r.text.comma)
 	}
 	if err := r.find(seen); err != nil {
 		return err
@@ -189,20 +210,9 @@ func (r *Rows) header() error {
 	return nil
 }
 
-// otherDelimiter returns a hint if another delimiter would make the header line valid.
-func (r *Rows) otherDelimiter(fields [][]byte, declared map[string]bool) string {
-	if len(fields) != 1 {
-		return ""
-	}
-	for _, c := range []string{",", ";", "\t", "|"} {
-		for _, part := range strings.Split(string(fields[0]), c) {
-			if declared[strings.Trim(part, "\" ")] && c[0] != r.text.comma {
-				return fmt.Sprintf(", but they would be with \"file\": {\"delimiter\": %q} in the schema", c)
-			}
-		}
-	}
-	return ""
-}
+// rowNumbers reports whether a column of a header line has no name because it numbers the rows, as
+// pandas and R write it.
+func rowNumbers(j int, name string) bool { return j == 0 && name == "" }
 
 // find locates the columns of the schema, given the position of every name.
 func (r *Rows) find(has map[string]int) error {
@@ -249,7 +259,7 @@ func (r *Rows) Next() bool {
 	if len(r.fields) == 0 {
 		r.col, r.val, r.y = r.col[:0], r.val[:0], r.e.noLabel()
 		if r.o.Tally != nil {
-			r.o.Tally.empty()
+			r.o.Tally.empty(r)
 		}
 		return true
 	}
@@ -259,7 +269,9 @@ func (r *Rows) Next() bool {
 		return false
 	}
 	var wrong int
-	if r.col, r.val, wrong = r.e.row(r.col[:0], r.val[:0], r.missing, r.fields, r.at, r.o.Total); wrong >= 0 {
+	average := r.o.Skip || r.o.Unlabeled || r.o.Total
+	r.col, r.val, wrong = r.e.row(r.col[:0], r.val[:0], r.missing, r.fields, r.at, r.o.Total, average)
+	if wrong >= 0 {
 		r.err = r.noMeaning(wrong)
 		return false
 	}

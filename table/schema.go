@@ -3,7 +3,6 @@
 package table
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -65,9 +64,9 @@ type File struct {
 	// Comment is the one character that begins a comment line, which counts as a record; "" means
 	// none.
 	Comment string `json:"comment,omitzero"`
-	// Multiline says that fields in quotes may hold line ends. Then a line with a quote that is not
-	// closed takes in the lines after it, so that one line may change many records. Without it such a
-	// line is an error.
+	// Multiline says that fields in quotes may hold line ends. A record then ends with the first line
+	// end that is not in quotes, and comments hold quotes in pairs. Without it a quote that is not
+	// closed in its line is an error.
 	Multiline bool `json:"multiline,omitzero"`
 	// Encoding is "latin-1" or "windows-1252"; "" means UTF-8.
 	Encoding string `json:"encoding,omitzero"`
@@ -195,8 +194,13 @@ func (s *Schema) check() error {
 	case s.Neighbors != 0 && s.Neighbors.Check() != nil:
 		return bad("neighbors", "%d, want \"replace\" or \"add-remove\"", int(s.Neighbors))
 	}
-	err := cmp.Or(spellings("missing", s.Missing, map[string]string{}, true), s.File.check(), s.Label.check(s.Missing))
-	if err != nil {
+	if err := spellings("missing", s.Missing, map[string]string{}, true); err != nil {
+		return err
+	}
+	if err := s.File.check(); err != nil {
+		return err
+	}
+	if err := s.Label.check(s.Missing); err != nil {
 		return err
 	}
 	if len(s.Columns) == 0 {
@@ -291,13 +295,17 @@ func (f File) check() error {
 		}
 		seen[s] = true
 	}
-	return cmp.Or(f.checkEncoding(), f.checkFigures())
+	if err := f.checkEncoding(); err != nil {
+		return err
+	}
+	return f.checkFigures()
 }
 
-func (f File) text(r io.Reader) (*text, error) {
-	t, err := newText(r, cmp.Or(f.Delimiter, ",")[0], cmp.Or(f.Comment, "\x00")[0])
+// text opens a table of this form, public or not.
+func (f File) text(r io.Reader, public bool) (*text, error) {
+	t, err := newText(r, cmp.Or(f.Delimiter, ",")[0], cmp.Or(f.Comment, "\x00")[0], public || f.Fields == nil)
 	if err == nil && f.Encoding != "" {
-		t.in = bufio.NewReaderSize(&recoder{in: t.in, windows: f.Encoding == windows1252}, 1<<16)
+		t.recode(f.Encoding == windows1252)
 	}
 	return t, err
 }
@@ -404,7 +412,10 @@ func (c Column) check(path string, missing []string) error {
 	case !number:
 		return bad(path, "%s has neither \"min\" and \"max\" nor \"levels\": declare one, or \"ignore\": true", quote(c.Name))
 	}
-	if err := cmp.Or(interval(path, c.Min, c.Max), checkDate(path+".date", c.Date)); err != nil {
+	if err := interval(path, c.Min, c.Max); err != nil {
+		return err
+	}
+	if err := checkDate(path+".date", c.Date); err != nil {
 		return err
 	}
 	if c.Bins != nil && len(c.Bins) == 0 {

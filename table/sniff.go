@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // sniff opens public rows and returns their form: what file leaves open is guessed and noted.
 func sniff(public io.Reader, file File) (t *text, _ File, notes []string, err error) {
-	if t, err = newText(public, ',', cmp.Or(file.Comment, "\x00")[0]); err != nil {
+	if t, err = newText(public, ',', cmp.Or(file.Comment, "\x00")[0], true); err != nil {
 		return nil, file, nil, err
 	}
 	t.in = bufio.NewReaderSize(t.in, sniffed)
@@ -44,7 +45,7 @@ func sniff(public io.Reader, file File) (t *text, _ File, notes []string, err er
 	}
 	t.comma = cmp.Or(file.Delimiter, ",")[0]
 	if file.Encoding != "" {
-		t.in = bufio.NewReaderSize(&recoder{in: t.in, windows: file.Encoding == windows1252}, 1<<16)
+		t.recode(file.Encoding == windows1252)
 	}
 	return t, file, notes, nil
 }
@@ -53,9 +54,9 @@ func sniff(public io.Reader, file File) (t *text, _ File, notes []string, err er
 // or as the names, at least two; the earlier of delimiters if several do. A comma comes last: it
 // may be a decimal comma.
 func sniffDelimiter(sample []byte, file File) byte {
-	if file.Fields == nil && len(sample) > 5 && string(sample[:4]) == "sep=" &&
-		(sample[5] == '\n' || sample[5] == '\r') && bytes.IndexByte([]byte(delimiters), sample[4]) >= 0 {
-		return sample[4] // as Excel says
+	sample = bytes.TrimPrefix(sample, []byte(bom))
+	if c, ok := separator(sample); ok && file.Fields == nil && strings.IndexByte(delimiters, c) >= 0 {
+		return c // as Excel says
 	}
 	best, most := byte(','), 0
 	for _, c := range []byte(delimiters) {

@@ -24,18 +24,19 @@
 //
 // # Lines
 //
-// Every line behind the header is one record, so that an edit of one line changes one record and
-// not their number, which is public under dp.Replace. An empty line or a comment is a record of
-// zeros with the label that Label.Unknown names, else the negative, the first class or the middle:
-// no loss of ⟨a,θ⟩ has a gradient there. Options.Skip leaves such lines out for predictions and
-// scores.
+// Every line behind the header is one record, whatever its place and the other lines: an edit of
+// one line changes one record and not their number, which is public under dp.Replace. Only a header
+// line, or a public table, may begin as gzip. An empty line or a comment is a record of zeros with
+// the label that Label.Unknown names, else the negative, the first class or the middle: no loss of
+// ⟨a,θ⟩ has a gradient there. Options.Skip leaves such lines out for predictions and scores.
 //
 // With Schema.Person the unit of privacy is a person, who may have many lines: Records counts
 // persons, and lines without an id count nowhere. Packed files and sources have no ids and are
 // refused by fits.
 //
-// A quote has to be closed in its line, unless File.Multiline is set. A last line without a line
-// end counts unless it is empty.
+// A quote has to be closed in its line, unless File.Multiline is set; then in some line, and what
+// is said of a line holds for a record. The last line of a private table needs a line end: without
+// one, it would be no record if it were empty.
 //
 // # Errors
 //

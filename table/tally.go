@@ -12,6 +12,11 @@ import (
 type Tally struct {
 	Records int
 	Columns []ColumnTally // those of the file that are not ignored, and the label at the end
+	// Nobody counts lines without the id of a person, and Beyond those that exceed the lines of their
+	// person that count, of a schema with Person.
+	Nobody int
+	Beyond int
+	lines  map[string]int // of persons
 }
 
 // ColumnTally counts the fields of a column. Not private.
@@ -43,16 +48,35 @@ func (t *Tally) begin(r *Rows) {
 }
 
 // empty counts an empty line, all of whose fields are missing.
-func (t *Tally) empty() {
-	t.Records++
+func (t *Tally) empty(r *Rows) {
+	t.record(r)
 	for k := range t.Columns {
 		t.Columns[k].Missing++
 	}
 }
 
+// record counts a record and the lines of its person.
+func (t *Tally) record(r *Rows) {
+	t.Records++
+	if r.person < 0 {
+		return
+	}
+	id := r.ID()
+	if id == "" {
+		t.Nobody++
+		return
+	}
+	if t.lines == nil {
+		t.lines = map[string]int{}
+	}
+	if t.lines[id]++; t.lines[id] > r.e.schema.Rows {
+		t.Beyond++
+	}
+}
+
 // add counts the fields of a record.
 func (t *Tally) add(r *Rows) {
-	t.Records++
+	t.record(r)
 	k := 0
 	count := func(at int, kind func(field []byte) *int) {
 		c := &t.Columns[k]
@@ -97,7 +121,7 @@ func (t *ColumnTally) column(c *column, field []byte) *int {
 		return &t.Other
 	case math.IsNaN(x):
 		return &t.Missing
-	case x < c.lo || x > c.hi:
+	case c.bins == nil && (x < c.lo || x > c.hi): // the outer bins have no ends
 		return &t.Clamped
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -19,12 +21,23 @@ const bom = "\ufeff"
 // not read a whole file into memory.
 const maxLine = 64 << 20
 
-// text reads fields by RFC 4180, also from gzip, behind a byte order mark, with CRLF, empty lines
-// and blanks around fields. It allocates nothing per record.
+// text reads fields by RFC 4180, with CRLF, empty lines and blanks around fields. What a record
+// means depends on its own bytes alone: a byte order mark, for example, is cut off the beginning of
+// each of them. text allocates nothing per record.
+//
+// A quote that is not closed takes in no other record of a table that is read, also where quotes
+// may hold line ends. For every quote enters or leaves a quoted field (a quote inside of quotes is
+// written as two, one inside of other fields is an error), so that each record has an even number
+// of them, and a line end is inside of quotes if and only if an odd number stand before it. If a
+// text takes the place of a record and the table is still read, then all records, those of the text
+// included, have an even number of quotes, hence the text has one. So its last line end is outside
+// of quotes, and the records after it are what they were.
 type text struct {
 	in             *bufio.Reader
+	mark           []byte // the byte order mark
 	comma, comment byte
 	every          bool // empty lines and comments are records, without fields
+	ended          bool // the last line needs a line end
 	single         bool // quotes end in their line
 	spanned        bool // some quoted field was longer than its line
 	line           int  // of the record read last
@@ -35,26 +48,41 @@ type text struct {
 	end            []int  // of each field in plain
 }
 
-// newText returns a text that reads r. It looks at the first bytes for gzip, a byte order mark and
-// UTF-16.
-func newText(r io.Reader, comma, comment byte) (*text, error) {
+// newText returns a text that reads r. If begins says that the first bytes are public, those of a
+// header line or of a public table, it looks at them for gzip and other kinds of file. The first
+// bytes of a record are read as those of any other record.
+func newText(r io.Reader, comma, comment byte, begins bool) (*text, error) {
 	if r == nil {
 		return nil, wrong("the reader is nil")
 	}
-	in := bufio.NewReaderSize(r, 1<<16)
-	if magic, _ := in.Peek(2); string(magic) == "\x1f\x8b" {
-		z, err := gzip.NewReader(in)
+	t := &text{in: bufio.NewReaderSize(r, 1<<16), mark: []byte(bom), comma: comma, comment: comment}
+	if !begins {
+		return t, nil
+	}
+	if magic, _ := t.in.Peek(2); string(magic) == "\x1f\x8b" {
+		z, err := gzip.NewReader(t.in)
 		if err != nil {
 			return nil, wrong("gzip: %w", err)
 		}
-		in = bufio.NewReaderSize(z, 1<<16)
+		t.in = bufio.NewReaderSize(z, 1<<16)
 	}
-	if mark, _ := in.Peek(3); string(mark) == bom {
-		in.Discard(3)
-	} else if len(mark) >= 2 && (string(mark[:2]) == "\xff\xfe" || string(mark[:2]) == "\xfe\xff") {
-		return nil, wrong("the file is UTF-16, want UTF-8")
+	start, _ := t.in.Peek(8)
+	for _, k := range otherKinds {
+		if bytes.HasPrefix(start, []byte(k.start)) {
+			return nil, wrong("the file is %s", k.what)
+		}
 	}
-	return &text{in: in, comma: comma, comment: comment}, nil
+	return t, nil
+}
+
+// otherKinds are files that are no CSV, by their first bytes.
+var otherKinds = []struct{ start, what string }{
+	{"\xff\xfe", "UTF-16, want UTF-8"},
+	{"\xfe\xff", "UTF-16, want UTF-8"},
+	{"PK\x03\x04", "an Excel workbook or another zip archive: save the sheet as CSV, or unpack the archive"},
+	{"\xd0\xcf\x11\xe0", "an Excel workbook of an old version: save the sheet as CSV"},
+	{"PAR1\x15", "a Parquet file: want CSV, or a name that ends with .parquet"},
+	{"\x93NUMPY", "a .npy file: want CSV, or a file of privopt pack under a name that ends with .npy"},
 }
 
 // header returns the first record. It returns an error if there is none.
@@ -69,8 +97,9 @@ func (t *text) header(want string) ([][]byte, error) {
 // names returns the fields of a header line, behind the line sep=; if Excel wrote one. It refuses
 // names that no schema can have, with a hint about the form of the file.
 func (t *text) names(want string) ([][]byte, error) {
-	if start, _ := t.in.Peek(6); len(start) == 6 && string(start[:4]) == "sep=" && (start[5] == '\n' || start[5] == '\r') {
-		switch c := start[4]; {
+	start, _ := t.in.Peek(len(t.mark) + 6)
+	if c, ok := separator(bytes.TrimPrefix(start, t.mark)); ok {
+		switch {
 		case c == t.comma:
 			if _, err := t.read(); err != nil {
 				return nil, err
@@ -97,6 +126,34 @@ func (t *text) names(want string) ([][]byte, error) {
 	return fields, nil
 }
 
+// instead returns another delimiter that would make fields of a header line declared names, or any
+// two fields if declared is nil; "" if there is none.
+func (t *text) instead(fields [][]byte, declared map[string]bool) string {
+	line := string(bytes.Join(fields, []byte{t.comma}))
+	for _, c := range strings.Split(delimiters, "") {
+		parts := strings.Split(line, c)
+		known := func(part string) bool { return declared == nil || declared[strings.Trim(part, "\" ")] }
+		if c[0] != t.comma && len(parts) > 1 && slices.ContainsFunc(parts, known) {
+			return c
+		}
+	}
+	return ""
+}
+
+// separator returns the delimiter that Excel names in the first line of some files.
+func separator(start []byte) (comma byte, ok bool) {
+	if len(start) < 6 || string(start[:4]) != "sep=" || start[5] != '\n' && start[5] != '\r' {
+		return 0, false
+	}
+	return start[4], true
+}
+
+// recode reads text with one byte per character, in Latin-1 or windows-1252.
+func (t *text) recode(windows bool) {
+	t.in = bufio.NewReaderSize(&recoder{in: t.in, windows: windows}, 1<<16)
+	t.mark = []byte("ï»¿") // as the bytes of the mark read then
+}
+
 // delimiters are those that are guessed, in the order in which they are tried.
 const delimiters = ";\t|,"
 
@@ -121,6 +178,10 @@ func (t *text) read() ([]byte, error) {
 		return nil, io.EOF
 	}
 	t.ahead++
+	if t.ended && err != nil { // else it would be a record, and none if it were empty
+		return nil, wrong("line %d: the last line does not end with a line feed: if nothing is cut off, add one at the "+
+			"end of the file", t.ahead)
+	}
 	line = bytes.TrimSuffix(line, []byte{'\n'})
 	return bytes.TrimSuffix(line, []byte{'\r'}), nil
 }
@@ -128,9 +189,9 @@ func (t *text) read() ([]byte, error) {
 // next returns the fields of the next record without blanks around them, valid until the next call,
 // or io.EOF. It skips empty lines and comments, or returns no field for them.
 func (t *text) next() ([][]byte, error) {
-	line, err := t.read()
+	line, err := t.begin()
 	for err == nil && !t.every && t.blank(line) {
-		line, err = t.read()
+		line, err = t.begin()
 	}
 	if err != nil {
 		return nil, err
@@ -138,6 +199,10 @@ func (t *text) next() ([][]byte, error) {
 	t.line = t.ahead
 	t.field = t.field[:0]
 	if t.blank(line) {
+		if t.every && !t.single && bytes.Count(line, []byte{'"'})%2 != 0 {
+			return nil, wrong("line %d: a comment with a quote that is not closed; where fields hold line ends, write quotes "+
+				"in pairs", t.line)
+		}
 		return t.field, nil
 	}
 	if bytes.IndexByte(line, '"') >= 0 {
@@ -152,6 +217,12 @@ func (t *text) next() ([][]byte, error) {
 		t.field = append(t.field, trim(line[:end]))
 		line = line[end+1:]
 	}
+}
+
+// begin returns the first line of a record, without a byte order mark.
+func (t *text) begin() ([]byte, error) {
+	line, err := t.read()
+	return bytes.TrimPrefix(line, t.mark), err
 }
 
 // blank reports whether a line is empty or a comment.

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/privopt/privopt/cmd/internal/audit"
 	"github.com/privopt/privopt/cmd/internal/sweep"
+	"github.com/privopt/privopt/cmd/research/audit"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/noise"
 )
@@ -69,7 +68,7 @@ func newAudit() (*auditFlags, *sweep.Flags) {
 			"catch it")
 	f.BoolVar(&c.list, "list", false, "list the cases and the sabotages and leave")
 	f.BoolVar(&c.quiet, "quiet", false, "no notes and no progress on standard error")
-	f.Example = "go run ./cmd/research audit -mechanism lop -json lop.json"
+	f.Example = "go -C cmd/research run . audit -mechanism lop -json lop.json"
 	return c, f
 }
 
@@ -77,7 +76,10 @@ func newAudit() (*auditFlags, *sweep.Flags) {
 func runAudit(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c, flags := newAudit()
 	return flags.Run(args, stdout, stderr, &sweep.Options{Out: "."}, func() error {
-		if err := cmp.Or(c.check(flags), c.files()); err != nil {
+		if err := c.check(flags); err != nil {
+			return err
+		}
+		if err := c.files(); err != nil {
 			return err
 		}
 		switch {

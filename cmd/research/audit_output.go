@@ -20,9 +20,9 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/privopt/privopt/cmd/internal/audit"
 	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/cmd/internal/sweep"
+	"github.com/privopt/privopt/cmd/research/audit"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/testkit"
 )
@@ -251,10 +251,10 @@ func closest(results []audit.Result) []audit.Result {
 // mechanismNames are the mechanisms in words.
 var mechanismNames = map[string]string{
 	"aggregate": "sample and aggregate", "lop": "linear perturbation", "lop-clip": "clipped linear perturbation",
-	"lop-output": "output perturbation", "model-descent": "gradient steps", "model-mapped": "squares, preconditioned",
+	"lop-output": "output perturbation", "model-gradients": "noisy gradients", "model-mapped": "squares, preconditioned",
 	"opdisc": "OPDisc", "opsamp": "OPSamp", "product": "K-norm noise", "qop": "quadratic perturbation",
 	"rspm": "RSPM", "sco-objective": "linear perturbation, population", "sco-sgd": "noisy SGD",
-	"sco-passes": "permutation SGD", "score": "private score",
+	"score": "private score",
 }
 
 var caseNumber = regexp.MustCompile(`(^|/)[A-C][0-9]+/|,? exactly$`)

@@ -18,8 +18,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/cmd/internal/audit"
 	"github.com/privopt/privopt/cmd/internal/sweep"
+	"github.com/privopt/privopt/cmd/research/audit"
 	"github.com/privopt/privopt/dp"
 )
 
@@ -37,8 +37,8 @@ func TestQuick(t *testing.T) {
 	j, p := filepath.Join(dir, "a.json"), filepath.Join(dir, "a.png")
 	code, stdout, stderr := audited(t, "-mechanism", "lop-clip", "-json", j, "-png", p)
 	require.Zero(t, code, stderr)
-	require.Contains(t, stderr, "7 cases of the quick tier with seed 1")
-	require.Equal(t, 7, strings.Count(stdout, "  holds  "), stdout)
+	require.Contains(t, stderr, "14 cases of the quick tier with seed 1")
+	require.Equal(t, 14, strings.Count(stdout, "  holds  "), stdout)
 	require.Zero(t, strings.Count(stdout, string(audit.Violated)))
 
 	text, err := os.ReadFile(j)
@@ -47,7 +47,7 @@ func TestQuick(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &rep))
 	require.Equal(t, schemaVersion, rep.SchemaVersion)
 	require.Equal(t, "quick", rep.Tier)
-	require.Len(t, rep.Cases, 7)
+	require.Len(t, rep.Cases, 14)
 	for _, c := range rep.Cases {
 		require.Equal(t, audit.Holds, c.Verdict)
 		require.Equal(t, "lop.joint/2", c.Theorem)
@@ -163,7 +163,7 @@ func TestFailures(t *testing.T) {
 		require.Equal(t, sweep.ExitUsage, code)
 		require.Contains(t, stderr, "a folder that exists")
 	}
-	code, _, stderr := audited(t, "-mechanism", "sco-passes", "-png", filepath.Join(t.TempDir(), "a.png"))
+	code, _, stderr := audited(t, "-mechanism", "score", "-png", filepath.Join(t.TempDir(), "a.png"))
 	require.Equal(t, sweep.ExitUsage, code)
 	require.Contains(t, stderr, "none of the cases has a privacy profile")
 

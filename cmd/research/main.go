@@ -3,14 +3,13 @@
 // Command research measures the mechanisms of this module: whether they are private, how accurate
 // they are, and how fast.
 //
-//	go run ./cmd/research audit        is every mechanism private on this machine?
-//	go run ./cmd/research population   excess population loss beside its proved bounds
-//	go run ./cmd/research halfspace    private halfspaces, each minimized to proven optimality
-//	go run ./cmd/research convergence  how the solvers converge
-//	go run ./cmd/research results      every figure and table of docs/results
+//	go -C cmd/research run . audit        is every mechanism private on this machine?
+//	go -C cmd/research run . run NAME…    some experiments; without a name it lists them
+//	go -C cmd/research run . results      every figure and table of docs/results
 //
-// Each command explains its flags with -h. The experiment of linear against quadratic perturbation
-// is a program of its own, cmd/scaling.
+// Each command explains its flags with -h. Names of files are relative to the folder of the
+// repository. The experiment of linear against quadratic perturbation is a program of its own,
+// cmd/scaling.
 //
 // # Notation
 //
@@ -25,8 +24,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 
-	"github.com/privopt/privopt/cmd/internal/experiment"
 	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/cmd/internal/sweep"
 )
@@ -44,15 +43,18 @@ type subcommand struct {
 func commands() []subcommand {
 	return []subcommand{
 		{"audit", "measure the privacy of every mechanism, and that a sabotage is caught", runAudit},
-		{"population", "measure the excess population loss beside its proved bounds", experiment.Population},
-		{"halfspace", "fit private halfspaces, each minimized to proven optimality", experiment.Halfspace},
-		{"convergence", "draw how the solvers converge", experiment.Convergence},
-		{"scaling", "compare linear with quadratic perturbation, as cmd/scaling", experiment.Scaling},
+		{"run", "run some experiments, or list them", runSome},
 		{"results", "make every figure and table of docs/results", runResults},
 	}
 }
 
-func main() { sweep.Main(run) }
+func main() {
+	// The go command starts this program in the folder of its module.
+	if _, err := os.Stat("../../cmd/research/go.mod"); err == nil {
+		_ = os.Chdir("../..") // where files are named relative to
+	}
+	sweep.Main(run)
+}
 
 // run runs the subcommand that the first argument names.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -93,6 +95,6 @@ func usage(w io.Writer) {
 		list = append(list, screen.Flag{Name: c.name, Usage: c.what})
 	}
 	fmt.Fprint(w, "research measures whether the mechanisms are private, how accurate and how fast.\n\n"+
-		"Usage: research COMMAND [flags]\n\nExample:\n  go run ./cmd/research audit -mechanism lop\n\nCommands:\n"+
+		"Usage: research COMMAND [flags]\n\nExample:\n  go -C cmd/research run . audit -mechanism lop\n\nCommands:\n"+
 		screen.Flags(list, screen.Out())+"\nresearch COMMAND -h explains the flags of a command.\n")
 }

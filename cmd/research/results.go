@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/csv"
@@ -32,52 +31,77 @@ const resultsHelp = `Every figure and table of docs/results, from scratch.
 
 A job runs commands or experiments and writes CSV files, from which pictures are drawn. A job
 that was finished by the same program with the same seed is not repeated, and a sweep goes on
-where it was interrupted: the folder .work of -out keeps the state.
+where it was interrupted: the folder .work of -out keeps the state. research run NAME repeats it.
 
 A job that does not find its data or programs leaves its files as they are; in docs/results
 these came with the repository. made-seconds.csv says when each job was made last, by which
 version, and how long it took.
+` + variables
 
+const runHelp = `Runs some of the experiments of docs/results, whose names come first, from scratch; without a name
+it lists them, and what they lack on this machine. It writes their CSV files, and the pictures
+that are drawn from them.
+` + variables
+
+const variables = `
   PRIVOPT_DATA   folder with adult/adult.data and adult/adult.test
   PRIVOPT_PEERS  folder with the peer programs of bench/peers.sh and bench/race.py
   PYTHON         a Python with numpy, scipy and scikit-learn; /usr/bin/python3
 
-With one seed the CSV files are the same on every run, except those with "seconds" in their
-names, which hold times and ratios of times.`
+Names of files are relative to the folder of the repository. With one seed the CSV files are the
+same on every run, except those with "seconds" in their names, which hold times and ratios of times.`
 
 // bench makes the files of jobs, as its flags say.
 type bench struct {
-	jobs               []string
-	out                string
-	seed               int
-	small, list, force bool
+	jobs         []string
+	out          string
+	seed         int
+	small, again bool // again: also what is finished
 
-	root    string // of the module
+	root    string // of the repository
 	work    string // folder of the state that is kept between runs
 	version string
 	self    string // SHA-256 of this program
 }
 
-// runResults is the command: it returns the exit code.
+// runResults is the command results: it returns the exit code.
 func runResults(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	b := &bench{}
-	f := sweep.NewFlags("results", resultsHelp)
-	f.ListVar(&b.jobs, "jobs", names(), names(), "jobs `LIST` to run")
+	b := &bench{jobs: names()}
+	return b.command("results", resultsHelp, ctx, args, stdout, stderr)
+}
+
+// runSome is the command run: it returns the exit code.
+func runSome(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	b := &bench{again: true}
+	for len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		b.jobs, args = append(b.jobs, args[0]), args[1:]
+	}
+	return b.command("run", runHelp, ctx, args, stdout, stderr)
+}
+
+func (b *bench) command(name, help string, ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	f := sweep.NewFlags(name, help)
 	f.StringVar(&b.out, "out", "docs/results", "folder `DIR` of the figures and tables")
 	f.IntVar(&b.seed, "seed", 1, sweep.Between(1, 1e6), "seed `N` of all noise and data")
 	f.BoolVar(&b.small, "small", false, "small sizes, to see that every job works; not into docs/results")
-	f.BoolVar(&b.force, "force", false, "repeat jobs that are finished")
-	f.BoolVar(&b.list, "list", false, "list the jobs and leave")
-	f.Example = "go run ./cmd/research results -small -out small -jobs lowbits"
+	f.Example = "go -C cmd/research run . " + name + " -small -out small"
+	if b.again {
+		f.Example = "go -C cmd/research run . run lowbits persons -small -out small"
+	}
 	return f.Run(args, stdout, stderr, &sweep.Options{Out: "."}, func() error {
-		if b.list {
+		if len(b.jobs) == 0 {
 			return listJobs(stdout)
 		}
-		err := sweep.Refuse(b.small && !f.Given("out"),
-			"flag -small needs -out: its figures are no evidence and must not replace those of docs/results")
-		if err == nil {
-			err = b.open(ctx)
+		for _, n := range b.jobs {
+			if !slices.Contains(names(), n) {
+				return sweep.Usagef("no experiment %q%s; research run lists them", n, screen.Suggest(n, names()))
+			}
 		}
+		if b.small && !f.Given("out") {
+			return sweep.Usagef(
+				"flag -small needs -out: its figures are no evidence and must not replace those of docs/results")
+		}
+		err := b.open(ctx)
 		if err != nil {
 			return err
 		}
@@ -141,7 +165,7 @@ func (b *bench) run(ctx context.Context, j job, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if !b.force && b.finished(j, key) {
+	if !b.again && b.finished(j, key) {
 		say("finished before, by this program with seed %d", b.seed)
 		return nil
 	}
@@ -158,9 +182,9 @@ func (b *bench) run(ctx context.Context, j job, stdout io.Writer) (err error) {
 	return errors.Join(b.finish(j, key, files), b.record(j, seconds))
 }
 
-// open makes the folders ready and learns the version.
+// open makes the folders and cmd/scaling ready and learns the version.
 func (b *bench) open(ctx context.Context) error {
-	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/privopt/privopt").Output()
 	if err != nil {
 		return sweep.Usagef("cannot find the module: run this in a clone of the repository, with the go command in PATH: %w",
 			err)
@@ -183,7 +207,25 @@ func (b *bench) open(ctx context.Context) error {
 	if err == nil {
 		b.self, err = sum(path)
 	}
-	return err
+	if err != nil || !slices.ContainsFunc(jobs, b.scales) {
+		return err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", b.place(scalingProgram), "./cmd/scaling")
+	build.Dir = b.root
+	if text, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot build cmd/scaling: %w: %s", err, lastLine(text))
+	}
+	return nil
+}
+
+// scales reports whether a job is asked for that runs cmd/scaling.
+func (b *bench) scales(j job) bool {
+	return slices.Contains(b.jobs, j.name) && len(j.parts[0].command) > 0 && j.parts[0].command[0] == scalingProgram
+}
+
+// place puts the folders that are known from the start into a word of a command.
+func (b *bench) place(word string) string {
+	return strings.NewReplacer("ROOT", b.root, "WORK", b.work, "SEED", strconv.Itoa(b.seed)).Replace(word)
 }
 
 // sum returns the SHA-256 of a file.
@@ -201,8 +243,8 @@ func (b *bench) key(j job) (string, error) {
 			text += fmt.Sprintln(p.command[0], b.args(p))
 		}
 		for _, a := range p.command {
-			if script, ok := strings.CutPrefix(a, "ROOT"); ok && p.outside {
-				hash, err := sum(b.root + script)
+			if p.outside && (strings.HasPrefix(a, "ROOT") || a == scalingProgram) {
+				hash, err := sum(b.place(a))
 				if err != nil {
 					return "", err
 				}
@@ -275,20 +317,25 @@ func (b *bench) make(ctx context.Context, j job, key string) (lines, files []str
 	if j.collect == nil {
 		j.collect = collectSweeps
 	}
+	if j.tables != nil {
+		j.collect = func(job, []string) (*output, error) { return j.tables(ctx, b) }
+	}
 	out, err := j.collect(j, folders)
 	if err != nil {
 		return nil, nil, err
 	}
-	out.add(j.file()+".csv", out.table)
+	out.add(j.file(), out.table)
 	if out.slopes != nil {
-		out.add(j.file()+"-slopes.csv", append([][]string{{"part", "method", "slope", "low", "high"}}, out.slopes...))
+		out.add(j.file()+"-slopes", append([][]string{{"part", "method", "slope", "low", "high"}}, out.slopes...))
 	}
 	for _, r := range out.slopes {
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf("log-log slope of %s %s: %s", r[0], r[1], r[2])))
 	}
 	files = slices.Sorted(maps.Keys(out.files))
 	for _, name := range files {
-		err = cmp.Or(err, sweep.WriteFile(filepath.Join(b.out, name), out.files[name]))
+		if err == nil {
+			err = sweep.WriteFile(filepath.Join(b.out, name), out.files[name])
+		}
 	}
 	return lines, files, err
 }
@@ -327,7 +374,7 @@ func (b *bench) part(ctx context.Context, p part, dir string) error {
 		)
 	}
 	for i, a := range args {
-		args[i] = strings.NewReplacer("DIR", dir, "ROOT", b.root, "WORK", b.work, "SEED", strconv.Itoa(b.seed)).Replace(a)
+		args[i] = b.place(strings.ReplaceAll(a, "DIR", dir))
 	}
 	stdout, err := os.Create(filepath.Join(dir, "stdout.txt"))
 	if err != nil {
@@ -344,8 +391,9 @@ func (b *bench) part(ctx context.Context, p part, dir string) error {
 		}
 		return nil
 	}
-	cmd := exec.CommandContext(ctx, os.ExpandEnv(p.command[0]), args...)
-	cmd.Stdout, cmd.Stderr, cmd.Dir = stdout, &stderr, dir
+	cmd := exec.CommandContext(ctx, b.place(os.ExpandEnv(p.command[0])), args...)
+	cmd.Stdout, cmd.Stderr = stdout, &stderr
+	cmd.Dir = dir
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Run(); err != nil {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -16,7 +15,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/privopt/privopt/cmd/internal/experiment"
+	"github.com/privopt/privopt/cmd/research/experiment"
 )
 
 func readCSV(path string) ([][]string, error) {
@@ -41,10 +40,10 @@ type output struct {
 	files         map[string][]byte
 }
 
-// add adds a table, if there is one, under a name.
+// add adds a table, if there is one, under a name without extension.
 func (o *output) add(name string, table [][]string) {
 	if table != nil {
-		o.put(name, text(table))
+		o.put(name+".csv", text(table))
 	}
 }
 
@@ -75,7 +74,7 @@ func only(dir, ext string) (string, error) {
 }
 
 // collectSweeps puts the tables of all parts under one another, without their times, and the slopes
-// of their summaries, and takes the picture of a single part if the job asks for it.
+// of their summaries.
 func collectSweeps(j job, folders []string) (*output, error) {
 	out := &output{}
 	for i, dir := range folders {
@@ -109,10 +108,7 @@ func collectSweeps(j job, folders []string) (*output, error) {
 		}
 		out.slopes = append(out.slopes, slopes...)
 	}
-	if j.picture == "" {
-		return out, nil
-	}
-	return out, out.take(j.file()+".png", filepath.Join(folders[0], j.picture))
+	return out, nil
 }
 
 // collectPublished adds the published means to the table: those of fig2/reference.csv at the
@@ -201,28 +197,13 @@ func slopesOf(part, dir string) ([][]string, error) {
 // figure4 writes four digits: slopes rest on no more.
 func figure4(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 
-// collectFiles takes the CSV files and pictures of the only part as they are.
-func collectFiles(_ job, folders []string) (*output, error) {
-	out := &output{}
-	entries, err := os.ReadDir(folders[0])
-	for _, e := range entries {
-		if ext := filepath.Ext(e.Name()); ext == ".csv" || ext == ".png" {
-			err = cmp.Or(err, out.take(e.Name(), filepath.Join(folders[0], e.Name())))
-		}
-	}
-	if err == nil && len(out.files) == 0 {
-		err = fmt.Errorf("no files in %v", folders)
-	}
-	return out, err
-}
-
 // collectStdout takes what a program wrote to standard output as the table.
 func collectStdout(_ job, folders []string) (*output, error) {
 	rows, err := readCSV(filepath.Join(folders[len(folders)-1], "stdout.txt"))
 	return &output{table: rows}, err
 }
 
-// collectAudit turns the findings of cmd/audit into a table and takes its picture.
+// collectAudit turns the findings of the audit into a table and takes its picture.
 func collectAudit(j job, folders []string) (*output, error) {
 	raw, err := os.ReadFile(filepath.Join(folders[0], "audit.json"))
 	if err != nil {
@@ -262,7 +243,7 @@ func collectAudit(j job, folders []string) (*output, error) {
 	return out, out.take(j.file()+".png", filepath.Join(folders[0], "audit.png"))
 }
 
-// collectLaps takes from the cells of cmd/halfspace what both searches did. The name of a
+// collectLaps takes from the cells of a race what both searches did. The name of a
 // part is the number of records.
 func collectLaps(j job, folders []string) (*output, error) {
 	rows := [][]string{

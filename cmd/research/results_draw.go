@@ -43,9 +43,12 @@ type curve struct {
 	color, dash    int
 }
 
-// draw makes the pictures of all tables that are there.
+// draw makes the pictures of the tables of the jobs that are there.
 func (b *bench) draw(stdout io.Writer) error {
 	for _, f := range figures {
+		if !slices.ContainsFunc(jobs, func(j job) bool { return slices.Contains(b.jobs, j.name) && f.shows(j) }) {
+			continue
+		}
 		data, err := f.png(b.out)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -59,6 +62,13 @@ func (b *bench) draw(stdout io.Writer) error {
 	}
 	_, err := fmt.Fprintf(stdout, "figures and tables are in %s\n", b.out)
 	return err
+}
+
+// shows reports whether the picture is about a table of j.
+func (f figure) shows(j job) bool {
+	return slices.ContainsFunc(slices.Concat(f.from, f.optional), func(table string) bool {
+		return table == j.file() || j.tables != nil && strings.HasPrefix(table, j.name)
+	})
 }
 
 func (f figure) png(dir string) ([]byte, error) {
@@ -301,6 +311,22 @@ func solved(path string) ([]row, error) {
 	return out, nil
 }
 
+// curves3 reads a table of curves: method, abscissa, ordinate.
+func curves3(path string) (rows []row, err error) {
+	table, err := readCSV(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, fields := range table[1:] {
+		x, err := floats(fields[1:])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		rows = append(rows, row{Result: sweep.Result{Method: fields[0], Value: x[0], Mean: x[1]}})
+	}
+	return rows, nil
+}
+
 // boxed are the methods of cmd/scaling.
 var boxed = []curve{
 	{"lop", "LOP", 0, 0}, {"lop-clip", "LOP-Clip", 1, 0}, {"qop", "QOP, anchor taken as exact", 3, 0},
@@ -353,6 +379,17 @@ var figures = []figure{
 		curves: []curve{
 			{"declared/qop", "QOP, the anchor's error declared", 2, 0}, boxed[0], boxed[1],
 			boxed[2], boxed[3],
+		}},
+	{name: "around", from: []string{"around"}, edit: overDraws,
+		plot: sweep.Plot{
+			Title: "Excess risk against the number of records (d = 100, kappa = 10, eps = 0.5, delta = 0.01, 5 runs on " +
+				"each of 6 draws)",
+			X: "n, number of records", Y: overDrawsAxis},
+		curves: []curve{
+			{"lop-clip", "LOP-Clip", 1, 0}, {"lop-center", "LOP-Clip around the anchor", 0, 0},
+			{"qop-tilt", "QOP, tilted: no assumption about records", 2, 0},
+			{"qop-exact", "QOP as published: anchor taken as exact, which is false here", 3, 1},
+			{"anchor", "anchor alone (public)", 4, 1},
 		}},
 	{name: "sweep-d", from: []string{"sweep-d"}, edit: overDraws,
 		plot: sweep.Plot{
@@ -425,6 +462,70 @@ var figures = []figure{
 			{"without the variance of the noise", "without the variance of the noise", 1, 0},
 			{"around the coefficient itself", "around the shrunk coefficient", 2, 0}, {"level", "what is promised", 4, 1},
 		}},
+	{name: "bound", from: []string{"bound"},
+		plot: sweep.Plot{
+			Title: "Bound on the excess risk of quadratic perturbation (n = 10, d = 12, D = rho = G = L = 1, exact anchor " +
+				"and solve)",
+			X: "epsilon", Y: "bound on the expected excess risk",
+			Colors: []string{"published, repaired", "ours, any loss", "ours, generalized linear", "ours, least squares"},
+			Dashes: []string{"delta = 1e-05", "delta = 0.01"},
+		},
+		curves: []curve{
+			{"published/1e-05", "", 0, 0}, {"published/0.01", "", 0, 1}, {"general/1e-05", "", 1, 0},
+			{"general/0.01", "", 1, 1}, {"glm/1e-05", "", 2, 0}, {"glm/0.01", "", 2, 1}, {"lsq/1e-05", "", 3, 0},
+			{"lsq/0.01", "", 3, 1},
+		}},
+	{name: "halfspace", from: []string{"halfspace"},
+		plot: sweep.Plot{
+			Title: "Training accuracy of private halfspaces (n = 15682, d = 23, 15 runs)",
+			X:     "ε of one release", Y: "accuracy, mean ± one standard deviation", Linear: true,
+		},
+		curves: []curve{
+			{"opdisc-q2", "OPDisc, integers with ‖w‖² ≤ 2", 0, 0}, {"opdisc-q4", "OPDisc, integers with ‖w‖² ≤ 4", 1, 0},
+			{"opdisc-q23", "OPDisc, integers with ‖w‖² ≤ 23", 2, 0},
+			{"paper", "OPDisc, published noise, ‖w‖² ≤ 23", 3, 1}, {"logistic", "logistic regression", 4, 2},
+		}},
+	excessLoss("population", "n, number of records", "d = 50, eps = 0.1, delta = 1e-06, 30 runs",
+		"sgd", "objpert"),
+	excessLoss("population-stat", "n, number of records", "d = 5, eps = 8, delta = 1e-06, 30 runs",
+		"sgd", "objpert", "onepass"),
+	excessLoss("population-d", "d, number of parameters", "n = 8000, eps = 0.1, delta = 1e-06, 15 runs",
+		"sgd", "objpert"),
+	{name: "convergence-deterministic", from: []string{"convergence-deterministic"}, read: curves3,
+		plot: sweep.Plot{
+			Title: "Lasso in a box, 400 × 200, columns of sizes 1 to 0.01", X: "iterations", Y: "relative gap to the minimum",
+		},
+		curves: []curve{
+			{"ForwardBackward", "forward-backward, accelerated", 0, 0},
+			{"ForwardBackward, search", "forward-backward, accelerated, line search", 1, 0},
+			{"ForwardBackward, plain", "forward-backward", 2, 0},
+			{"backward-forward, 1.9/L", "backward-forward, steps 1.9/L", 3, 0},
+			{"DavisYin", "Davis–Yin, steps 1/L", 4, 1}, {"DavisYin, 1.9/L", "Davis–Yin, steps 1.9/L", 5, 2},
+			{"DavisYin, search", "Davis–Yin with a line search", 6, 0}, {"PrimalDual", "primal-dual", 7, 3},
+		}},
+	{name: "convergence-adaptive", from: []string{"convergence-adaptive"}, read: curves3,
+		plot: sweep.Plot{
+			Title: "Logistic regression with 125 overlapping groups, 100 × 1002", X: "iterations",
+			Y: "relative gap to the minimum",
+		},
+		curves: []curve{
+			{"DavisYin, search", "Davis–Yin with a line search", 0, 0},
+			{"DavisYin, 1.9/L", "Davis–Yin, steps 1.9/L", 1, 0}, {"DavisYin", "Davis–Yin, steps 1/L", 2, 0},
+			{"PrimalDual", "primal-dual", 3, 1}, // nearly the steps of DavisYin
+		}},
+	{name: "convergence-bias", from: []string{"convergence-bias"}, read: curves3,
+		plot: sweep.Plot{
+			Title: "Ridge and ℓ₁ in a box, 2000 × 40: steps from samples of the records", X: "passes over the data",
+			Y: "relative distance to the minimizer",
+		},
+		curves: []curve{
+			{"StochasticTOS, fixed step", "stochastic, fixed step", 0, 0},
+			{"StochasticTOS, affine set", "stochastic, fixed step, affine set for the box", 1, 0},
+			{"StochasticTOS, root", "stochastic, steps like 1/√k", 2, 0},
+			{"StochasticTOS, strongly convex", "stochastic, steps like 1/k", 3, 0},
+			{"StochasticTOS, SAGA", "variance-reduced, SAGA", 4, 0},
+			{"StochasticTOS, SVRG", "variance-reduced, SVRG", 5, 0}, {"DavisYin", "Davis–Yin, steps 1/L", 6, 0},
+		}},
 	losses("persons", "equal", "20 rows"), losses("persons-visits", "visits", "1 to 20 rows, k with P ~ 1/k"),
 	{name: "lowbits", from: []string{"lowbits"}, edit: named("right", "wrong"),
 		plot: sweep.Plot{
@@ -468,4 +569,21 @@ func losses(name, part, rows string) figure {
 			{part + "/nonprivate", "no noise (not private)", 4, 1},
 			{part + "/persons", "persons, all rows", 0, 1}, // dashed, and last: it lies on others
 		}}
+}
+
+// excessLoss is a picture of excess population losses beside their bounds.
+func excessLoss(name, axis, sizes string, methods ...string) figure {
+	words := map[string]string{"sgd": "noisy SGD", "objpert": "objective perturbation",
+		"onepass": "one pass (not private)"}
+	f := figure{name: name, from: []string{name},
+		plot: sweep.Plot{
+			Title: "Excess population loss, linear losses with slopes of 3 times the best possible rate, " + sizes,
+			X:     axis, Y: "population loss above the minimum, mean ± one standard deviation",
+			Dashes: []string{"measured", "proved bound"},
+		}}
+	for i, m := range methods {
+		f.plot.Colors = append(f.plot.Colors, words[m])
+		f.curves = append(f.curves, curve{m, "", i, 0}, curve{m + "-bound", "", i, 1})
+	}
+	return f
 }

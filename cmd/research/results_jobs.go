@@ -4,15 +4,18 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
-	"github.com/privopt/privopt/cmd/internal/experiment"
 	"github.com/privopt/privopt/cmd/internal/sweep"
+	"github.com/privopt/privopt/cmd/research/experiment"
 )
 
 // job makes some files of the folder.
@@ -21,8 +24,8 @@ type job struct {
 	seconds    bool // the table holds times
 	needs      []func() error
 	parts      []part
-	picture    string // of the only part, taken as it is; "": drawn from the tables, or none
 	collect    func(j job, folders []string) (*output, error)
+	tables     func(ctx context.Context, b *bench) (*output, error) // in place of parts
 }
 
 // file is the name of the table without extension.
@@ -33,7 +36,7 @@ func (j job) file() string {
 	return j.name
 }
 
-// part is one command of this program, script or experiment of a job. In arguments, $NAME stands
+// part is one command of this program, script or experiment of a job. In its words, $NAME stands
 // for an environment variable, DIR for the folder of the part, ROOT for that of the module, WORK
 // for one that jobs share, and SEED for the seed.
 type part struct {
@@ -61,6 +64,16 @@ func swept(name, command, small string) part {
 	return p
 }
 
+// boxes is a part that is cmd/scaling, which bench.open builds.
+func boxes(name, args, small string) part {
+	p := swept(name, scalingProgram+" "+args, small)
+	p.outside = true
+	return p
+}
+
+// scalingProgram is the file of cmd/scaling.
+const scalingProgram = "WORK/scaling"
+
 // experimentJob is a job of one experiment.
 func experimentJob(name, what string, e func(b *bench) (*sweep.Experiment, error), needs ...func() error) job {
 	return job{name: name, what: what, needs: needs, parts: []part{{experiment: e}}}
@@ -69,7 +82,18 @@ func experimentJob(name, what string, e func(b *bench) (*sweep.Experiment, error
 // draws are the sweep over n or d with the anchor taken as exact, on six draws of the data.
 func draws(over, small string) (parts []part) {
 	for i := range 6 {
-		p := swept(fmt.Sprintf("draw %d", i+1), "scaling -eta 0 -runs 20 -sweep "+over, "-runs 2 -values "+small)
+		p := boxes(fmt.Sprintf("draw %d", i+1), "-eta 0 -runs 20 -sweep "+over, "-runs 2 -values "+small)
+		p.offset = i
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// around are the sweep over n of the methods around one anchor, in a box that holds it.
+func around() (parts []part) {
+	for i := range 6 {
+		p := boxes(fmt.Sprintf("draw %d", i+1), "-sweep n -kappa 10 -values 300,1000,3000,10000,30000 -runs 5 "+
+			"-methods lop-clip,lop-center,qop-tilt,qop-exact,anchor,nonprivate", "-runs 2 -d 10 -values 30,100")
 		p.offset = i
 		parts = append(parts, p)
 	}
@@ -131,9 +155,7 @@ func driver(small string, args ...string) part {
 }
 
 const (
-	onAdult    = " -data $PRIVOPT_DATA/adult/adult.data -test $PRIVOPT_DATA/adult/adult.test"
 	fewBoxes   = "-kappas 5 -runs 2"
-	oracleRace = " -methods opdisc -q 2,4 -eps 0.5 -runs 3 -oracle cmd:cbc -timeout 10 -workers 1"
 	auditFiles = "audit -quiet -seed SEED -force -json DIR/audit.json -png DIR/audit.png"
 )
 
@@ -155,6 +177,36 @@ func passes(name string, file bool) part {
 	}}
 }
 
+// rivals is a race against CBC on so many records.
+func rivals(full, small int) part {
+	return part{name: strconv.Itoa(full), workers: 1, experiment: func(b *bench) (*sweep.Experiment, error) {
+		h := experiment.Halfspace{N: pick(b, full, small), Kinds: []string{"opdisc"}, Q: []int{2, 4}, Runs: pick(b, 3, 1),
+			Rival: "cbc", Limit: pick(b, 10*time.Second, time.Second)}
+		return h.Over(0.5)
+	}}
+}
+
+// excess is an experiment against the number of records.
+func excess(p experiment.Population, runs int, methods ...string) func(b *bench) (*sweep.Experiment, error) {
+	return func(b *bench) (*sweep.Experiment, error) {
+		p.Runs, p.Methods = pick(b, runs, 2), methods
+		return p.Over(pick(b, []float64{1000, 2000, 4000, 8000, 16000, 32000}, []float64{1000, 2000})...), nil
+	}
+}
+
+// convergence is a table for each question, with -small for one.
+func convergence(ctx context.Context, b *bench) (*output, error) {
+	out := &output{}
+	for _, question := range pick(b, []string{"deterministic", "adaptive", "bias"}, []string{"bias"}) {
+		rows, err := experiment.Curves(ctx, question)
+		if err != nil {
+			return nil, err
+		}
+		out.add("convergence-"+question, rows)
+	}
+	return out, nil
+}
+
 // people are fits to people with as many rows each, or with numbers of rows like those of visits.
 func people(name string, visits bool) part {
 	return part{name: name, experiment: func(b *bench) (*sweep.Experiment, error) {
@@ -166,30 +218,34 @@ func people(name string, visits bool) part {
 // jobs in the order of docs/results.md.
 var jobs = []job{
 	{name: "diameter", what: "risk of linear and quadratic perturbation as the box grows", parts: []part{
-		swept("ours", "scaling", fewBoxes),
-		swept("exact", "scaling -eta 0 -methods qop", fewBoxes),
-		swept("repaired", "scaling -calibration paper", fewBoxes),
-		swept("published", "scaling -mode paper", fewBoxes),
+		boxes("ours", "-methods lop,lop-clip,qop,anchor,nonprivate", fewBoxes),
+		boxes("exact", "-eta 0 -methods qop", fewBoxes),
+		boxes("repaired", "-calibration paper", fewBoxes),
+		boxes("published", "-mode paper", fewBoxes),
 	}},
 	{name: "published", what: "the published curves, run again on their records", collect: collectPublished,
 		needs: []func() error{variable("PRIVOPT_DATA", "fig2/reference.csv")},
-		parts: []part{swept("", "scaling -mode paper -methods lop,lop-clip,qop,anchor -label y -data "+
+		parts: []part{boxes("", "-mode paper -methods lop,lop-clip,qop,anchor -label y -data "+
 			"$PRIVOPT_DATA/fig2/problem.csv -anchor $PRIVOPT_DATA/fig2/anchor.csv", fewBoxes)}},
 	{name: "sweep-n", what: "the same against the number of records, for six draws of the data",
 		parts: append(draws("n", "300,3000"),
-			swept("declared", "scaling -sweep n -methods qop,nonprivate", "-values 300,3000 -runs 2"))},
+			boxes("declared", "-sweep n -methods qop,nonprivate", "-values 300,3000 -runs 2"))},
+	{name: "around", what: "all methods around the anchor against the number of records, for six draws",
+		parts: around()},
 	{name: "sweep-d", what: "the same against the dimension, for six draws of the data", parts: draws("d", "10,20")},
 	{name: "sweep-eps", what: "the same against the budget",
-		parts: []part{swept("", "scaling -sweep eps -eta 0", "-values 0.5,2 -runs 2 -d 20")}},
-	{name: "bound", what: "utility bound of quadratic perturbation", picture: "bound.png", parts: []part{
-		called("scaling -figure bound -out DIR -formats csv,json,png -quiet -resume", "-values 4")}},
+		parts: []part{boxes("", "-sweep eps -eta 0", "-values 0.5,2 -runs 2 -d 20")}},
+	{name: "bound", what: "utility bound of quadratic perturbation",
+		parts: []part{{outside: true, small: []string{"-values", "4"},
+			command: strings.Fields(scalingProgram + " -figure bound -out DIR -formats csv,json,png -quiet -resume")}}},
 	experimentJob("calibrations", "published, repaired and own noise of four families",
 		func(b *bench) (*sweep.Experiment, error) {
 			return experiment.Calibrations(pick(b, 100, 5), pick(b, []float64{0.1, 0.2, 0.5, 1}, []float64{0.5, 1})...), nil
 		}),
-	{name: "adult", what: "test accuracy on Adult", needs: []func() error{adultData}, parts: []part{
-		swept("", "population"+onAdult+" -runs 20 -values 0.05,0.1,0.2,0.5,1,2 -methods lop,sgd,dpsgd -relation addremove",
-			"-runs 2 -values 1,2 -methods lop")}},
+	experimentJob("adult", "test accuracy on Adult", func(b *bench) (*sweep.Experiment, error) {
+		return experiment.AdultAccuracy(pick(b, 20, 2), pick(b, []string{"lop", "sgd", "dpsgd"}, []string{"lop"}),
+			pick(b, []float64{0.05, 0.1, 0.2, 0.5, 1, 2}, []float64{1, 2})...)
+	}, adultData),
 	{name: "adult-peers", what: "the same of peers", needs: []func() error{adultData, racePeers, science},
 		collect: collectStdout, parts: []part{driver("", "data"), driver("2 1,2", "accuracy", "SEED")}},
 	experimentJob("adult-risk", "excess risk on Adult with all defaults", func(b *bench) (*sweep.Experiment, error) {
@@ -214,20 +270,23 @@ var jobs = []job{
 	experimentJob("scores-persons", "the same for people with many rows", func(b *bench) (*sweep.Experiment, error) {
 		return experiment.Scores(true, pick(b, 400, 3), 0, pick(b, 4_000_000, 10_000)), nil
 	}),
-	{name: "halfspace", what: "private halfspaces on Adult, each minimized exactly", needs: []func() error{adultData},
-		picture: "accuracy.png",
-		parts:   []part{swept("", "halfspace"+onAdult+" -methods opdisc,paper,logistic", "-runs 1 -eps 1 -q 2")}},
+	experimentJob("halfspace", "private halfspaces on Adult, each minimized exactly",
+		func(b *bench) (*sweep.Experiment, error) {
+			h := experiment.Halfspace{Kinds: []string{"opdisc", "paper", "logistic"}, Q: pick(b, []int{2, 4, 23}, []int{2}),
+				Runs: pick(b, 15, 1)}
+			return h.Over(pick(b, []float64{0.1, 0.3, 0.5, 0.7, 1}, []float64{1})...)
+		}, adultData),
 	{name: "oracle", what: "time of the exact search beside CBC", seconds: true, collect: collectLaps,
-		needs: []func() error{installed("cbc")},
-		parts: []part{swept("300", "halfspace -n 300"+oracleRace, "-n 100 -runs 1 -timeout 1"),
-			swept("2000", "halfspace -n 2000"+oracleRace, "-n 200 -runs 1 -timeout 1")}},
-	{name: "population", what: "excess population loss where privacy limits it", picture: "excess.png",
-		parts: []part{swept("", "population -methods sgd,objpert,phased,psgd", "-runs 2 -values 1000,2000")}},
-	{name: "population-stat", what: "the same where the records limit it", picture: "excess.png", parts: []part{
-		swept("", "population -regime statistical -methods sgd,objpert,phased,onepass", "-runs 2 -values 1000,2000")}},
-	{name: "population-d", what: "the same against the dimension", picture: "excess.png", parts: []part{
-		swept("", "population -sweep d -methods sgd,objpert,phased -values 16,32,64,128,256 -runs 15",
-			"-runs 2 -values 16,32")}},
+		needs: []func() error{installed("cbc")}, parts: []part{rivals(300, 100), rivals(2000, 200)}},
+	experimentJob("population", "excess population loss where privacy limits it",
+		excess(experiment.PrivacyLimits, 30, "sgd", "objpert")),
+	experimentJob("population-stat", "the same where the records limit it",
+		excess(experiment.StatisticsLimit, 30, "sgd", "objpert", "onepass")),
+	experimentJob("population-d", "the same against the dimension", func(b *bench) (*sweep.Experiment, error) {
+		p := experiment.PrivacyLimits
+		p.Swept, p.Runs, p.Methods = "d", pick(b, 15, 2), []string{"sgd", "objpert"}
+		return p.Over(pick(b, []float64{16, 32, 64, 128, 256}, []float64{16, 32})...), nil
+	}),
 	{name: "audit", what: "measured privacy of every mechanism", collect: collectAudit,
 		parts: []part{called(auditFiles, "-mechanism lop-clip")}},
 	{name: "sabotage", what: "what every sabotage looks like", collect: collectAudit, parts: []part{sabotage()}},
@@ -239,8 +298,7 @@ var jobs = []job{
 		needs: []func() error{variable("PRIVOPT_PEERS", "gradpass.c"), installed("bash"), installed("gcc"), science}},
 	{name: "passes", what: "scaling with n: time of a pass", seconds: true,
 		parts: []part{passes("memory", false), passes("file", true)}},
-	{name: "convergence", what: "how the solvers converge", collect: collectFiles,
-		parts: []part{called("convergence -force -out DIR", "-figure bias")}},
+	{name: "convergence", what: "how the solvers converge", tables: convergence},
 	{name: "persons", what: "test loss on people with 20 rows each, and with 1 to 20",
 		parts: []part{people("equal", false), people("visits", true)}},
 }

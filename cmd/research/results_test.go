@@ -17,11 +17,20 @@ import (
 	"github.com/privopt/privopt/internal/testkit"
 )
 
-// made runs the command.
+// made runs the command run.
 func made(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = runResults(t.Context(), args, &out, &errs)
+	code = runSome(t.Context(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// remade runs the command results, as if there were some jobs only.
+func remade(t *testing.T, jobs []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	b := &bench{jobs: jobs}
+	code = b.command("results", resultsHelp, t.Context(), args, &out, &errs)
 	return code, out.String(), errs.String()
 }
 
@@ -58,8 +67,7 @@ func TestResults(t *testing.T) {
 			}, name)
 		})
 	}
-	jobList := strings.Join(all, ",")
-	code, stdout, stderr := made(t, "-small", "-out", first, "-jobs", jobList)
+	code, stdout, stderr := remade(t, all, "-small", "-out", first)
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "speed              kept as shipped: PRIVOPT_PEERS is not set")
 	for _, j := range jobs {
@@ -83,25 +91,21 @@ func TestResults(t *testing.T) {
 		require.NoError(t, f.Close())
 	}
 
-	code, stdout, stderr = made(t, "-small", "-out", first, "-jobs", jobList)
+	code, stdout, stderr = remade(t, all, "-small", "-out", first)
 	require.Zero(t, code, stderr)
 	require.NotContains(t, stdout, "made in")
 	require.Contains(t, stdout, "finished before")
 	// A table that is gone is made again, and another seed is another run.
 	require.NoError(t, os.Remove(filepath.Join(first, "lowbits.csv")))
-	code, stdout, _ = made(t, "-small", "-out", first, "-jobs", "lowbits")
+	code, stdout, _ = remade(t, []string{"lowbits"}, "-small", "-out", first)
 	require.Zero(t, code)
 	require.Contains(t, stdout, "made in")
 
-	again := []string{"-small", "-out", second}
+	again := names()
 	if !testkit.Deep() {
-		again = append(
-			again,
-			"-jobs",
-			testkit.Of("", "diameter,sweep-n,calibrations,population,")+"sweep-d,sweep-eps,lowbits",
-		)
+		again = strings.Fields(testkit.Of("", "diameter sweep-n calibrations population ") + "sweep-d sweep-eps lowbits")
 	}
-	code, _, stderr = made(t, again...)
+	code, _, stderr = made(t, append(again, "-small", "-out", second)...)
 	require.Zero(t, code, stderr)
 	whole := tables(t, first)
 	for name, table := range tables(t, second) {
@@ -110,7 +114,7 @@ func TestResults(t *testing.T) {
 	require.Greater(t, len(whole), testkit.Of(8, 15))
 	require.Greater(t, len(tables(t, second)), testkit.Of(2, 5))
 	old := tables(t, second)
-	code, stdout, _ = made(t, "-small", "-out", second, "-jobs", "lowbits,sweep-d", "-seed", "2")
+	code, stdout, _ = made(t, "lowbits", "sweep-d", "-small", "-out", second, "-seed", "2")
 	require.Zero(t, code)
 	require.Equal(t, 2, strings.Count(stdout, "made in"))
 	require.NotEqual(t, old["sweep-d.csv"], tables(t, second)["sweep-d.csv"])
@@ -118,17 +122,17 @@ func TestResults(t *testing.T) {
 
 func TestResultsUsage(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"-small", "-small needs -out"},
-		{"-jobs nothing", "want a list"},
-		{"-seed 0", "want a whole number"},
-		{"extra", "everything is a flag"},
+		{"lowbits -small", "-small needs -out"},
+		{"lowbit -small", "did you mean lowbits?"},
+		{"lowbits -seed 0", "want a whole number"},
+		{"-seed 1 lowbits", "everything is a flag"},
 	} {
 		code, stdout, stderr := made(t, strings.Fields(c.args)...)
 		require.Equal(t, sweep.ExitUsage, code, c.args)
 		require.Empty(t, stdout, c.args)
 		require.Contains(t, stderr, c.want, c.args)
 	}
-	code, stdout, _ := made(t, "-list")
+	code, stdout, _ := made(t)
 	require.Zero(t, code)
 	for _, j := range jobs {
 		require.Contains(t, strings.Join(strings.Fields(stdout), " "), j.what)
@@ -157,7 +161,8 @@ func TestShipped(t *testing.T) {
 		}
 	}
 	for _, j := range jobs {
-		require.Contains(t, string(text), "-jobs "+j.name, "docs/results.md has no command for the job")
+		command := `go -C cmd/research run \. run ([a-z-]+ )*` + j.name + `\b`
+		require.Regexp(t, command, string(text), "docs/results.md has no command for the job")
 	}
 }
 

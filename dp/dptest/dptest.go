@@ -34,12 +34,14 @@ func (s stuck) Uint64() uint64 { return uint64(s) }
 // it later.
 //
 //   - The certificate is valid, is the same for both data sets and lists dp.CallerSource.
-//   - Equal sources give equal releases, different ones do not, and no release holds a NaN.
+//   - Equal sources give equal releases, each coordinate changes with the source, and no release
+//     holds a NaN.
 //   - A source that repeats itself is an error that wraps dp.ErrSource.
-//   - The last bits of 2000 releases do not tell whose they are: whether a release is the sum, in
-//     float64, of points[i] and some noise [Mir12] is an event that (ε, δ) bounds. Sums of
-//     floating-point noise fail. Check first attacks such sums around the points, and fails if it
-//     would not notice them: choose points with many digits, such as 0.1, or more coordinates.
+//   - No attack on 2000 releases names their data sets more often than (ε, δ) allows. Attacks look
+//     at sums of points and noise in float64 or float32 [Mir12], at each binary digit of each
+//     coordinate, from the lowest one on, and at the side of a plane on which a release lies.
+//     Check first attacks sums of float64 around the points, and fails if it would not notice
+//     them: choose points with many digits, such as 0.1, or more coordinates.
 //
 // Passing proves no privacy. In particular, Check does not test a declared sensitivity.
 //
@@ -51,9 +53,9 @@ func Check(t T, points [2][]float64, release func(dataset int, src rand.Source) 
 	if !ok {
 		return
 	}
-	var own, sums tally
-	for seed := range uint64(runs) {
-		for i, c := range points {
+	var own, sums [2][][]float64
+	for i, c := range points {
+		for seed := range uint64(runs) {
 			rel, err := release(i, dp.Seeded(seed, "privopt/dptest"))
 			if err != nil {
 				t.Errorf("release %d of data set %d: %v", seed, i, err)
@@ -63,42 +65,32 @@ func Check(t T, points [2][]float64, release func(dataset int, src rand.Source) 
 				t.Errorf("data set %d: a release of %v, want %d numbers", i, rel.Theta, len(c))
 				return
 			}
-			own.count(c, points[1-i], rel.Theta)
-			for j, r := range rel.Theta { // the control: noise of float64 around the same point
-				rel.Theta[j] = c[j] + (r - c[j])
+			control := make([]float64, len(c)) // noise of float64 around the same point
+			for j, r := range rel.Theta {
+				control[j] = c[j] + (r - c[j])
 			}
-			sums.count(c, points[1-i], rel.Theta)
+			own[i] = append(own[i], rel.Theta)
+			sums[i] = append(sums[i], control)
+		}
+		for j := range c {
+			if !slices.ContainsFunc(own[i], func(r []float64) bool { return r[j] != own[i][0][j] }) {
+				t.Errorf("data set %d: coordinate %d is %v whatever the source, want noise on each coordinate", i, j, own[i][0][j])
+				return
+			}
 		}
 	}
-	if !sums.exceeds(cert.Budget) {
+	if a := sumOf(points, testkit.Sums, everywhere); !a.count(sums).exceeds(cert.Budget) {
 		t.Errorf("the attack would not notice sums of floating-point noise (%v of %d named): want points with more digits, "+
-			"more coordinates or less noise", sums.right, 2*runs)
+			"more coordinates or less noise", a.count(sums).right, 2*runs)
 	}
-	if own.exceeds(cert.Budget) {
-		t.Errorf("the last bits of %v of %d releases name their data set and those of %v the other one, which %v does not "+
-			"allow: add noise by package additive, not in float64", own.right, 2*runs, own.wrong, cert.Budget)
+	for _, a := range attacks(points, own) {
+		if n := a.count(own); n.exceeds(cert.Budget) {
+			t.Errorf("%s of %v of %d releases name their data set and those of %v the other one, which %v does not allow: "+
+				"add independent noise to each coordinate by package additive, not in float64", a.what, n.right, 2*runs, n.wrong,
+				cert.Budget)
+			return
+		}
 	}
-}
-
-// tally counts releases that only one of two points can have led to.
-type tally struct{ right, wrong float64 }
-
-// count attacks a release whose point is own.
-func (n *tally) count(own, other, r []float64) {
-	mine, theirs := testkit.Reaches(own, r, testkit.Sums), testkit.Reaches(other, r, testkit.Sums)
-	switch {
-	case mine && !theirs:
-		n.right++
-	case theirs && !mine:
-		n.wrong++
-	}
-}
-
-// exceeds reports whether the counts refute (ε, δ): right ≤ e^ε·wrong + 2δ·runs in expectation. The
-// difference has a standard deviation of at most √(right + e^2ε·wrong), of which six are allowed.
-func (n *tally) exceeds(b dp.Budget) bool {
-	e := math.Exp(b.Epsilon)
-	return n.right > e*n.wrong+2*runs*b.Delta+6*math.Sqrt(1+n.right+e*e*n.wrong)
 }
 
 // sound tests what holds of single releases.

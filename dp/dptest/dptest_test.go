@@ -55,6 +55,17 @@ func float(t testing.TB, b dp.Budget, draw func(*rand.Rand) float64) mechanism {
 	}
 }
 
+// mixed replaces the noise of the first coordinate of m.
+func mixed(m mechanism, draw func(r *rand.Rand, c float64) float64) mechanism {
+	return func(i int, src rand.Source) (*dp.Release, error) {
+		rel, err := m(i, src)
+		if err == nil {
+			rel.Theta[0] = draw(rand.New(src), points[i][0])
+		}
+		return rel, err
+	}
+}
+
 // TestCheckPasses: exact releases of each law pass.
 func TestCheckPasses(t *testing.T) {
 	for _, b := range []dp.Budget{{Epsilon: 1}, {Epsilon: 1, Delta: 1e-6}, {Epsilon: 3, Delta: 0.01}} {
@@ -86,6 +97,30 @@ func TestCheckBites(t *testing.T) {
 		"own source": {func(i int, _ rand.Source) (*dp.Release, error) { return good(i, nil) }, "want one release"},
 		"no noise": {changed(func(i int, rel *dp.Release) { copy(rel.Theta, points[i]) }),
 			"want noise"},
+		"one coordinate without noise": {
+			changed(func(i int, rel *dp.Release) { rel.Theta[2] = points[i][2] }), "coordinate 2 is",
+		},
+		"noise of one coordinate in float64": {
+			mixed(good, func(r *rand.Rand, c float64) float64 { return c + 3*r.NormFloat64() }), "name their data set",
+		},
+		"noise of float32": {float(t, b, func(r *rand.Rand) float64 {
+			return float64(float32(3 * r.NormFloat64()))
+		}), "name their data set"},
+		"all in float32": {mixed(good, func(r *rand.Rand, c float64) float64 {
+			return float64(float32(c) + float32(3*r.NormFloat64()))
+		}), "name their data set"},
+		"integer noise on a point that is not rounded": {mixed(good, func(r *rand.Rand, c float64) float64 {
+			return c + math.Round(9*r.NormFloat64())
+		}), "name their data set"},
+		"data in the last bit": {changed(func(i int, rel *dp.Release) {
+			rel.Theta[1] = math.Float64frombits(math.Float64bits(rel.Theta[1])&^1 | uint64(i))
+		}), "digits"},
+		"data in the last digit": {changed(func(i int, rel *dp.Release) {
+			rel.Theta[1] = math.Ldexp(2*math.Floor(math.Ldexp(rel.Theta[1], 20))+float64(i), -21)
+		}), "digits"},
+		"one noise for two coordinates": {changed(func(i int, rel *dp.Release) {
+			rel.Theta[1] = points[i][1] + math.Ldexp(math.Round(math.Ldexp(rel.Theta[0]-points[i][0], 20)), -20)
+		}), "a plane"},
 		"NaN":            {changed(func(_ int, rel *dp.Release) { rel.Theta[1] = math.NaN() }), "NaN"},
 		"no theorem":     {changed(func(_ int, rel *dp.Release) { rel.Certificate.Theorem = "" }), "Theorem is empty"},
 		"no assumption":  {changed(func(_ int, rel *dp.Release) { rel.Certificate.Assumptions = nil }), "CallerSource"},

@@ -4,7 +4,6 @@ package ledger
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -88,20 +87,12 @@ func seal(v any, previous string) (line []byte, hash string, err error) {
 	return append(body, hashMember+hash+"\"}\n"...), hash, nil
 }
 
-// Versions of the format: 1 is that of version 0.1.0, whose entries have no Nonce, and 3 has a
-// Gaussian filter.
-const (
-	formatVersion         = 2
-	gaussianFormatVersion = 3
-)
+// Versions of the format: 1 is that of version 0.1.0, whose entries have no Nonce; 2 and 4 differ
+// in Entry.Alone, which 2 has not. Version 3, of version 0.2.0, had another filter.
+const formatVersion = 4
 
-// version returns the version of the format of new ledgers.
-func (t Terms) version() int {
-	if t.Gaussian != nil {
-		return gaussianFormatVersion
-	}
-	return formatVersion
-}
+// filtered is how the first line of a ledger of version 3 begins.
+const filtered = `{"ledger":3,`
 
 // bits returns 128 random bits as 32 hexadecimal digits.
 func bits() string {
@@ -146,6 +137,9 @@ func parse(text []byte) (*state, error) {
 			return s, nil
 		}
 		if err != nil {
+			if errors.Is(err, errFiltered) {
+				return nil, fmt.Errorf("%w: %w", ErrTerms, err)
+			}
 			return nil, fmt.Errorf("%w: line %d: %w: restore the file from a copy", ErrBroken, number, err)
 		}
 		s.whole += int64(len(line))
@@ -159,6 +153,9 @@ func parse(text []byte) (*state, error) {
 	}
 	return s, nil
 }
+
+// errFiltered reports a ledger of version 3.
+var errFiltered = errors.New("the ledger has version 3 of the format, of version 0.2.0")
 
 // torn reports whether a line without newline can be the beginning of the next one.
 func (s *state) torn(line []byte) bool {
@@ -175,18 +172,22 @@ func (s *state) torn(line []byte) bool {
 func (s *state) add(line []byte) error {
 	if len(s.heads) == 0 {
 		var o opening
+		if bytes.HasPrefix(line, []byte(filtered)) {
+			return fmt.Errorf("%w, whose Gaussian filter this version lacks: only version 0.2.0 can read and continue it; "+
+				"create another ledger, whose total is that of this one less the sums of ε and of δ of its entries", errFiltered)
+		}
 		hash, err := unseal(line, "", &o)
 		if err != nil {
 			return err
 		}
-		if v := o.Terms.version(); o.Version != v && !(o.Version == 1 && v == formatVersion) {
-			return fmt.Errorf("it is of version %d, want 1 or %d, or %d with a Gaussian filter", o.Version, formatVersion,
-				gaussianFormatVersion)
+		if v := o.Version; v != 1 && v != 2 && v != formatVersion {
+			return fmt.Errorf("it is of version %d, want 1, 2 or %d", v, formatVersion)
 		}
 		if err := o.Terms.Check(); err != nil {
 			return err
 		}
-		s.version, s.terms, s.heads = o.Version, o.Terms, []string{hash}
+		s.version, s.terms = o.Version, o.Terms
+		s.heads = []string{hash}
 		return nil
 	}
 	if bytes.HasPrefix(line, []byte(commitmentBegins)) {
@@ -205,25 +206,45 @@ func (s *state) add(line []byte) error {
 		return fmt.Errorf("it has the rdp %v, want numbers ≥ 0", e.RDP)
 	case !(e.Failure >= 0 && e.Failure <= 1):
 		return fmt.Errorf("it has the failure %v, want a probability", e.Failure)
-	case (e.Steps != nil || e.Alone) && s.terms.Gaussian == nil:
-		return errors.New("it has steps, or stands alone, without a Gaussian filter")
+	case e.Alone && s.version != formatVersion:
+		return fmt.Errorf("it stands alone, in a ledger of version %d", s.version)
 	case e.Alone && e.Number != 1:
 		return fmt.Errorf("entry %d stands alone, want entry 1 at most", e.Number)
-	case e.Steps != nil && e.Steps.Check() != nil:
-		return e.Steps.Check()
 	case e.Relation != s.terms.Relation:
 		return fmt.Errorf("it is about %v neighbors, the terms are about %v", e.Relation, s.terms.Relation)
 	case (e.Rows > 0) != s.terms.Persons || e.Rows < 0:
 		return fmt.Errorf("it has rows %d, the terms are about neighbors that differ in one %s", e.Rows,
 			unit(s.terms.Persons))
 	}
-	if err := cmp.Or(dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}.Check(), s.nonce(e)); err != nil {
+	if len(s.entries) > 0 && e.Person != s.entries[0].Person {
+		return fmt.Errorf("it is about persons by the column %.40q, entry 1 by %.40q", e.Person, s.entries[0].Person)
+	}
+	if err := (dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}.Check()); err != nil {
+		return err
+	}
+	if err := s.nonce(e); err != nil {
 		return err
 	}
 	e.Hash = hash
 	s.entries, s.heads = append(s.entries, e), append(s.heads, hash)
 	s.before, s.spent = s.spent, s.spent.plus(s.terms, e)
 	return nil
+}
+
+// same refuses a plan about persons of another column than that of the entries: somebody with one
+// id as a patient and many as visits would be protected by more than the total.
+func (s *state) same(path string, c dp.Certificate) error {
+	if len(s.entries) == 0 || s.entries[0].Person == c.Person {
+		return nil
+	}
+	first := s.entries[0].Person
+	if first == "" {
+		return fmt.Errorf("%w: the plan is about persons by the column %.40q, and the entries of %s name no column, like "+
+			"those of version 0.2.0: create another ledger, whose total is that of this one less the sums of ε and of δ of its "+
+			"entries", dp.ErrRelation, c.Person, path)
+	}
+	return fmt.Errorf("%w: the plan is about persons by the column %.40q, and %s counts persons by the column %.40q, as "+
+		"its first entry says: want the same column, or another ledger", dp.ErrRelation, c.Person, path, first)
 }
 
 // nonce checks the random bits of the next entry. Entries of version 0.1.0 have none, and must

@@ -120,7 +120,7 @@ func TestRewritten(t *testing.T) {
 		"it has entry 1, want 2":             {all[0], all[1], all[1]},
 		"it has entry 3, want 2":             {all[0], all[1], all[2], all[5]},
 		"it was not written by this version": {all[0], edit(all[1], `"theorem"`, `"file":"","theorem"`)},
-		"it is of version 3":                 {edit(all[0], `"ledger":2`, `"ledger":3`)},
+		"it is of version 5":                 {edit(all[0], `"ledger":4`, `"ledger":5`)},
 		"Epsilon = 0, want":                  {all[0], edit(all[1], `"epsilon":0.1`, `"epsilon":0`)},
 	} {
 		_, err := open(text...)

@@ -15,11 +15,10 @@ import (
 
 // spent is the sum over all entries.
 type spent struct {
-	eps, delta *big.Rat    // exact sums of the decimal numbers; nil is 0
-	rdp        []float64   // of each order, rounded up
-	failure    float64     // the probability that some release does not satisfy its curve, rounded up
-	steps      [6]*big.Rat // exact sums of the charges to a Gaussian filter; nil is 0
-	alone      bool        // see Entry.Alone
+	eps, delta *big.Rat  // exact sums of the decimal numbers; nil is 0
+	rdp        []float64 // of each order, rounded up
+	failure    float64   // the probability that some release does not satisfy its curve, rounded up
+	alone      bool      // see Entry.Alone
 }
 
 // decimal returns the number that v is written as.
@@ -40,11 +39,7 @@ func (s spent) plus(t Terms, e Entry) spent {
 	if out.failure = s.failure; e.failure() > 0 {
 		out.failure = math.Nextafter(s.failure+e.failure(), math.Inf(1))
 	}
-	if out.alone = s.alone || e.Alone; t.Gaussian != nil {
-		for i, v := range t.Gaussian.charges(e) {
-			out.steps[i] = add(s.steps[i], v)
-		}
-	}
+	out.alone = s.alone || e.Alone
 	for i := range out.rdp {
 		out.rdp[i] = math.Inf(1)
 		if e.RDP == nil {
@@ -77,8 +72,7 @@ func (s spent) admits(t Terms, e Entry) error {
 	}
 	switch {
 	case sum.eps.Cmp(decimal(t.Total.Epsilon)) <= 0 && sum.delta.Cmp(share) <= 0,
-		!sum.alone && sum.renyi(t) <= t.Total.Epsilon,
-		!sum.alone && t.Gaussian != nil && t.Gaussian.within(sum.steps):
+		!sum.alone && sum.renyi(t) <= t.Total.Epsilon:
 		return nil
 	}
 	shared, _ := share.Float64()
@@ -114,17 +108,22 @@ func (t Terms) share() *big.Rat {
 }
 
 // filters returns the number of filters.
-func (t Terms) filters() int {
-	if t.Gaussian != nil {
-		return 2 + len(t.Orders)
-	}
-	return 1 + len(t.Orders)
+func (t Terms) filters() int { return 1 + len(t.Orders) }
+
+// bestOrder returns the order α at which a Rényi filter admits the largest sum of squared shifts:
+// the largest B(α)/α with the B of Terms.divergence.
+func bestOrder(b dp.Budget) float64 {
+	u, _ := num.Minimize(func(u float64) float64 {
+		alpha := 1 + math.Exp(u)
+		return -(b.Epsilon - math.Log1p(-1/alpha) + (num.Log(b.Delta)+math.Log(alpha))/(alpha-1)) / alpha
+	}, math.Log(1e-3), math.Log(9e5), 64, 1e-6)
+	return math.Round((1+math.Exp(u))*1e4) / 1e4
 }
 
 // Use is what the entries have used of one total of a filter. The numbers guarantee nothing by
 // themselves: a filter costs its total, whatever is used of it.
 type Use struct {
-	Filter string  `json:"filter"` // "basic", "gaussian" or "order 8"
+	Filter string  `json:"filter"` // "basic" or "order 8"
 	Sum    string  `json:"sum"`    // the name of the total
 	Used   float64 `json:"used"`   // the largest float64 for more than that
 	Last   float64 `json:"last"`   // part of Used that the last entry added
@@ -140,11 +139,6 @@ func (s spent) uses(t Terms) []Use {
 		return []Use{{basicFilter, "ε", b.Epsilon, 0, t.Total.Epsilon}, {basicFilter, "δ", b.Delta, 0, t.Total.Delta}}
 	}
 	list := []Use{{basicFilter, "ε", b.Epsilon, 0, t.Total.Epsilon}, {basicFilter, "δ", b.Delta, 0, share}}
-	if t.Gaussian != nil {
-		for i, total := range t.Gaussian.totals() {
-			list = append(list, Use{"gaussian", totalNames[i], up(s.steps[i]), 0, total})
-		}
-	}
 	for i, alpha := range t.Orders {
 		used := 0.0
 		if s.rdp != nil {

@@ -20,12 +20,11 @@
 //
 //	basic     Σ εᵢ ≤ ε and Σ δᵢ ≤ δ/m
 //	order α   Σ RDPᵢ(α) ≤ B(α), which implies (ε, (1−2⁻¹⁰)δ/m), and (1+e^ε) Σ Failureᵢ ≤ 2⁻¹⁰δ/m
-//	gaussian  the sums of dp.Steps are within totals that cost δ/m at ε
 //
-// The proofs are in docs/theory/composition.md#ledger.basic, #ledger.order and #ledger.gaussian.
-// The filters of [NewTerms] serve several releases better than sums, and a single one as well: if
-// none of them admits the first plan, all of δ is for sums. Sums of ε, δ and steps are exact sums
-// of the decimal numbers that the file shows.
+// The proofs are in docs/theory/composition.md#ledger.basic and #ledger.order. The filters of
+// [NewTerms] serve several releases better than sums, and a single one as well: if none of them
+// admits the first plan, all of δ is for sums. Sums of ε and δ are exact sums of the decimal
+// numbers that the file shows.
 //
 // # Locking
 //
@@ -42,10 +41,12 @@
 // write the ledger can cut it off, restore an older copy or write all hashes anew. Only a hash that
 // is recorded elsewhere shows that, such as the one that every model keeps, see [Ledger.Verify].
 //
-// A ledger with a Gaussian filter has version 3 of the format, others have version 2. A ledger of
+// New ledgers have version 4 of the format, and those of version 2 are continued. Version 3, which
+// privopt 0.2.0 made by default, is refused: it has a filter that no longer exists. A ledger of
 // version 0.1.0, whose entries have neither random bits nor files, is continued; models of its old
 // entries cannot be verified. Version 0.1.0 refuses a ledger with a new entry, and its
-// locks differ: do not run both on one ledger at once.
+// locks differ: do not run both on one ledger at once. Entries of version 0.2.0 do not name the
+// column of persons: a ledger of persons with such entries refuses plans that name one.
 package ledger
 
 import (
@@ -89,17 +90,14 @@ type Terms struct {
 	Total    dp.Budget   `json:"total"`    // of all releases together
 	Relation dp.Relation `json:"relation"` // of every plan; unset means dp.Replace
 	// Persons says that neighbors of every plan differ in one person: Rows of its certificate is
-	// positive.
+	// positive. The first entry fixes whose ids they are, Person of the certificate.
 	Persons bool `json:"persons,omitempty"`
 	// Orders are the increasing orders α > 1 of Rényi filters; none means basic composition alone.
 	Orders []float64 `json:"orders,omitempty"`
-	// Gaussian has the totals of a Gaussian filter, nil for none.
-	Gaussian *Gaussian `json:"gaussian,omitempty"`
 }
 
-// NewTerms returns the terms of a ledger that many releases cost least with: a Gaussian filter and
-// two Rényi filters beside that of sums. Without δ that of sums is the only one. The error wraps
-// ErrTerms.
+// NewTerms returns the terms of a ledger that many releases cost least with: two Rényi filters
+// beside that of sums. Without δ that of sums is the only one. The error wraps ErrTerms.
 func NewTerms(total dp.Budget, relation dp.Relation) (Terms, error) {
 	if relation == 0 {
 		relation = dp.Replace
@@ -108,12 +106,11 @@ func NewTerms(total dp.Budget, relation dp.Relation) (Terms, error) {
 	if err := t.Check(); err != nil || total.Delta == 0 {
 		return t, err
 	}
-	b := dp.Budget{Epsilon: total.Epsilon, Delta: total.Delta / 4 * (1 - 1e-12)} // of each filter
+	b := dp.Budget{Epsilon: total.Epsilon, Delta: total.Delta / 3 * (1 - 1e-12)} // of each filter
 	t.Orders = []float64{bestOrder(b)}
 	if half := bestOrder(dp.Budget{Epsilon: b.Epsilon / 2, Delta: b.Delta}); half > t.Orders[0] {
 		t.Orders = append(t.Orders, half)
 	}
-	t.Gaussian = new(newGaussian(b, relation))
 	return t, t.Check()
 }
 
@@ -129,13 +126,8 @@ func (t Terms) Check() error {
 	case len(t.Orders) > 64:
 		return fmt.Errorf("%w: %d Orders, want at most 64", ErrTerms, len(t.Orders))
 	case t.filters() > 1 && t.Total.Delta/float64(t.filters()) < dp.MinDelta:
-		return fmt.Errorf("%w: Total.Delta = %g, want at least %g for each of %d filters, or no Orders and no Gaussian, "+
-			"which leaves sums alone", ErrTerms, t.Total.Delta, dp.MinDelta, t.filters())
-	case t.Gaussian != nil:
-		b := dp.Budget{Epsilon: t.Total.Epsilon, Delta: t.Total.Delta / float64(t.filters()) * (1 - 0x1p-51)}
-		if err := t.Gaussian.check(b, t.Relation); err != nil {
-			return err
-		}
+		return fmt.Errorf("%w: Total.Delta = %g, want at least %g for each of %d filters, or no Orders, which leaves "+
+			"sums alone", ErrTerms, t.Total.Delta, dp.MinDelta, t.filters())
 	}
 	last := 1.0
 	for i, a := range t.Orders {
@@ -155,15 +147,14 @@ type Entry struct {
 	Epsilon     float64         `json:"epsilon"`
 	Delta       float64         `json:"delta"`
 	Relation    dp.Relation     `json:"relation"`
-	Rows        int             `json:"rows,omitempty"` // of the certificate
+	Rows        int             `json:"rows,omitempty"`   // of the certificate
+	Person      string          `json:"person,omitempty"` // of the certificate
 	Assumptions []dp.Assumption `json:"assumptions"`
 	// RDP bounds the Rényi divergences at the orders of the terms, nil where no bound is known.
 	RDP []float64 `json:"rdp,omitempty"`
 	// Failure is the probability of the event in which RDP does not hold. It is not in version 0.1.0,
 	// whose entries count with 2⁻⁵⁷δ.
 	Failure float64 `json:"failure,omitempty"`
-	// Steps are those of the plan, if the terms have a Gaussian filter; nil where none are known.
-	Steps *dp.Steps `json:"steps,omitempty"`
 	// Alone says that no filter admitted this first entry with its share of δ: the filter of sums has
 	// all of δ from here on, and there is no other.
 	Alone bool   `json:"alone,omitempty"`
@@ -190,7 +181,7 @@ func Create(path string, t Terms) (*Ledger, error) {
 	if err := t.Check(); err != nil {
 		return nil, err
 	}
-	line, _, err := seal(opening{t.version(), bits(), now(), t}, "")
+	line, _, err := seal(opening{formatVersion, bits(), now(), t}, "")
 	if err != nil {
 		return nil, err
 	}
@@ -203,8 +194,8 @@ func Create(path string, t Terms) (*Ledger, error) {
 	return Open(path)
 }
 
-// Open reads a ledger file and checks its chain of hashes. The error wraps ErrBroken, or that of
-// reading the file.
+// Open reads a ledger file and checks its chain of hashes. The error wraps ErrBroken, ErrTerms for
+// a ledger of version 3 of the format, or that of reading the file.
 func Open(path string) (*Ledger, error) {
 	l := &Ledger{path: path}
 	return l, l.reload()
@@ -212,11 +203,27 @@ func Open(path string) (*Ledger, error) {
 
 // reload reads the file again.
 func (l *Ledger) reload() error {
+	if err := regular(l.path); err != nil {
+		return err
+	}
 	text, err := os.ReadFile(l.path)
 	if err != nil {
 		return prefix.Errorf("ledger: %w", err)
 	}
 	return l.update(text)
+}
+
+// regular refuses a name of anything but a file: reading a pipe would wait for ever, and a device
+// keeps nothing.
+func regular(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return prefix.Errorf("ledger: %w", err)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%w: %s is a folder, a pipe or a device, want a file that Create made", ErrBroken, path)
+	}
+	return nil
 }
 
 // update replaces the state by that of the text, which must contain all lines read before.
@@ -235,6 +242,9 @@ func (l *Ledger) update(text []byte) error {
 // write appends the line that next makes of the newest state, and returns its hash. It holds the
 // lock of the file.
 func (l *Ledger) write(ctx context.Context, next func() (line any, err error)) (hash string, err error) {
+	if err := regular(l.path); err != nil {
+		return "", err
+	}
 	f, unlock, err := lock(ctx, l.path)
 	if err != nil {
 		return "", err
@@ -309,6 +319,9 @@ func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entr
 			return nil, fmt.Errorf("%w: the plan is about neighbors that differ in one %s, want one %s, as the ledger declares",
 				dp.ErrRelation, unit(c.Rows > 0), unit(t.Persons))
 		}
+		if err := l.s.same(l.path, c); err != nil {
+			return nil, err
+		}
 		p := plan.Profile()
 		if !(p.Failure >= 0 && p.Failure <= 1) {
 			return nil, fmt.Errorf("%w: the profile of the plan has Failure = %v, want a probability", dp.ErrCondition,
@@ -316,18 +329,12 @@ func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entr
 		}
 		e = Entry{
 			Number: len(l.s.entries) + 1, Time: now(), Theorem: c.Theorem,
-			Epsilon: c.Epsilon, Delta: c.Delta, Relation: c.Relation, Rows: c.Rows,
+			Epsilon: c.Epsilon, Delta: c.Delta, Relation: c.Relation, Rows: c.Rows, Person: c.Person,
 			Assumptions: c.With(dp.Declared(plan)...).Assumptions,
 			RDP:         curve(t.Orders, p.RDP, c.Budget), Failure: p.Failure, Plan: plan.String(), Nonce: bits(),
 		}
-		if t.Gaussian != nil && p.Steps != nil {
-			if err := p.Steps.Check(); err != nil {
-				return nil, prefix.Errorf("ledger: the profile of the plan: %w", err)
-			}
-			e.Steps = new(*p.Steps)
-		}
 		err := l.s.spent.admits(t, e)
-		if err != nil && e.Number == 1 && t.Gaussian != nil {
+		if err != nil && e.Number == 1 && l.s.version == formatVersion {
 			e.Alone = true
 			if l.s.spent.admits(t, e) == nil {
 				return e, nil
@@ -410,6 +417,8 @@ func (l *Ledger) VerifyFile(entry string, c dp.Certificate, file []byte) error {
 	case e.Rows != c.Rows:
 		return refuse("is about persons with at most %d lines that count (0: about records), the file claims %d", e.Rows,
 			c.Rows)
+	case e.Person != c.Person:
+		return refuse("is about persons by the column %.40q, the file claims %.40q", e.Person, c.Person)
 	case e.Theorem != c.Theorem:
 		return refuse("rests on theorem %q, the file claims %q", e.Theorem, c.Theorem)
 	case e.File == "" && e.Nonce == "":
@@ -469,9 +478,6 @@ func (l *Ledger) Head() string { return l.read().head() }
 func (l *Ledger) Terms() Terms {
 	t := l.read().terms
 	t.Orders = slices.Clone(t.Orders)
-	if t.Gaussian != nil {
-		t.Gaussian = new(*t.Gaussian)
-	}
 	return t
 }
 

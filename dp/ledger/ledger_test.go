@@ -140,6 +140,47 @@ func TestPersons(t *testing.T) {
 	}
 }
 
+// The first entry fixes the column whose ids are persons. Version 0.2.0 named none, and no column
+// is added to such a ledger.
+func TestColumnOfPersons(t *testing.T) {
+	patients, visits, unnamed := costs(0.1, 0), costs(0.1, 0), costs(0.1, 0)
+	for i, p := range []*plan{&patients, &visits, &unnamed} {
+		p.c.Rows, p.c.Person = 5, []string{"patient", "visit", ""}[i]
+	}
+	for _, first := range []plan{patients, unnamed} {
+		l := create(t, Terms{Total: dp.Budget{Epsilon: 1}, Persons: true})
+		e, err := l.Spend(ctx, first, nil)
+		require.NoError(t, err)
+		require.Equal(t, first.c.Person, e.Person)
+		other, err := Open(l.Path())
+		require.NoError(t, err)
+		for _, p := range []plan{patients, visits, unnamed} {
+			_, err := other.Spend(ctx, p, nil)
+			if p.c.Person == first.c.Person {
+				require.NoError(t, err)
+				continue
+			}
+			require.ErrorIs(t, err, dp.ErrRelation)
+			require.ErrorContains(t, err, "another ledger")
+		}
+		require.Len(t, other.Entries(), 2)
+		require.NoError(t, l.Commit(ctx, e.Hash, []byte("one")))
+		require.ErrorIs(t, l.VerifyFile(e.Hash, visits.c, []byte("one")), ErrMismatch)
+		// Nor is a file accepted whose entries differ.
+		text, err := os.ReadFile(l.Path())
+		require.NoError(t, err)
+		second := other.Entries()[1]
+		second.Number, second.Nonce, second.Person = 3, bits(), "visit"
+		s, err := parse(text)
+		require.NoError(t, err)
+		line, _, err := seal(second, s.head())
+		require.NoError(t, err)
+		_, err = parse(append(text, line...))
+		require.ErrorIs(t, err, ErrBroken)
+		require.ErrorContains(t, err, `it is about persons by the column "visit"`)
+	}
+}
+
 func TestCreateRefuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "l")
 	for _, terms := range []Terms{
@@ -243,14 +284,16 @@ func TestRenyiFilter(t *testing.T) {
 	require.LessOrEqual(t, three, got)
 	require.Greater(t, three, basic)
 
-	// The share of δ is what a single release may have.
+	// The share of δ is what a release after the first one may have.
 	l := create(t, Terms{Total: total, Orders: []float64{30}})
-	_, err := l.Spend(ctx, costs(0.5, 0.6e-6), nil)
+	_, err := l.Spend(ctx, gaussian(s, delta), nil)
+	require.NoError(t, err)
+	_, err = l.Spend(ctx, costs(0.5, 0.6e-6), nil)
 	require.ErrorIs(t, err, ErrOverspent)
 	// A release without a curve leaves only basic composition.
 	_, err = l.Spend(ctx, costs(0.5, 0.25e-6), nil)
 	require.NoError(t, err)
-	require.Nil(t, l.Entries()[0].RDP)
+	require.Nil(t, l.Entries()[1].RDP)
 	for range 2 {
 		_, err = l.Spend(ctx, gaussian(s, delta), nil)
 		require.NoError(t, err)
@@ -273,7 +316,7 @@ func TestEdits(t *testing.T) {
 	require.NoError(t, err)
 	l := create(t, terms)
 	for range 3 {
-		e, err := l.Spend(ctx, stepped{gaussian(0.01, 1e-8), &dp.Steps{Square: 1e-4}}, nil)
+		e, err := l.Spend(ctx, gaussian(0.01, 1e-8), nil)
 		require.NoError(t, err)
 		if e.Number == 3 {
 			require.NoError(t, l.Commit(ctx, l.Entries()[0].Hash, []byte("one")))

@@ -41,7 +41,8 @@ func cellOf(x float64, level int) Cell {
 	var buf [32]byte
 	text := strconv.AppendFloat(buf[:0], math.Abs(x), 'e', -1, 64)
 	c := Cell{Negative: x < 0, Level: level}
-	place, rest, n := 0, false, 0
+	place, rest := 0, false
+	n := 0
 	for place < len(text) && text[place] != 'e' {
 		switch digit := text[place]; {
 		case digit == '.':

@@ -40,7 +40,8 @@ func (c Arithmetic) exp(x *big.Float, up bool) *big.Float {
 	}
 	k := max(x.MantExp(nil)+4, 0) // x < 2^{k−4}
 	y := side().SetMantExp(side().Set(x), -k)
-	sum, term, count := side().SetInt64(1), side().SetInt64(1), side()
+	sum, term := side().SetInt64(1), side().SetInt64(1)
+	count := side()
 	for n := int64(1); ; n++ {
 		term.Quo(term.Mul(term, y), count.SetInt64(n))
 		if term.MantExp(nil) < -int(c.prec)-k { // k squares double the error k times
@@ -177,7 +178,8 @@ func (c Arithmetic) mills(x *big.Float, up bool) *big.Float {
 	}
 	// The last addition is rounded to the side opposite to that of its inverse, the one before to the
 	// side opposite to that, and so on.
-	t, buffers, count := x, [2]*big.Float{c.up(), c.up()}, c.up()
+	t, buffers := x, [2]*big.Float{c.up(), c.up()}
+	count := c.up()
 	for k := n; k >= 1; k-- {
 		mode := big.ToNegativeInf
 		if up == (k%2 == 0) {
@@ -270,7 +272,8 @@ func (c Arithmetic) GaussianDelta(eps, s Interval) Interval {
 // δ_G(ε) = 1 − e^ε + e^ε δ_G(−ε).
 func (c Arithmetic) gaussian(eps, s *big.Float, up bool) *big.Float {
 	zero, one := c.Of(0), c.Of(1)
-	at, shift, end, other := Interval{eps, eps}, Interval{s, s}, c.side(up), c.side(!up)
+	at, shift := Interval{eps, eps}, Interval{s, s}
+	end, other := c.side(up), c.side(!up)
 	var v *big.Float
 	switch {
 	case s.Sign() < 0:

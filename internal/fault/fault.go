@@ -10,7 +10,7 @@
 //	nu = fault.At(f, OutputNoise, nu)   // round(ν/g)
 //
 // In production From returns nil and At its last argument, at the cost of one comparison. Only
-// cmd/internal/audit and tests call With, as a test of this package checks in every file of the
+// cmd/research/audit and tests call With, as a test of this package checks in every file of the
 // module. Hence no caller of the public API can reach a broken step.
 //
 // A mechanism declares its steps beside its formulas, or here if several have them in common.
@@ -101,6 +101,9 @@ const (
 	DiscreteParams   = "parameters over a finite set"
 	SampParams       = "parameters of OPSamp"
 	SearchTable      = "table of a search"
+	TiltSlopes       = "sum of clipped slopes"
+	TiltNoise        = "noise of a sum of slopes"
+	TiltTaken        = "slopes taken from the risk"
 )
 
 // Steps that several packages have in common. Integers are in units of a grid.
@@ -123,10 +126,10 @@ var (
 	Threshold = NewStep[int]("threshold of spellings")
 	// Moments is a sum of rounded symmetric matrices.
 	Moments = NewStep[[]int64]("moments")
-	// Gradients is a sum of rounded gradients of all records.
-	Gradients = NewStep[[]int64]("gradients")
-	// SumSigma is the deviation of the noise of Moments or Gradients.
+	// SumSigma is the deviation of the noise of Moments.
 	SumSigma = NewStep[float64]("noise of a sum")
+	// Release is a sum of rounded vectors before its noise.
+	Release = NewStep[Sum]("release")
 	// LineWeight is the weight of one of k lines of a person.
 	LineWeight = NewStep[float64]("weight of a line")
 	// LineOrder lists the lines of a person by their places in the input, those to keep first.
@@ -153,3 +156,10 @@ var (
 	// be released.
 	Certified = NewStep[bool]("certified")
 )
+
+// Sum is a sum of integers times 2^Exponent, and the deviation of the noise that it will get.
+type Sum struct {
+	Terms    []int64
+	Exponent int
+	Sigma    float64
+}

@@ -86,7 +86,7 @@ func setters(fset *token.FileSet, file *ast.File) (found []string) {
 	return found
 }
 
-// TestOnlyAuditSetsFaults reads every file of the module: outside cmd/internal/audit
+// TestOnlyAuditSetsFaults reads every file of the module: outside cmd/research/audit
 // no code that is shipped can break a step.
 func TestOnlyAuditSetsFaults(t *testing.T) {
 	fset := token.NewFileSet()
@@ -103,13 +103,13 @@ func TestOnlyAuditSetsFaults(t *testing.T) {
 		rel, err := filepath.Rel(root, path)
 		require.NoError(t, err)
 		if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") ||
-			filepath.ToSlash(filepath.Dir(rel)) == "cmd/internal/audit" {
+			filepath.ToSlash(filepath.Dir(rel)) == "cmd/research/audit" {
 			return nil
 		}
 		file, err := parser.ParseFile(fset, path, nil, 0)
 		require.NoError(t, err)
 		files++
-		require.Empty(t, setters(fset, file), "only cmd/internal/audit and tests may set a fault")
+		require.Empty(t, setters(fset, file), "only cmd/research/audit and tests may set a fault")
 		return nil
 	}))
 	require.Greater(t, files, 50)

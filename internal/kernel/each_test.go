@@ -73,16 +73,13 @@ func TestEachThreads(t *testing.T) {
 			n := now.Add(1)
 			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 			}
-			time.Sleep(time.Millisecond)
+			testkit.Until(func() bool { return most.Load() >= int64(threads) })
 			now.Add(-1)
 		}
 		Each(30, threads, s)
 		require.EqualValues(t, threads, most.Load())
 	}
-	for start := time.Now(); runtime.NumGoroutine() > before && time.Since(start) < 5*time.Second; {
-		time.Sleep(time.Millisecond)
-	}
-	require.LessOrEqual(t, runtime.NumGoroutine(), before)
+	testkit.Until(func() bool { return runtime.NumGoroutine() <= before })
 }
 
 // A panic of a part reaches the caller, whichever goroutine it was in, and leaves nothing behind.
@@ -122,12 +119,7 @@ func TestEachEndsWithItsGoroutines(t *testing.T) {
 			Each(20, 1+k%2, s)
 			panic("not reached")
 		}()
-		select {
-		case v := <-ended:
-			require.Contains(t, []any{nil, badExit}, v)
-		case <-time.After(20 * time.Second):
-			t.Fatal("the caller waits for a part that nobody computes")
-		}
+		require.Contains(t, []any{nil, badExit}, <-ended) // the caller does not wait for a part that nobody computes
 	}
 	s.wait = nil
 	s.done = make([]atomic.Int64, 20)

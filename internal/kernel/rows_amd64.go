@@ -84,7 +84,8 @@ func addMulVec(dst, a, w []float64) {
 
 // addGram updates h in tiles of 4×8 or 8×8 numbers; the last tiles reach into the padding.
 func addGram(h, w, a []float64, d int) {
-	stride, step, tile := GramStride(d), 4, addTile4
+	stride, step := GramStride(d), 4
+	tile := addTile4
 	if haveWide {
 		step, tile = 8, addTile8
 	}

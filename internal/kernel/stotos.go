@@ -20,7 +20,8 @@ func ShrinkDot(theta, x, a []float64, tau float64) float64 {
 	limit := math.Float64bits(tau)
 	i := 0
 	for ; i+8 <= n; i += 8 {
-		t, v, b := (*[8]float64)(theta[i:]), (*[8]float64)(x[i:]), (*[8]float64)(a[i:])
+		t, v := (*[8]float64)(theta[i:]), (*[8]float64)(x[i:])
+		b := (*[8]float64)(a[i:])
 		for k := range s {
 			t[k] = soften(v[k], limit)
 			s[k] += float64(b[k] * t[k])
@@ -39,7 +40,8 @@ func ShrinkDot(theta, x, a []float64, tau float64) float64 {
 //
 // All slices have the length of x, and lo ≤ hi. A NaN stays NaN.
 func Relax(x, theta, a, q []float64, alpha, c, omega, lo, hi, lambda float64) {
-	theta, a, q = theta[:len(x)], a[:len(x)], q[:len(x)]
+	theta, a = theta[:len(x)], a[:len(x)]
+	q = q[:len(x)]
 	if haveRows && len(x) > 0 {
 		relax(&x[0], &theta[0], &a[0], &q[0], len(x), alpha, c, omega, lo, hi, lambda)
 		return
@@ -77,7 +79,8 @@ func Symv(dst, q, x []float64) {
 		i = n &^ 3
 	}
 	for ; i+4 <= n; i += 4 {
-		w, r0, r1 := (*[4]float64)(x[i:]), q[i*stride:][:n], q[(i+1)*stride:][:n]
+		w, r0 := (*[4]float64)(x[i:]), q[i*stride:][:n]
+		r1 := q[(i+1)*stride:][:n]
 		r2, r3 := q[(i+2)*stride:][:n], q[(i+3)*stride:][:n]
 		for j, v := range dst {
 			dst[j] = v + float64(w[0]*r0[j]) + float64(w[1]*r1[j]) + float64(w[2]*r2[j]) + float64(w[3]*r3[j])

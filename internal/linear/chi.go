@@ -122,7 +122,9 @@ func moments(r0, t, s float64, n int) (apart, sum, scale float64) {
 		apart0, apart, sum0, sum = apart, float64(j)*apart0+t*apart+half*sum, sum, float64(j)*sum0+t*sum+half*apart+power
 		power *= r0
 		if sum > 0x1p500 {
-			apart0, apart, sum0, sum, power = apart0*0x1p-500, apart*0x1p-500, sum0*0x1p-500, sum*0x1p-500, power*0x1p-500
+			apart0, apart = apart0*0x1p-500, apart*0x1p-500
+			sum0, sum = sum0*0x1p-500, sum*0x1p-500
+			power = power * 0x1p-500
 			scale += 500 * math.Ln2
 		}
 	}

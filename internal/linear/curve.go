@@ -119,22 +119,6 @@ func (k Curve) RDP(alpha, o float64) float64 {
 	return (bound + alpha*o*o/2) * safeDelta
 }
 
-// Steps returns the steps of the minimizer and its output noise; nil unless a unit is a record with
-// one scalar derivative.
-func (k Curve) Steps(o float64) *dp.Steps {
-	t := k.scalar
-	if t == nil {
-		return nil
-	}
-	q := Sequence{
-		Persons: t.persons > 0, Relation: dp.AddRemove, C: []float64{t.c}, S: []float64{k.s}, T: o, Monotone: t.monotone,
-	}
-	if k.replace {
-		q.S[0] *= 2
-	}
-	return q.Steps()
-}
-
 // rdp returns the least bounds for removing, adding and replacing a record in one step.
 func (k *scalar) rdp(alpha, s float64) (remove, add, replace float64) {
 	remove, add, replace = k.rdpRenyi(alpha, s)

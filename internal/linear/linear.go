@@ -65,7 +65,7 @@ const (
 	TheoremEnvelope        = "lop.envelope/1"
 	TheoremEnvelopeReplace = "lop.envelope-replace/1"
 	TheoremRenyi           = "lop.renyi/1"
-	TheoremSimplex         = "lop.simplex/1"
+	TheoremSimplex         = "lop.simplex/2"
 	TheoremJoint           = "lop.joint/2"
 	TheoremPure            = "lop.pure/2"
 	TheoremEnvelopePure    = "lop.envelope-pure/1"
@@ -313,7 +313,8 @@ func (k *Calibrator) LeastRidge(share float64) float64 {
 //
 // or less by a better bound. With a guess the noise is not certified, for the search for Δ only.
 func (k *Calibrator) noise(mu float64, from *guess) Noise {
-	eps, delta, l := k.p.Budget.Epsilon, k.p.Budget.Delta, k.p.Constants.Lipschitz
+	eps, delta := k.p.Budget.Epsilon, k.p.Budget.Delta
+	l := k.p.Constants.Lipschitz
 	b := Noise{C: k.curvature(mu), dim: k.p.Dim}
 	replace, t := k.p.Relation == dp.Replace, k.scalar(mu)
 	switch {
@@ -375,7 +376,8 @@ func (k *Calibrator) with(b Noise, mu float64) Noise {
 // better returns b with the least σ of the bounds other than Chi, at a budget and for output noise
 // of shift o. For losses of ⟨a,θ⟩ it searches below most.
 func (k *Calibrator) better(b Noise, mu float64, budget dp.Budget, o, most float64) Noise {
-	eps, target, l, replace := budget.Epsilon, num.Log(budget.Delta), k.p.Constants.Lipschitz, k.p.Relation == dp.Replace
+	eps, target := budget.Epsilon, num.Log(budget.Delta)
+	l, replace := k.p.Constants.Lipschitz, k.p.Relation == dp.Replace
 	if k.persons() {
 		b.Theorem = TheoremPersons
 	}
@@ -415,9 +417,10 @@ func (k *Calibrator) better(b Noise, mu float64, budget dp.Budget, o, most float
 	return k.with(b, mu)
 }
 
-// Joint returns the noise b, or a smaller one with which the minimizer and its output noise of
-// shift o cost at most the whole budget in one step. b must be Gaussian and Sharp.
-func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) Noise {
+// Joint returns a noise smaller than b with which the minimizer and its output noise of shift o
+// cost at most the whole budget in one step; or b and false if it finds none, which says nothing
+// about the cost of b. b must be Gaussian and Sharp.
+func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) (Noise, bool) {
 	target, most := num.Log(whole.Delta), b.Sigma
 	joint := func(s float64) float64 {
 		chi := k.chi
@@ -430,7 +433,8 @@ func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) Noise {
 			b.Sigma, b.Theorem = sigma, TheoremJoint
 		}
 	}
-	return k.better(b, b.Ridge+k.p.Modulus, whole, o, most)
+	b = k.better(b, b.Ridge+k.p.Modulus, whole, o, most)
+	return b, b.Sigma < most
 }
 
 // scalar returns the bounds for losses of ⟨a,θ⟩, nil for others.

@@ -339,9 +339,11 @@ func (m *span) leastNoise(eps, target, most, tol float64, from *guess) float64 {
 		if !m.replace {
 			return max(leaves(eps), comes(eps))
 		}
-		legs, lo, hi, steps := bothLegs, 0.0, eps, 12
+		legs, lo := bothLegs, 0.0
+		hi, steps := eps, 12
 		if g := from.leg; g != nil {
-			legs, lo, hi, steps = []leg{*g}, max(0, g.e1-eps/16), min(eps, g.e1+eps/16), 0
+			legs, lo = []leg{*g}, max(0, g.e1-eps/16)
+			hi, steps = min(eps, g.e1+eps/16), 0
 		}
 		best, v := bestLeg(legs, eps, lo, hi, steps, 1e-3*eps, leaves, comes)
 		from.leg = &best

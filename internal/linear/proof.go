@@ -108,7 +108,8 @@ const mostStick = 1 << 20
 // provesChi proves Chi.LogDelta ≤ log δ, or with output noise Chi.LogJoint ≤ log δ.
 func (k *Calibrator) provesChi(q claim) bool {
 	return enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
-		e1, s, o := c.Sub(c.Of(q.eps), k.cost(c, q)), c.Quo(c.Of(k.g), c.Of(q.sigma)), c.Of(q.o)
+		e1, s := c.Sub(c.Of(q.eps), k.cost(c, q)), c.Quo(c.Of(k.g), c.Of(q.sigma))
+		o := c.Of(q.o)
 		r0 := c.Sub(c.Quo(e1, s), c.Quo(s, c.Of(2)))
 		v, one := c.Of(1), c.Of(1)
 		if k.chi.Monotone && q.o == 0 && e1.Lo.Sign() >= 0 {

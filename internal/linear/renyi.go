@@ -18,7 +18,8 @@ import (
 // raised by more than the rounding of two dozen operations. factor raises the cost, a difference of
 // terms of size κ·slack.
 func fromRenyi(eps, square, kappa, cost, factor, slack float64) float64 {
-	moment, odds, last := kappa*(kappa+1)*square/2, kappa*math.Log1p(1/kappa), math.Log1p(kappa)
+	moment, odds := kappa*(kappa+1)*square/2, kappa*math.Log1p(1/kappa)
+	last := math.Log1p(kappa)
 	size := moment + kappa*(math.Abs(eps)+slack) + cost + odds + last
 	return moment - kappa*eps + cost*factor - odds - last + 0x1p-48*size
 }
@@ -104,9 +105,11 @@ func logGap(y float64) float64 {
 // removes, and the best leg found; ε ≥ 0. Every leg is valid. If near is not nil, the search is for
 // e₁ near that leg only.
 func (k *scalar) renyiReplace(eps, s, o float64, near *leg) (log float64, best leg) {
-	legs, lo, hi, steps := bothLegs, 0.0, eps, 8
+	legs, lo := bothLegs, 0.0
+	hi, steps := eps, 8
 	if near != nil {
-		legs, lo, hi, steps = []leg{*near}, max(0, near.e1-eps/16), min(eps, near.e1+eps/16), 0
+		legs, lo = []leg{*near}, max(0, near.e1-eps/16)
+		hi, steps = min(eps, near.e1+eps/16), 0
 	}
 	// No term changes by more than a factor of e over 1/κ.
 	tol := min(1e-6*eps, 1e-5/k.order(eps, s*s+o*o/4))
@@ -332,7 +335,8 @@ func (k *Calibrator) provesSpectrum(q claim) bool {
 	}
 	order := m.order(func(kappa float64) float64 { return m.at(q.eps, k.g/q.sigma, q.o, kappa) })
 	return order > 0 && enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
-		lambda, whole, cost := c.Quo(c.Of(k.p.Constants.Smoothness), k.modulus(c, q)), math.Floor(m.k), c.Of(0)
+		lambda, whole := c.Quo(c.Of(k.p.Constants.Smoothness), k.modulus(c, q)), math.Floor(m.k)
+		cost := c.Of(0)
 		convex := c.Mul(c.Add(c.Of(1), c.Of(order)), c.Square(lambda)).Hi.Cmp(c.Of(1).Lo) <= 0
 		for _, part := range []struct{ times, share float64 }{{whole, 1}, {1, m.k - whole}} {
 			x := c.Mul(lambda, c.Of(part.share))

@@ -299,7 +299,7 @@ func TestRenyiIsProved(t *testing.T) {
 			p.Modulus = 0.1
 			k := calibrator(t, p)
 			b := at(t, p, 1/x-0.1)
-			joint := k.Joint(b, whole, o)
+			joint, _ := k.Joint(b, whole, o)
 			for _, c := range []struct {
 				b Noise
 				w dp.Budget
@@ -395,7 +395,7 @@ func TestSpectrumSavesNoise(t *testing.T) {
 
 			k := calibrator(t, p)
 			whole := dp.Budget{Epsilon: 1.01, Delta: 1.01e-5}
-			joint := k.Joint(b, whole, 0.0085)
+			joint, _ := k.Joint(b, whole, 0.0085)
 			require.Equal(t, TheoremRenyi, joint.Theorem)
 			for _, v := range []struct {
 				b Noise

@@ -86,9 +86,11 @@ func reflected(eps, log float64) float64 { return num.LogSumExp(num.Log1mExp(eps
 // At a fixed leg only a few p matter: the search minimizes the largest of their values over e₁, and
 // adds the worst p at the result until no new one appears.
 func (k *scalar) logReplace(eps, s, o float64, near *leg) (log float64, best leg) {
-	legs, width, steps := []leg{{false, eps / 2}, {true, eps / 2}}, eps/2, 12
+	legs, width := []leg{{false, eps / 2}, {true, eps / 2}}, eps/2
+	steps := 12
 	if near != nil {
-		legs, width, steps = []leg{*near}, eps/16, 0
+		legs, width = []leg{*near}, eps/16
+		steps = 0
 	}
 	half := o / 2
 	add := func(eps float64) float64 { return k.logAdd(eps, s, half) }

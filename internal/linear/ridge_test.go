@@ -128,7 +128,8 @@ func TestJoint(t *testing.T) {
 		for _, c := range []loss.Constants{glm(1, 1), ranked(2)} {
 			p := Problem{Dim: 5, Constants: c, Relation: rel, Budget: objective}
 			b := at(t, p, 10)
-			joint := calibrator(t, p).Joint(b, whole, o)
+			joint, less := calibrator(t, p).Joint(b, whole, o)
+			require.True(t, less)
 			require.Less(t, joint.Sigma, b.Sigma)
 			want := TheoremJoint
 			if rel == dp.Replace && c.Rank == 1 { // where removal by theorem R saves .05 %
@@ -139,6 +140,28 @@ func TestJoint(t *testing.T) {
 			require.LessOrEqual(t, max(remove(1), add(1)), 1e-5*(1+1e-9))
 			require.Greater(t, max(remove(1), add(1)), 1e-5*(1-1e-4))
 		}
+	}
+}
+
+// Joint finds the better leg from any noise that is enough: at 3σ it is the other one. Noise that
+// is not enough comes back with false.
+func TestJointFromMoreNoise(t *testing.T) {
+	p := problem("huber", dp.Replace, dp.Budget{Epsilon: 0.3965, Delta: 0.00453})
+	k, b := calibrator(t, p), at(t, p, 1/0.00946)
+	for _, o := range []float64{1e-3, 1e-2} {
+		near := b
+		near.Sigma *= 1.01
+		want, less := k.Joint(near, p.Budget, o)
+		require.True(t, less)
+		far := b
+		far.Sigma *= 3
+		got, less := k.Joint(far, p.Budget, o)
+		require.True(t, less)
+		require.InEpsilon(t, want.Sigma, got.Sigma, 1e-6)
+		far.Sigma = b.Sigma / 3
+		got, less = k.Joint(far, p.Budget, o)
+		require.False(t, less)
+		require.Equal(t, far.Sigma, got.Sigma)
 	}
 }
 
@@ -210,8 +233,9 @@ func TestExtremes(t *testing.T) {
 		require.True(t, b.Sigma > 0 || b.Rate > 0 || p.Budget.Delta == 0, "%+v of %+v", b, p)
 		if p.Budget.Delta > 0 {
 			whole := dp.Budget{Epsilon: p.Budget.Epsilon * (1 + 1e-3*rnd.Float64()), Delta: min(0.9, p.Budget.Delta*1.001)}
-			joint := k.Joint(b, whole, math.Pow(10, 8*rnd.Float64()-8)*min(1, whole.Epsilon))
+			joint, less := k.Joint(b, whole, math.Pow(10, 8*rnd.Float64()-8)*min(1, whole.Epsilon))
 			require.True(t, joint.Sigma > 0 && joint.Sigma <= b.Sigma, "%v and %v of %+v", joint.Sigma, b.Sigma, p)
+			require.Equal(t, joint.Sigma < b.Sigma, less)
 		}
 		require.LessOrEqual(t, asked, 2*patient, "%+v", p) // At and Joint, each the cells of one patient certificate
 	}
@@ -221,6 +245,6 @@ func TestExtremes(t *testing.T) {
 	p := Problem{Dim: 3, Constants: ranked(2), Relation: dp.AddRemove, Budget: dp.Budget{Epsilon: 0.99, Delta: 1e-6}}
 	p.Constants.Smoothness = 1e308
 	b := at(t, p, 1.7e308)
-	joint := calibrator(t, p).Joint(b, dp.Budget{Epsilon: 1, Delta: 1e-6}, 1e-3)
+	joint, _ := calibrator(t, p).Joint(b, dp.Budget{Epsilon: 1, Delta: 1e-6}, 1e-3)
 	require.True(t, joint.Sigma > 0 && joint.Sigma <= b.Sigma, "%v and %v", joint.Sigma, b.Sigma)
 }

@@ -346,7 +346,7 @@ var slacks = [...]struct {
 func (k *scalar) leastNoise(eps, o, target, most float64, from *guess, replace bool) (u float64, byRenyi bool) {
 	u = math.Inf(1)
 	from.u = most
-	if found := k.searchNoise(eps, o, target, most, from, replace, 1e-11); !math.IsInf(found, 1) {
+	if found := k.searchNoise(eps, o, target, most, from, replace, exactly); !math.IsInf(found, 1) {
 		for _, slack := range slacks {
 			if v := found * (1 + slack.up); k.meets(from.leg, eps, 1/v, o, target, slack.work) {
 				u = v
@@ -368,6 +368,9 @@ type guess struct {
 	u   float64
 	leg *leg
 }
+
+// exactly is the relative error of a search for the noise of a plan.
+const exactly = 1e-11
 
 // searchNoise returns the u = σ/L that a search finds, not certified, and stores it in from. It is
 // +Inf if most is not enough noise.
@@ -395,7 +398,9 @@ func (k *scalar) searchNoise(eps, o, target, most float64, from *guess, replace 
 		}
 		return log(s)
 	}, target, start, tol)
-	if replace && k.persons > 0 { // the other leg may be the better one at less noise
+	// The other leg may be the better one at less noise. For records, where that is rare, the search
+	// for Δ does without.
+	if replace && (k.persons > 0 || tol <= exactly) {
 		if v, g := k.logReplace(eps, 1/from.u, o, nil); v < target && g.removeFirst != from.leg.removeFirst {
 			from.leg = &g
 			from.u = least(log, target, from.u, tol)

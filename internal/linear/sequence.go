@@ -130,20 +130,6 @@ func (q Sequence) rdpAdd(alpha, scale float64) float64 {
 	return sum
 }
 
-// Steps returns the sums that a ledger adds up, rounded up; nil for persons, for whom the filter is
-// not proved.
-func (q Sequence) Steps() *dp.Steps {
-	if q.Persons {
-		return nil
-	}
-	mu := q.shift(q.all(), 1)
-	one := 1.0
-	if q.Monotone {
-		one = math.Log2(1.5) * SafeC
-	}
-	return &dp.Steps{Square: mu * mu * (1 + 0x1p-46), Curvature: q.c(), Doublings: one * float64(len(q.S))}
-}
-
 // LargestShift returns the largest μ at which the sequence at(μ) meets the budget, up to a relative
 // error of tolerance (0 means the precision of float64, at which that was checked). The sequences
 // may differ in S and T only, which grow with μ; only the sequence at μ = 1 is checked.

@@ -12,7 +12,6 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/testkit"
-	"github.com/privopt/privopt/loss"
 )
 
 // The formulas in 60 digits for two minimizers and a Gaussian release.
@@ -141,55 +140,6 @@ func TestSequenceRDP(t *testing.T) {
 		require.Equal(t, math.Inf(1), one.RDP(alpha))
 	}
 	require.Equal(t, math.Inf(1), Sequence{}.RDP(2))
-	steps := one.Steps()
-	require.InEpsilon(t, 0.05, steps.Square, 1e-12)
-	require.GreaterOrEqual(t, steps.Square, 0.05)
-	require.InEpsilon(t, 0.3, steps.Curvature, 1e-12)
-	require.Equal(t, 1., steps.Doublings)
-	one.Monotone = true
-	require.InEpsilon(t, math.Log2(1.5), one.Steps().Doublings, 1e-12)
-	one.Persons = true
-	require.Nil(t, one.Steps())
-	three := Sequence{Relation: dp.Replace, C: []float64{0.3, 0.1, 0.2}, S: []float64{0.2, 0.1, 0.3}, T: 0.1}
-	steps = three.Steps()
-	require.InEpsilon(t, 0.15, steps.Square, 1e-12)
-	require.InEpsilon(t, 0.6, steps.Curvature, 1e-12)
-	require.Equal(t, 3., steps.Doublings)
-}
-
-// Only a loss of ⟨a,θ⟩ has steps: the bound by s|N| is false for gradients of more dimensions, and
-// for persons with several rows.
-func TestCurveSteps(t *testing.T) {
-	for structure, has := range map[loss.Structure]bool{loss.GLM: true, loss.LSQ: true, loss.General: false,
-		loss.FixedRange: false} {
-		for _, relation := range []dp.Relation{dp.AddRemove, dp.Replace} {
-			k, err := New(Problem{Budget: dp.Budget{Epsilon: 1, Delta: 1e-6}, Relation: relation, Dim: 20,
-				Constants: loss.Constants{Lipschitz: 2, Smoothness: 0.5, Rank: 3, Structure: structure}})
-			require.NoError(t, err)
-			b, err := k.At(5)
-			require.NoError(t, err)
-			steps := b.Curve.Steps(0.1)
-			require.Equal(t, has, steps != nil, "%v", structure)
-			if !has {
-				continue
-			}
-			shift := 2 / b.Sigma
-			if relation == dp.Replace {
-				shift *= 2
-			}
-			require.InEpsilon(t, shift*shift+0.01, steps.Square, 1e-9)
-			require.InEpsilon(t, math.Log1p(0.5/5), steps.Curvature, 1e-9)
-			require.Equal(t, 1., steps.Doublings)
-			for rows, has := range map[int]bool{1: true, 2: false, 50: false} {
-				k.p.Rows = rows
-				people, err := New(k.p)
-				require.NoError(t, err)
-				b, err := people.At(5)
-				require.NoError(t, err)
-				require.Equal(t, has, b.Curve.Steps(0.1) != nil, "%d rows", rows)
-			}
-		}
-	}
 }
 
 func TestSequenceEnds(t *testing.T) {

@@ -4,7 +4,6 @@ package linear
 
 import (
 	"math"
-	"sync/atomic"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/num"
@@ -17,8 +16,9 @@ import (
 //	removing   loss ≤ max_q [c(q) + sqM + s²q²]
 //	adding     loss ≤ max(0, sM + s²)
 //	c(q)       log det(I + (diag π − ππ′)X²/μ) at π_j = q/(K−1), j ≠ y
+//	P(M > x)   ≤ (K−1)·P(N_j − N_y > x)
 //
-// Proof: docs/theory/linear.md#lop.simplex/1.
+// Proof: docs/theory/linear.md#lop.simplex/2.
 type simplex struct {
 	k    int     // K ≥ 2
 	d    float64 // μ/X²
@@ -26,7 +26,6 @@ type simplex struct {
 
 	// Set by tabulated.
 	hull  *scalar     // certifies with κ = c
-	tails *tails      // values of tail, which calibrations ask for by the thousand
 	costs [32]float64 // c(q) for q = 1/32, 2/32, …, 1
 }
 
@@ -39,7 +38,6 @@ func (m *simplex) tabulated() *simplex {
 	if m == nil {
 		return nil
 	}
-	m.tails = tailsOf(m.k)
 	for i := range m.costs {
 		m.costs[i] = m.curvature(float64(i+1) / float64(len(m.costs)))
 	}
@@ -60,80 +58,12 @@ func (m *simplex) curvature(q float64) float64 {
 	return max(0, c)*SafeC + 1e-14
 }
 
-// tail returns P(M > x).
+// tail returns (K−1)·P(N_j−N_y > x) ≥ P(M > x), which may exceed 1.
 func (m *simplex) tail(x float64) float64 {
-	if m.k <= 1e5 && x >= 0 && x < float64(len(m.tails.panels)) {
-		return m.tails.at(x)
-	}
-	return largestTail(m.k, x)
-}
-
-// tails interpolates log P(M > x), which is nearly a parabola, to 1e-10: each panel has the
-// coefficients of Chebyshev polynomials on an interval of length 1.
-type tails struct {
-	k      int
-	panels [32]atomic.Pointer[[]float64]
-}
-
-// lastTails are those of the last number of classes that was asked for.
-var lastTails atomic.Pointer[tails]
-
-func tailsOf(classes int) *tails {
-	t := lastTails.Load()
-	if t == nil || t.k != classes {
-		t = &tails{k: classes}
-		lastTails.Store(t)
-	}
-	return t
-}
-
-func (t *tails) at(x float64) float64 {
-	panel := int(x)
-	mid := float64(panel) + 0.5
-	coef := t.panels[panel].Load()
-	if coef == nil {
-		nodes := 12
-		if t.k > 100 {
-			nodes = 24
-		}
-		c := make([]float64, nodes)
-		for i := range nodes {
-			angle := math.Pi * (float64(i) + 0.5) / float64(nodes)
-			log := num.Log(largestTail(t.k, mid+math.Cos(angle)/2))
-			for j := range nodes {
-				c[j] += log * math.Cos(float64(j)*angle) * 2 / float64(nodes)
-			}
-		}
-		c[0] /= 2
-		coef = &c
-		t.panels[panel].Store(coef)
-	}
-	return min(1, math.Exp(num.Chebyshev(*coef, 2*(x-mid))))
-}
-
-// largestTail returns P(M > x) = 1 − E Φ(x+Z)^{K−1} for K classes, as the integral of a positive
-// function.
-func largestTail(classes int, x float64) float64 {
 	if math.IsInf(x, -1) {
 		return 1
 	}
-	const panels = 6
-	lo, hi := -max(x, 0)/2-8, 8-min(x, 0)
-	nodes, weights := num.GaussLegendre(16)
-	sum := 0.0
-	for i, more := 0, true; i < panels && more; i++ {
-		for j := range nodes {
-			z := lo + (hi-lo)*(float64(i)+(nodes[j]+1)/2)/panels
-			term := weights[j] * math.Exp(-z*z/2) * -math.Expm1(float64(classes-1)*num.LogPhi(x+z))
-			sum += term
-			// The integrand is log-concave, and weights differ by a factor below 8: where a term is so
-			// small after larger ones, no later one changes the sum.
-			if more = term >= 0x1p-58*sum; !more {
-				break
-			}
-		}
-	}
-	return min(1, sum*(hi-lo)/(2*panels)/math.Sqrt(2*math.Pi))
+	return float64(m.k-1) * math.Exp(num.LogPhi(-x/math.Sqrt2))
 }
 
 // reach returns the least M for which the loss of removing may exceed l > 0,
@@ -184,7 +114,7 @@ func (m *simplex) delta(eps, s float64, x func(l float64) float64) float64 {
 		for j := range nodes {
 			t := (nodes[j] + 1) / 2
 			factor, x := weights[j]/2*(l-at)*math.Exp(eps-at-t*(l-at)), from+t*rise
-			// P(M > x) ≤ (K−1) P(√2 N > x) ≤ (K−1)e^{−x²/4}
+			// (K−1) P(√2 N > x) ≤ (K−1)e^{−x²/4}
 			if x > 0 && factor*float64(m.k)*math.Exp(-x*x/4) < 0x1p-55*total {
 				continue // would not change the sum
 			}
@@ -203,12 +133,12 @@ func (m *simplex) logRemove(eps, s float64, certified bool) float64 {
 	return min(0, num.Log(m.delta(max(eps, 1e-300), s, func(l float64) float64 { return m.reach(l, s, certified) })))
 }
 
-// logAdd returns log δ of adding a record.
+// logAdd returns log δ of adding a record, (K−1) δ_G(ε, √2 s).
 func (m *simplex) logAdd(eps, s float64) float64 {
 	if eps < 0 {
 		return reflected(eps, m.logAdd(0, s))
 	}
-	return min(0, num.Log(m.delta(eps, s, func(l float64) float64 { return (l - s*s) / s })))
+	return min(0, num.Log(float64(m.k-1))+dp.GaussianLogDelta(eps, math.Sqrt2*s))
 }
 
 // logDelta returns log δ at ε ≥ 0 of adding and removing, or of replacing a record by the leg g.

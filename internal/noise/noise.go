@@ -157,7 +157,8 @@ func (w *Watched) Uint64() uint64 {
 		w.fail()
 	}
 	if w.steps++; w.steps > w.lap { // the pair to look for moves to word 2ᵏ [Bre80]
-		w.old, w.mem, w.steps, w.lap = w.last, u, 0, 2*w.lap+1
+		w.old, w.mem = w.last, u
+		w.steps, w.lap = 0, 2*w.lap+1
 	}
 	w.last = u
 	return u

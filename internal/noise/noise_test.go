@@ -261,8 +261,8 @@ var solverSources = map[string]bool{"splitting": true}
 // those of experiments that draw records; the rest of their package is under the rules.
 var suites = map[string]bool{
 	"erm/ermtest": true, "loss/losstest": true, "prox/proxtest": true,
-	"cmd/internal/experiment/coverage.go": true, "cmd/internal/experiment/lowbits.go": true,
-	"cmd/internal/experiment/persons.go": true, "cmd/internal/experiment/scores.go": true,
+	"cmd/research/experiment/coverage.go": true, "cmd/research/experiment/lowbits.go": true,
+	"cmd/research/experiment/persons.go": true, "cmd/research/experiment/scores.go": true,
 	"examples/ownmechanism": true,
 }
 

@@ -65,7 +65,8 @@ func newExponentials(nearby float64) *ziggurat {
 // newNormals returns the ziggurat of the normal law.
 func newNormals(tails *ziggurat) *ziggurat {
 	z := newZiggurat(61, normalArea, &normalWidth)
-	z.half, z.nearby, z.tails = true, tails.nearby, tails
+	z.half, z.nearby = true, tails.nearby
+	z.tails = tails
 	return z
 }
 

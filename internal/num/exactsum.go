@@ -43,7 +43,8 @@ func (v *ExactVector) Reset(n int) {
 	if cap(v.digits) < size {
 		v.width, size = 0, 0
 	}
-	v.n, v.adds, v.carried, v.special = n, 0, false, nil
+	v.n, v.adds = n, 0
+	v.carried, v.special = false, nil
 	v.digits = v.digits[:size]
 	clear(v.digits)
 }
@@ -104,7 +105,8 @@ func (v *ExactVector) hold(first, end int) {
 		first, end = min(first, v.first), max(end, v.first+v.width)
 	}
 	width := end - first
-	v.first, v.width, v.digits = first, width, make([]int64, v.n*width)
+	v.first, v.width = first, width
+	v.digits = make([]int64, v.n*width)
 	if old.width == 0 {
 		return
 	}
@@ -183,7 +185,8 @@ func (v *ExactVector) Pair(j int) (hi, lo float64) {
 	flip, c := int64(0), int64(0) // for a negative sum, the digits of its opposite, ^d + 1
 	sign := 1.0
 	if d[last] < 0 {
-		flip, c, sign = mask, 1, -1
+		flip, c = mask, 1
+		sign = -1
 	}
 	var digits [mostDigits]float64
 	for k, t := range d[:last] {
@@ -234,7 +237,8 @@ func (v *ExactVector) UnmarshalBinary(b []byte) error {
 	if len(b) < head {
 		return fmt.Errorf("%w: %d bytes, want at least %d", errFormat, len(b), head)
 	}
-	n, first, width, special := int(binary.LittleEndian.Uint32(b)), int(b[4]), int(b[5]), int(b[6])
+	n, first := int(binary.LittleEndian.Uint32(b)), int(b[4])
+	width, special := int(b[5]), int(b[6])
 	if first+width > mostDigits || special > 1 || len(b)-head != 8*n*(width+special) {
 		return fmt.Errorf("%w: %d bytes for %d sums of %d digits from %d", errFormat, len(b), n, width, first)
 	}

@@ -146,8 +146,12 @@ func MillsSlopes(x []float64) {
 				}
 			}
 		}
-		p0, p1, p2, p3, p4, p5 := p[0], p[1], p[2], p[3], p[4], p[5]
-		q0, q1, q2, q3, q4, q5 := q[0], q[1], q[2], q[3], q[4], q[5]
+		p0, p1 := p[0], p[1]
+		p2, p3 := p[2], p[3]
+		p4, p5 := p[4], p[5]
+		q0, q1 := q[0], q[1]
+		q2, q3 := q[2], q[3]
+		q4, q5 := q[4], q[5]
 		for j := float64(shared); j > 0; j-- {
 			p0, q0 = j*q0, float64(at[0]*q0)+p0
 			p1, q1 = j*q1, float64(at[1]*q1)+p1

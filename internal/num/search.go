@@ -136,11 +136,13 @@ func Minimize(f func(x float64) float64, lo, hi float64, steps int, tol float64)
 	fl, fr := try(left), try(right)
 	for b-a > tol && a < left && left < right && right < b { // else float64 has no points between
 		if fl <= fr {
-			b, right, fr = right, left, fl
+			b, right = right, left
+			fr = fl
 			left = b - golden*(b-a)
 			fl = try(left)
 		} else {
-			a, left, fl = left, right, fr
+			a, left = left, right
+			fl = fr
 			right = a + golden*(b-a)
 			fr = try(right)
 		}
@@ -173,7 +175,8 @@ func Valley(f func(x float64) float64, lo, hi float64, steps int, tol float64) (
 	}
 	x = lo + golden*(hi-lo)
 	value = at(x)
-	second, third, fsecond, fthird := x, x, value, value // the next best points
+	second, third := x, x
+	fsecond, fthird := value, value // the next best points
 	step, before := 0.0, 0.0
 	for range 200 {
 		mid := lo + (hi-lo)/2
@@ -210,7 +213,9 @@ func Valley(f func(x float64) float64, lo, hi float64, steps int, tol float64) (
 			} else {
 				lo = x
 			}
-			third, fthird, second, fsecond, x, value = second, fsecond, x, value, u, v
+			third, fthird = second, fsecond
+			second, fsecond = x, value
+			x, value = u, v
 		default:
 			if u < x {
 				lo = u
@@ -218,7 +223,8 @@ func Valley(f func(x float64) float64, lo, hi float64, steps int, tol float64) (
 				hi = u
 			}
 			if v <= fsecond || second == x {
-				third, fthird, second, fsecond = second, fsecond, u, v
+				third, fthird = second, fsecond
+				second, fsecond = u, v
 			} else if v <= fthird || third == x || third == second {
 				third, fthird = u, v
 			}
@@ -258,7 +264,8 @@ func Largest(f func(x float64) float64, most, guess, tol float64) float64 {
 		}
 		fhi = at(hi)
 	}
-	side, wlo, whi := 0, flo, fhi // weights of Illinois
+	side, wlo := 0, flo
+	whi := fhi // weights of Illinois
 	for i := 0; hi-lo > tol && i < 200; i++ {
 		u := lo - wlo*(hi-lo)/(whi-wlo)
 		if !(u > lo && u < hi) || math.IsInf(flo, -1) || i%12 == 11 {
@@ -271,13 +278,15 @@ func Largest(f func(x float64) float64, most, guess, tol float64) float64 {
 			u = math.Max(hi-tol/2, (lo+hi)/2)
 		}
 		if v := at(u); v <= 0 {
-			lo, flo, wlo = u, v, v
+			lo, flo = u, v
+			wlo = v
 			if side == -1 {
 				whi /= 2
 			}
 			side = -1
 		} else {
-			hi, fhi, whi = u, v, v
+			hi, fhi = u, v
+			whi = v
 			if side == 1 {
 				wlo /= 2
 			}

@@ -54,7 +54,8 @@ func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.R
 	used := *pl
 	used.params = fault.At(fault.From(ctx), Calibrated, pl.params)
 	used.output.Sigma, used.output.Rate = used.params.OutputSigma, used.params.OutputRate
-	job := release.Job{Certificate: pl.cert, Output: used.output, Reach: q.Reach(pl.per), Draw: used.draw, Trace: s.Trace}
+	job := release.Job{Certificate: pl.cert, Output: used.output, Reach: q.Reach(pl.per), Start: s.Center,
+		Draw: used.draw, Trace: s.Trace}
 	if s.Method != nil {
 		if first := s.Method(pl.params); first != nil {
 			job.Methods = []release.Method{first}
@@ -72,7 +73,7 @@ func (pl *Plan) draw(src rand.Source) (erm.Perturbation, bool) {
 	p, d := pl.params, pl.params.Dim
 	diag := make([]float64, d)
 	floats.AddConst(p.Ridge, diag)
-	q := erm.Perturbation{Quad: mat.NewDiagDense(d, diag), MinEig: p.Ridge, MaxEig: p.Ridge,
+	q := erm.Perturbation{Center: pl.settings.Center, Quad: mat.NewDiagDense(d, diag), MinEig: p.Ridge, MaxEig: p.Ridge,
 		LinearError: pl.per.LinearError}
 	if p.Sigma == 0 && p.Rate == 0 {
 		return q, true
@@ -109,6 +110,8 @@ func (pl *Plan) admit(q erm.Public) error {
 	case (q.Rows > 0) != (want.Rows > 0) || q.Rows > want.Rows:
 		return refuse("a unit of the problem has %d lines at most (0: it is one record), the plan is for %d", q.Rows,
 			want.Rows)
+	case q.Person != want.Person:
+		return refuse("the persons of the problem are ids of the column %.40q, the plan is for %.40q", q.Person, want.Person)
 	case !(has.Lipschitz > 0 && has.Lipschitz <= most.Lipschitz): // 0 means unknown
 		return refuse("the problem has Lipschitz = %v, the plan is for a known one of at most %v", has.Lipschitz,
 			most.Lipschitz)

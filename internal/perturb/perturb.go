@@ -11,6 +11,9 @@ package perturb
 import (
 	"cmp"
 	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
@@ -29,6 +32,7 @@ type Settings struct {
 	Relation    dp.Relation
 	Calibration linear.Calibration
 	Ridge       float64
+	Center      []float64
 	Radius      float64
 	Clip        float64
 	Cover       float64
@@ -95,15 +99,43 @@ func (s Settings) prepare(p *erm.Problem) (*erm.Problem, erm.Public, error) {
 
 func (s Settings) relation() dp.Relation { return cmp.Or(s.Relation, dp.Replace) }
 
+// mostCoordinate keeps the squares of norms finite.
+const mostCoordinate = 1e150
+
+// checkCenter refuses a Center that is no point of dim finite coordinates.
+func (s Settings) checkCenter(dim int) error {
+	if s.Center != nil && len(s.Center) != dim {
+		return fmt.Errorf("%w: Center has %d coordinates, the problem %d: want one for each parameter, or nil for the origin",
+			ErrMechanism, len(s.Center), dim)
+	}
+	for i, v := range s.Center {
+		if !(math.Abs(v) <= mostCoordinate) {
+			return fmt.Errorf("%w: Center[%d] = %v, want a number of magnitude at most %g", ErrMechanism, i, v, mostCoordinate)
+		}
+	}
+	return nil
+}
+
+// anchor returns an upper bound on the norm of Center.
+func (s Settings) anchor() float64 {
+	return blas64.Nrm2(blas64.Vector{N: len(s.Center), Data: s.Center, Inc: 1}) * (1 + float64(len(s.Center)+2)*0x1p-52)
+}
+
 // check refuses fields outside their ranges.
 func (s Settings) check() error {
-	if err := cmp.Or(
-		release.CheckField(ErrMechanism, "Ridge", "automatic", s.Ridge),
-		release.CheckField(ErrMechanism, "Radius", "the radius of Set", s.Radius),
-		release.CheckField(ErrMechanism, "Clip", "no clipping", s.Clip),
-		release.CheckField(ErrMechanism, "Cover", "the default", s.Cover),
-		release.CheckField(ErrMechanism, "Share", "the default", s.Share),
-	); err != nil {
+	if err := release.CheckField(ErrMechanism, "Ridge", "automatic", s.Ridge); err != nil {
+		return err
+	}
+	if err := release.CheckField(ErrMechanism, "Radius", "the radius of Set", s.Radius); err != nil {
+		return err
+	}
+	if err := release.CheckField(ErrMechanism, "Clip", "no clipping", s.Clip); err != nil {
+		return err
+	}
+	if err := release.CheckField(ErrMechanism, "Cover", "the default", s.Cover); err != nil {
+		return err
+	}
+	if err := release.CheckField(ErrMechanism, "Share", "the default", s.Share); err != nil {
 		return err
 	}
 	if s.Share >= 1 {

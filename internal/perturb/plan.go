@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/privopt/privopt/dp"
@@ -63,14 +64,21 @@ func (s Settings) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 // true, dp.ErrCondition with the least value that would do.
 func (s Settings) Calibrate(q erm.Public, b dp.Budget) (plan *Plan, err error) {
 	defer func() { err = s.mark(err) }()
-	if err := cmp.Or(s.check(), b.Check()); err != nil {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	if err := b.Check(); err != nil {
 		return nil, err
 	}
 	if q, err = q.Complete(s.relation()); err != nil {
 		return nil, err
 	}
+	if err := s.checkCenter(q.Dim); err != nil {
+		return nil, err
+	}
+	s.Center = slices.Clone(s.Center)
 	if s.Radius == 0 && !math.IsInf(q.Radius, 1) {
-		s.Radius = q.Radius
+		s.Radius = q.Radius + s.anchor()
 	}
 	if s.Population {
 		switch l := q.OnSet.Lipschitz; {
@@ -100,7 +108,7 @@ func (s Settings) Calibrate(q erm.Public, b dp.Budget) (plan *Plan, err error) {
 			p.ExcessBound += p.Lipschitz * (pl.output.Cover + pl.output.Mean())
 		}
 	}
-	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Rows: p.Rows,
+	pl.cert = dp.Certificate{Budget: b, Relation: p.Relation, Rows: p.Rows, Person: q.Person,
 		Theorem: p.Theorem}.With(pl.arithmetic()...).With(q.Assumptions...)
 	return pl.finish()
 }
@@ -116,7 +124,8 @@ func (s Settings) newPlan(q erm.Public, b dp.Budget) *Plan {
 
 // objectivePerturbation fixes Δ, the law of b, R and the output noise.
 func (pl *Plan) objectivePerturbation(b dp.Budget) error {
-	s, q, p := pl.settings, pl.public, &pl.params
+	s, q := pl.settings, pl.public
+	p := &pl.params
 	if err := q.Smooth(); err != nil {
 		return err
 	}
@@ -126,9 +135,12 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 	if err := release.CheckShares(b, objective); err != nil {
 		return err
 	}
-	if err := cmp.Or(checkLipschitz(q.Constants), release.CheckConstant("Smoothness", q.Constants.Smoothness,
+	if err := checkLipschitz(q.Constants); err != nil {
+		return err
+	}
+	if err := release.CheckConstant("Smoothness", q.Constants.Smoothness,
 		"use a loss with a "+
-			"Lipschitz gradient, such as loss.Huber or loss.Moreau of it, or output perturbation")); err != nil {
+			"Lipschitz gradient, such as loss.Huber or loss.Moreau of it, or output perturbation"); err != nil {
 		return err
 	}
 	k, err := linear.New(linear.Problem{
@@ -157,7 +169,7 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 			return err
 		}
 		shift *= math.Sqrt(cmp.Or(s.Share, defaultJointShare))
-		if joint := k.Joint(noise, whole, shift); joint.Sigma < noise.Sigma {
+		if joint, less := k.Joint(noise, whole, shift); less {
 			noise = joint
 		} else {
 			shift = 0
@@ -182,7 +194,8 @@ func (pl *Plan) objectivePerturbation(b dp.Budget) error {
 	}
 	pl.output.Finite = b.Delta == 0
 	pl.curve = noise.Curve
-	p.Ridge, p.Sigma, p.Rate, p.Theorem = ridge, noise.Sigma, noise.Rate, noise.Theorem
+	p.Ridge, p.Sigma = ridge, noise.Sigma
+	p.Rate, p.Theorem = noise.Rate, noise.Theorem
 	p.Curvature, p.Shift = noise.C, noise.S
 	p.ExcessBound = s.bound().At(ridge, q.Modulus, noise.Square())
 	pl.proved = pl.proved && pl.provesRest(b, claimed, output, o)
@@ -196,9 +209,13 @@ func checkLipschitz(k loss.Constants) error {
 // outputPerturbation fixes Δ, R and ν of a release without b. The minimizers on neighboring data
 // sets are at most G/μ apart.
 func (pl *Plan) outputPerturbation(b dp.Budget) error {
-	s, q, p := pl.settings, pl.public, &pl.params
+	s, q := pl.settings, pl.public
+	p := &pl.params
 	q.Constants = q.OnSet
-	if err := cmp.Or(checkLipschitz(q.Constants), q.Smooth()); err != nil {
+	if err := checkLipschitz(q.Constants); err != nil {
+		return err
+	}
+	if err := q.Smooth(); err != nil {
 		return err
 	}
 	l := q.Constants.Lipschitz
@@ -275,7 +292,7 @@ const unnoticedApart = 0x1p-12
 // distance of the exact minimizers on neighboring data sets; the noise for R = easy is negligible.
 func (pl *Plan) cover(noise linear.Noise, apart, easy float64, b dp.Budget) error {
 	q := pl.public
-	pl.per = erm.PublicPerturbation{MinEig: noise.Ridge, MaxEig: noise.Ridge}
+	pl.per = erm.PublicPerturbation{MinEig: noise.Ridge, MaxEig: noise.Ridge, Center: pl.settings.anchor()}
 	unit := noise.Sigma // the size of a coordinate of b
 	switch {
 	case noise.Sigma > 0:
@@ -330,9 +347,7 @@ func (pl *Plan) arithmetic() []dp.Assumption {
 	switch s := pl.public; {
 	case pl.proved:
 		return nil
-	case pl.params.Theorem == linear.TheoremSimplex || s.Classes > 2 && s.Rows < 2: // not of persons
-		return []dp.Assumption{dp.SimplexArithmetic}
-	case !s.Linear:
+	case !s.Linear && pl.params.Theorem != linear.TheoremSimplex:
 		return []dp.Assumption{dp.ChiArithmetic}
 	}
 	return []dp.Assumption{dp.CalibrationArithmetic}
@@ -377,7 +392,7 @@ func (pl *Plan) Profile() dp.Profile {
 	}
 	return dp.Profile{
 		Remove: least(remove), Add: least(add), Failure: pl.failure,
-		RDP: func(alpha float64) float64 { return pl.curve.RDP(alpha, o) }, Steps: pl.curve.Steps(o),
+		RDP: func(alpha float64) float64 { return pl.curve.RDP(alpha, o) },
 	}
 }
 
@@ -413,8 +428,12 @@ func (pl *Plan) String() string {
 		fmt.Fprintf(&b, " The gradient of one record is clipped at norm %.4g.", p.Clip)
 	}
 	if !math.IsInf(p.ExcessBound, 1) {
-		fmt.Fprintf(&b, " The expected excess risk is at most %.4g against any solution of norm at most %.4g.",
-			p.ExcessBound, p.Radius)
+		where := "of norm at most"
+		if pl.settings.Center != nil {
+			where = "from the center at most"
+		}
+		fmt.Fprintf(&b, " The expected excess risk is at most %.4g against any solution %s %.4g.",
+			p.ExcessBound, where, p.Radius)
 	}
 	return b.String()
 }
@@ -439,9 +458,9 @@ func (s Settings) PlanStep(p *erm.Problem, cert dp.Certificate, step linear.Step
 	if err != nil {
 		return nil, err
 	}
-	if cert.Rows != q.Rows {
-		return nil, fmt.Errorf("%w: the certificate of a sequence has Rows = %d, the data have %d", dp.ErrRelation, cert.Rows,
-			q.Rows)
+	if cert.Rows != q.Rows || cert.Person != q.Person {
+		return nil, fmt.Errorf("%w: the certificate of a sequence has Rows = %d, Person = %.40q, the data have %d, %.40q",
+			dp.ErrRelation, cert.Rows, cert.Person, q.Rows, q.Person)
 	}
 	g, k := q.Constants.Lipschitz, q.Constants
 	if s.relation() == dp.Replace {
@@ -460,8 +479,10 @@ func (s Settings) PlanStep(p *erm.Problem, cert dp.Certificate, step linear.Step
 	}
 	pl := s.newPlan(q, cert.Budget)
 	par := &pl.params
-	pl.cert, par.Theorem, par.Lipschitz, par.Smoothness = cert, cert.Theorem, k.Lipschitz, k.Smoothness
-	par.Ridge, par.Sigma, par.Curvature, par.Shift = step.Ridge, g/step.S*linear.SafeScale, step.C, step.S
+	pl.cert, par.Theorem = cert, cert.Theorem
+	par.Lipschitz, par.Smoothness = k.Lipschitz, k.Smoothness
+	par.Ridge, par.Sigma = step.Ridge, g/step.S*linear.SafeScale
+	par.Curvature, par.Shift = step.C, step.S
 	b := linear.Noise{Ridge: step.Ridge, Sigma: par.Sigma}
 	if err := pl.cover(b, 0, pl.unnoticed(b, step.Output, cert.Budget), cert.Budget); err != nil {
 		return nil, err
@@ -482,7 +503,8 @@ func (s Settings) PlanStep(p *erm.Problem, cert dp.Certificate, step linear.Step
 // with N points of the grid (release.MostRadial). B is B_max less LinearError and d + 8 roundings,
 // an upper bound on the error of the norm that draw computes.
 func (pl *Plan) provesRest(b, objective, output dp.Budget, o float64) bool {
-	p, out, d := pl.params, pl.output, float64(pl.params.Dim)
+	p, out := pl.params, pl.output
+	d := float64(pl.params.Dim)
 	type interval = enclose.Interval
 	if o > 0 {
 		output = dp.Budget{}

@@ -161,7 +161,8 @@ func (o Output) coin(src rand.Source) bool { return o.Finite && draw.Coin(draw.C
 // add replaces θ by g·(round(θ/g) + round(ν/g)). A Finite release that failed becomes a uniform
 // point.
 func (o Output) add(f *fault.Set, theta []float64, failed bool, src rand.Source) {
-	k, nu, most := make([]int64, o.Dim), make([]int64, o.Dim), int64(draw.Most)
+	k, nu := make([]int64, o.Dim), make([]int64, o.Dim)
+	most := int64(draw.Most)
 	defer clear(nu)
 	if o.Finite {
 		most = mostFinite

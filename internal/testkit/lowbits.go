@@ -19,6 +19,35 @@ func Sums(c, r float64) bool {
 	return false
 }
 
+// HalfSums is [Sums] for noise ν of float32.
+func HalfSums(c, r float64) bool {
+	for _, v := range around(float32(r - c)) {
+		if c+float64(v) == r {
+			return true
+		}
+	}
+	return false
+}
+
+// Sums32 is [Sums] in float32: of the rounded point and noise of float32.
+func Sums32(c, r float64) bool {
+	if float64(float32(r)) != r {
+		return false
+	}
+	for _, v := range around(float32(r) - float32(c)) {
+		if float32(c)+v == float32(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// around returns nu and the numbers beside it.
+func around(nu float32) [3]float32 {
+	far := float32(math.Inf(1))
+	return [3]float32{nu, math.Nextafter32(nu, far), math.Nextafter32(nu, -far)}
+}
+
 // Reaches is an attack on all coordinates of a release: could it come from c?
 func Reaches(c, r []float64, from func(c, r float64) bool) bool {
 	for j := range c {

@@ -26,7 +26,16 @@ package testkit
 import (
 	"os"
 	"testing"
+	"time"
 )
+
+// Until waits until something is so, however long that takes on a busy machine: the limit of go
+// test alone ends it.
+func Until(so func() bool) {
+	for !so() {
+		time.Sleep(time.Millisecond)
+	}
+}
 
 // Deep reports whether statistics and attacks run in full size.
 func Deep() bool { return os.Getenv("PRIVOPT_DEEP") != "" && !testing.Short() }

@@ -184,7 +184,8 @@ func (c *checker) record(bounds loss.Bounds, radius float64, k loss.Constants) {
 // grad returns ∇ℓ and checks that Grad writes all of dst and nothing else.
 func (c *checker) grad(theta, a []float64, b float64) []float64 {
 	c.Helper()
-	in, row, dst := slices.Clone(theta), slices.Clone(a), make([]float64, dim)
+	in, row := slices.Clone(theta), slices.Clone(a)
+	dst := make([]float64, dim)
 	c.l.Grad(dst, in, row, b)
 	again := make([]float64, dim)
 	for i := range again {
@@ -307,7 +308,8 @@ func (c *checker) rank(b loss.Bounds, radius float64, k loss.Constants) {
 // scalar tests the abilities of a loss of ⟨a,θ⟩ at one record and one prediction.
 func (c *checker) scalar(lin loss.Linear, bounds loss.Bounds) {
 	c.Helper()
-	theta, a, b := c.vector(math.Inf(1)), c.vector(bounds.Row), c.label(bounds)
+	theta, a := c.vector(math.Inf(1)), c.vector(bounds.Row)
+	b := c.label(bounds)
 	norm, u := floats.Norm(a, 2), floats.Dot(a, theta)
 	phi, dphi, d2phi := lin.Scalar(u, b, norm)
 	if f := lin.Func(theta, a, b); math.Abs(f-phi) > rounding*(1+math.Abs(f)) {
@@ -376,7 +378,8 @@ func (c *checker) scalar(lin loss.Linear, bounds loss.Bounds) {
 
 func (c *checker) allocations() {
 	c.Helper()
-	theta, a, dst := c.vector(1), c.vector(1), make([]float64, dim)
+	theta, a := c.vector(1), c.vector(1)
+	dst := make([]float64, dim)
 	if n := testing.AllocsPerRun(100, func() { c.l.Func(theta, a, 1); c.l.Grad(dst, theta, a, 1) }); n != 0 {
 		c.Errorf("Func and Grad make %v allocations, want none", n)
 	}

@@ -49,7 +49,6 @@ const rounding = 1e-11
 //     neither under- nor over-reported
 //   - prox.Shift(p) is a few units in the last place
 //   - prox.Coordinatewise: the coefficients give the same function values
-//   - prox.LinearMinimizer: a point of the set, below every projection
 //   - prox.Check(op, dim) is nil
 func Check(t T, op prox.Operator, dim int) {
 	t.Helper()
@@ -69,7 +68,6 @@ func Check(t T, op prox.Operator, dim int) {
 			c.firm(x, images[i], points[(i+1)%len(points)], images[(i+1)%len(points)])
 			c.set(x, images[i])
 			c.dist(x, images[i], gamma)
-			c.linear(x, images)
 		}
 	}
 	c.coordinates(points)
@@ -200,32 +198,6 @@ func (c *checker) set(x, p []float64) {
 	}
 	if r := set.Radius(c.dim); !(norm <= r*(1+rounding)) {
 		c.Errorf("the point %v has norm %v above Radius = %v", p, norm, r)
-	}
-}
-
-// linear compares ⟨v,s⟩ at the minimizer s with other points of the set.
-func (c *checker) linear(v []float64, images [][]float64) {
-	c.Helper()
-	set, ok := c.op.(prox.LinearMinimizer)
-	if !ok || math.IsInf(set.Radius(c.dim), 1) {
-		return
-	}
-	s, again := make([]float64, c.dim), slices.Clone(v)
-	set.MinLinear(s, v)
-	if set.MinLinear(again, again); !slices.Equal(s, again) {
-		c.Errorf("MinLinear of v = %v in place is %v, want %v", v, again, s)
-	}
-	if f := set.Func(s); f != 0 {
-		c.Errorf("MinLinear(%v) = %v is outside the set", v, s)
-	}
-	least, size := floats.Dot(v, s), floats.Norm(v, 2)*set.Radius(c.dim)
-	far := make([]float64, c.dim)
-	floats.AddScaled(far, -1e6*(1+set.Radius(c.dim)), v) // whose projection is near a minimizer
-	set.Prox(far, far, 1)
-	for _, p := range append(images, far) {
-		if w := floats.Dot(v, p); w < least-rounding*(1+size) {
-			c.Errorf("MinLinear(%v) = %v has ⟨v,s⟩ = %v, but %v has %v", v, s, least, p, w)
-		}
 	}
 }
 

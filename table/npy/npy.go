@@ -122,7 +122,8 @@ func (f *File) open() error {
 	if err != nil || side == nil {
 		return err
 	}
-	f.side, f.label, f.blocks = *side, slices.Index(side.Columns, side.Label), make([]block, len(side.CRC))
+	f.side, f.label = *side, slices.Index(side.Columns, side.Label)
+	f.blocks = make([]block, len(side.CRC))
 	return nil
 }
 
@@ -287,7 +288,8 @@ func (w *window) store(at int64, b []byte) {
 		return
 	}
 	b = b[lo-at : hi-at]
-	item, columns, label := w.f.shape.item, w.f.shape.columns, w.f.label
+	item, columns := w.f.shape.item, w.f.shape.columns
+	label := w.f.label
 	first := int((lo - w.from) / int64(item))
 	for i, j := first/columns, first%columns; len(b) > 0; i, j = i+1, 0 {
 		end := min(columns, j+len(b)/item)

@@ -22,6 +22,7 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/erm/ermtest"
 	"github.com/privopt/privopt/internal/testkit"
+	"github.com/privopt/privopt/loss"
 )
 
 var _ erm.Source = (*File)(nil)
@@ -437,4 +438,40 @@ func npyFile(version byte, text string, data int) []byte {
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(text)))
 	}
 	return append(append(b, text...), make([]byte, data)...)
+}
+
+// TestRowsByThemselves: of random files of hostile rows, each row is read as it is alone, forced
+// into the bounds by itself.
+func TestRowsByThemselves(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.npy")
+	numbers := []float64{0, 0.5, -1, math.NaN(), math.Inf(-1), 1e308, 5e-324, math.Copysign(0, -1)}
+	for seed := range testkit.Of(40, 300, 3000) {
+		rnd := rand.New(rand.NewPCG(uint64(seed), 4))
+		var rows [][]float64
+		var lines []string
+		for i := range 1 + rnd.IntN(9) {
+			row := make([]float64, 3)
+			for j := range row {
+				row[j] = numbers[rnd.IntN(len(numbers))]
+			}
+			rows, lines = append(rows, row), append(lines, string(rune('a'+i)))
+		}
+		require.True(t, testkit.Additive(t, func(text string) (testkit.Counts, error) {
+			w, err := Create(path, names(3), Options{Float32: seed%2 == 0, Label: names(3)[seed%3]})
+			require.NoError(t, err)
+			for _, c := range text {
+				row := rows[c-'a']
+				require.NoError(t, w.Append(row[:2], row[2]))
+			}
+			require.NoError(t, w.Commit())
+			f, err := Open(path)
+			require.NoError(t, err)
+			defer f.Close()
+			data, err := erm.Open(f, loss.Bounds{Row: 1, Label: 1})
+			require.NoError(t, err)
+			counts := testkit.Counts{}
+			err = data.Each(func(a []float64, b float64) { counts[fmt.Sprint(a, b)]++ })
+			return counts, err
+		}, "", lines, testkit.Nobody))
+	}
 }

@@ -3,12 +3,12 @@
 package npy
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -77,57 +77,62 @@ func TestWriter(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// TestMain makes the test binary the program that TestKill starts and kills.
+// marks is the number of bytes that the program of TestMain writes before Commit.
+const marks = 10
+
+// TestMain makes the test binary the program that TestKill starts and kills. It writes a byte to
+// standard output after every tenth of the records and one after Commit, and ends with its input.
 func TestMain(m *testing.M) {
-	if path := os.Getenv("NPY_TEST_WRITE"); path != "" {
-		w, err := Create(path, names(11), Options{})
-		for i := 0; i < 100_000 && err == nil; i++ {
-			err = w.Append(make([]float64, 10), float64(i))
-		}
-		if err == nil {
-			err = w.Commit()
-		}
-		if err != nil {
-			os.Stderr.WriteString(err.Error())
-			os.Exit(1)
-		}
-		os.Exit(0)
+	path := os.Getenv("NPY_TEST_WRITE")
+	if path == "" {
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
+	w, err := Create(path, names(11), Options{})
+	for i := 0; i < 100_000 && err == nil; i++ {
+		if err = w.Append(make([]float64, 10), float64(i)); (i+1)%(100_000/marks) == 0 {
+			os.Stdout.WriteString(".")
+		}
+	}
+	if err == nil {
+		err = w.Commit()
+	}
+	if err != nil {
+		os.Stderr.WriteString(err.Error())
+		os.Exit(1)
+	}
+	os.Stdout.WriteString(".")
+	io.Copy(io.Discard, os.Stdin)
 }
 
-// TestKill kills writers at arbitrary moments. The file must then exist completely, with its
-// sidecar, or not at all.
+// TestKill kills writers after each part of their work, several times within Commit. The file must
+// then exist completely, with its sidecar, or not at all.
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.npy")
-	writer := func() *exec.Cmd {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "NPY_TEST_WRITE="+path)
-		return cmd
-	}
-	start := time.Now()
-	out, err := writer().CombinedOutput()
-	require.NoError(t, err, string(out))
-	whole := time.Since(start)
-	kills := testkit.Of(8, 25)
-	killed, complete := 0, 0
-	for i := range kills {
+	for i := range marks + testkit.Of(4, 20) {
 		os.Remove(path)
 		os.Remove(path + ".json")
-		cmd := writer()
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "NPY_TEST_WRITE="+path)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		_, err = cmd.StdinPipe()
+		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
-		time.Sleep(whole * time.Duration(i) * 5 / 4 / time.Duration(kills))
-		require.NoError(t, cmd.Process.Kill())
-		if cmd.Wait() != nil {
-			killed++
+		seen := min(i, marks)
+		if i%4 == 3 {
+			seen = marks + 1
 		}
+		_, err = io.ReadFull(out, make([]byte, seen))
+		require.NoError(t, err)
+		require.NoError(t, cmd.Process.Kill())
+		require.Error(t, cmd.Wait())
 		f, err := Open(path)
 		if err != nil {
 			require.ErrorIs(t, err, os.ErrNotExist)
+			require.LessOrEqual(t, seen, marks, "a file that was committed is lost")
 			continue
 		}
-		complete++
 		require.NotNil(t, f.Columns(), "a file without its sidecar")
 		_, labels, err := all(f, 8192)
 		require.NoError(t, err)
@@ -137,6 +142,4 @@ func TestKill(t *testing.T) {
 	for _, name := range list(t, dir) { // temporary files that are left have other names
 		require.True(t, strings.HasPrefix(name, ".x.npy.") || name == "x.npy" || name == "x.npy.json", name)
 	}
-	t.Logf("%d of %d killed, %d files", killed, kills, complete)
-	require.Positive(t, killed)
 }

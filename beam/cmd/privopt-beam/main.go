@@ -25,6 +25,7 @@ import (
 
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	//lint:ignore SA1019 deprecated, but it runs everything in one bundle, unlike prism
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/direct"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/flink"
@@ -52,8 +53,9 @@ The table is one or several files of one kind:
 
 This process reads a CSV once and writes its encoded rows, in canonical order, to a file
 of mode 0600 in a folder of mode 0700 inside --scratch, which it removes at the end. That
-takes about 70 bytes of memory for each record. Workers have to see --scratch and the
-files that they read under the same names.
+takes about 70 bytes of memory for each record. With --encode-on-workers the workers do
+that, each file in one of them, and the engine keeps sealed lines between its steps.
+Workers have to see --scratch and the files that they read under the same names.
 
 --scratch is as secret as the table: the points of the solver stand there while a pass
 runs, and together with the model they give the noise away. A process that is killed
@@ -84,6 +86,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	flags.StringVar(&o.Scratch, "scratch", "", "`FOLDER` that this program and all workers share, and nobody else")
 	flags.IntVar(&o.Shards, "shards", 0, "number `K` of parts of the records, two to four for each slot (default 16)")
 	flags.IntVar(&o.Threads, "threads", 0, "number `N` of threads that add up one part (default all processors)")
+	workers := flags.Bool("encode-on-workers", false, "let workers read, encode and group the lines of CSV files, which\n"+
+		"they must see under the same names; the table is then in no process as a whole")
+	flags.DurationVar(&o.Timeout, "pass-timeout", 0, "longest `TIME` of one attempt of a pass, such as 30m "+
+		"(default 10m, and 1s per 16 MiB of records)")
 	e := &cli.Engine{
 		Name: "privopt-beam", Short: "Fit a private model to records that a cluster adds up", Long: long,
 		Example: `  privopt-beam --schema people.json --data people.npy --epsilon 1 \
@@ -94,7 +100,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		Flags: flags,
 		Start: func(args []string) error { return start(o, args) },
 		Open: func(ctx context.Context, t *cli.Table) (erm.Source, func() error, error) {
-			return open(ctx, t, o)
+			return open(ctx, t, o, *workers)
 		},
 	}
 	return e.Run(ctx, args, stdin, stdout, stderr)
@@ -113,15 +119,35 @@ func start(o beam.Options, args []string) error {
 	if flag.NArg() > 0 {
 		return cli.Usagef("after --: unexpected argument %q, want flags of Beam", flag.Arg(0))
 	}
+	if err := hasWorkers(o.Runner); err != nil {
+		return err
+	}
 	if !sdk.Initialized() {
 		sdk.Init()
 	}
 	return nil
 }
 
-// open returns the records of a table: of its own files if workers can read them, else of a file
-// inside o.Scratch that ends with the source.
-func open(ctx context.Context, t *cli.Table, o beam.Options) (erm.Source, func() error, error) {
+// hasWorkers returns an error if the runner starts workers and does not know which program they
+// are. Beam would compile this program from its source, which is seldom there.
+func hasWorkers(runner string) error {
+	environment := strings.ToLower(*jobopts.EnvironmentType)
+	switch {
+	case *jobopts.WorkerBinary != "" || environment == "loopback":
+		return nil
+	case runner == "prism" && environment == "" && *jobopts.Endpoint == "":
+		return nil // in this process
+	case runner != "prism" && runner != "flink" && runner != "spark":
+		return nil
+	}
+	return cli.Usagef("after --, --worker_binary is missing, the program that workers of %s run: add "+
+		"--worker_binary=FILE, this program built for their machines by CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build "+
+		"./cmd/privopt-beam", runner)
+}
+
+// open returns the records of a table: of its own files if workers can read them, else of files
+// inside o.Scratch that end with the source, made by workers or by this process.
+func open(ctx context.Context, t *cli.Table, o beam.Options, workers bool) (erm.Source, func() error, error) {
 	encoded := 0
 	for _, path := range t.Files {
 		if _, err := os.Stat(path); path != "-" && errors.Is(err, os.ErrNotExist) {
@@ -137,6 +163,9 @@ func open(ctx context.Context, t *cli.Table, o beam.Options) (erm.Source, func()
 	}
 	switch encoded {
 	case 0:
+		if workers {
+			return encode(ctx, t, o)
+		}
 		return pack(ctx, t, o)
 	case len(t.Files):
 		// Each file has its own persons, and no ids: one person in two files would weigh as two.
@@ -169,6 +198,26 @@ func isEncoded(path string, t *cli.Table) (bool, error) {
 	return false, nil
 }
 
+// encode lets workers encode CSV files.
+func encode(ctx context.Context, t *cli.Table, o beam.Options) (erm.Source, func() error, error) {
+	for _, path := range t.Files {
+		if path == "-" || strings.EqualFold(filepath.Ext(path), ".parquet") {
+			return nil, nil, cli.Usagef("--encode-on-workers: %s is no CSV file that workers can read; leave the flag out", path)
+		}
+	}
+	o.Dim = t.Dim()
+	src, err := beam.Encode(ctx, beam.Table{
+		Paths: t.Files, Schema: t.Encoder.Schema(), Columns: t.Columns(), Hash: t.Hash(),
+	}, o)
+	if errors.Is(err, beam.ErrOptions) {
+		err = cli.Usagef("%w", err)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return src, src.Close, nil
+}
+
 func source(ctx context.Context, paths []string, t *cli.Table, o beam.Options) (erm.Source, func() error, error) {
 	columns := t.Columns()
 	o.Dim, o.Features, o.Label = t.Dim(), columns[:len(columns)-1], columns[len(columns)-1]
@@ -194,7 +243,7 @@ func pack(ctx context.Context, t *cli.Table, o beam.Options) (src erm.Source, en
 		}
 	}()
 	path := filepath.Join(dir, "records.npy")
-	if err := t.Pack(ctx, path, rawRows(t.Encoder)); err != nil {
+	if err := t.Pack(ctx, path); err != nil {
 		return nil, nil, err
 	}
 	src, done, err := source(ctx, []string{path}, t, o)

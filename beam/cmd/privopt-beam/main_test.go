@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"math/rand/v2"
@@ -14,9 +15,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
@@ -136,6 +137,14 @@ func requireSame(t *testing.T, want, got string) {
 	require.Equal(t, want, strings.Replace(got, trust, "", 1))
 }
 
+// requireSameEncoded is requireSame for rows that workers encoded, which is one assumption more.
+func requireSameEncoded(t *testing.T, want, got string) {
+	t.Helper()
+	trust := fmt.Sprintf("      %q,\n", erm.TrustedEncoding)
+	require.Contains(t, got, trust)
+	requireSame(t, want, strings.Replace(got, trust, "", 1))
+}
+
 // TestSameModel checks that privopt-beam gives the same model file as privopt fit on one machine,
 // except for the assumption that the cluster can be trusted.
 func TestSameModel(t *testing.T) {
@@ -167,6 +176,10 @@ func TestSameModel(t *testing.T) {
 				}
 				call(t, args...)
 				requireSame(t, want, text(t, at("got.json")))
+				if filepath.Ext(data[0]) == ".csv" {
+					call(t, append(args, "--encode-on-workers")...)
+					requireSameEncoded(t, want, text(t, at("got.json")))
+				}
 				left, err := os.ReadDir(scratch)
 				require.NoError(t, err)
 				require.Empty(t, left)
@@ -235,6 +248,10 @@ func TestPersons(t *testing.T) {
 				}
 				call(t, args...)
 				requireSame(t, want, text(t, at("got.json")))
+				if filepath.Ext(files[0]) == ".csv" {
+					call(t, append(args, "--encode-on-workers")...)
+					requireSameEncoded(t, want, text(t, at("got.json")))
+				}
 			}
 		}
 	}
@@ -399,12 +416,12 @@ func TestErrors(t *testing.T) {
 		"columns": [{"name": "age", "min": 20, "max": 80}] }`)
 	put(t, at("all.parquet"), all)
 	put(t, at("secret.parquet"), []person{{Job: "nurse", Pays: "SECRET"}})
-	type day struct {
-		Age  float64   `parquet:"age"`
-		Job  time.Time `parquet:"job,date"`
-		Pays string    `parquet:"pays"`
+	type jobs struct {
+		Age  float64  `parquet:"age"`
+		Job  []string `parquet:"job,list"`
+		Pays string   `parquet:"pays"`
 	}
-	put(t, at("date.parquet"), []day{{30, time.Now(), "yes"}})
+	put(t, at("list.parquet"), []jobs{{30, nil, "yes"}})
 	type pair struct {
 		Age  float64 `parquet:"age"`
 		Pays float64 `parquet:"pays"`
@@ -436,7 +453,7 @@ func TestErrors(t *testing.T) {
 		{1, "no such file", fit(s, at("none.csv"))},
 		{2, "line 3: 2 fields, want 3", fit(s, write("ragged.csv", "age,job,pays\n30,nurse,yes\nSECRET,nurse\n"))},
 		{2, "have the same names", fit(numbers, at("numbers.parquet"))},
-		{2, `column "job" has a type other than text, number or bool`, fit(s, at("date.parquet"))},
+		{2, `column "job" has a type other than text, number, bool`, fit(s, at("list.parquet"))},
 		{2, `no column "job"`, fit(s, at("numbers.parquet"))},
 		{2, `line 2, column 3 ("pays", the label): text`, fit(s, at("secret.parquet"))},
 		{2, "it is no Parquet file", fit(s, at("damaged.parquet"))},
@@ -452,6 +469,52 @@ func TestErrors(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, left)
 		require.NoFileExists(t, at("m.json"))
+	}
+}
+
+// TestCharged checks that the error of a fit whose job never ended names the charge.
+func TestCharged(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, os.Mkdir(at("scratch"), 0o700))
+	require.NoError(t, os.WriteFile(at("s.json"), []byte(schema), 0o600))
+	require.NoError(t, os.WriteFile(at("all.csv"), []byte(csvOf(people(300))), 0o600))
+	require.Zero(t, cli.Run(t.Context(), []string{"ledger", "create", at("l"), "--epsilon", "3", "--delta", "1e-4"},
+		strings.NewReader(""), io.Discard, io.Discard))
+	jobs := 0
+	sdk.RegisterRunner("late", func(ctx context.Context, p *sdk.Pipeline) (sdk.PipelineResult, error) {
+		if jobs++; jobs == 1 { // the opening
+			return sdk.Run(ctx, "direct", p)
+		}
+		return nil, context.DeadlineExceeded
+	})
+	code, errs := program(t.Context(), "--schema", at("s.json"), "--epsilon", "1", "--data", at("all.csv"), "--out",
+		at("m.json"), "--scratch", at("scratch"), "--runner", "late", "--ledger", at("l"), "--loss", "svm")
+	require.Equal(t, 1, code, errs)
+	require.Contains(t, errs, "already has the entry of this fit: its budget counts as spent")
+	require.Contains(t, errs, "the job failed 3 times")
+}
+
+// TestHasWorkers checks that runners that start workers want a program for them.
+func TestHasWorkers(t *testing.T) {
+	flags := []*string{jobopts.EnvironmentType, jobopts.WorkerBinary, jobopts.Endpoint}
+	for _, p := range flags {
+		defer func(old string) { *p = old }(*p)
+	}
+	for _, c := range []struct {
+		runner, environment, binary, endpoint string
+		ok                                    bool
+	}{
+		{"prism", "", "", "", true}, {"prism", "", "", "localhost:1", false}, {"prism", "DOCKER", "", "", false},
+		{"prism", "LOOPBACK", "", "localhost:1", true}, {"direct", "", "", "", true}, {"flink", "", "", "", false},
+		{"flink", "", "worker", "", true}, {"flink", "LOOPBACK", "", "", true}, {"spark", "PROCESS", "", "", false},
+	} {
+		*jobopts.EnvironmentType, *jobopts.WorkerBinary, *jobopts.Endpoint = c.environment, c.binary, c.endpoint
+		if err := hasWorkers(c.runner); c.ok {
+			require.NoError(t, err, c)
+		} else {
+			require.ErrorContains(t, err, "--worker_binary is missing", c)
+		}
 	}
 }
 

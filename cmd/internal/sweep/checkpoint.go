@@ -123,9 +123,14 @@ func (f *files) finish(results []Result) error {
 	enc := json.NewEncoder(&b)
 	err := enc.Encode(f.header)
 	for _, r := range results {
-		err = cmp.Or(err, enc.Encode(r))
+		if err == nil {
+			err = enc.Encode(r)
+		}
 	}
-	if err := cmp.Or(err, f.checkpoint.Close()); err != nil {
+	if err != nil {
+		return broken(err)
+	}
+	if err := f.checkpoint.Close(); err != nil {
 		return broken(err)
 	}
 	return WriteFile(f.path(checkpointName), b.Bytes())
@@ -206,7 +211,7 @@ func (f *files) claim(checkpoint bool) error {
 		"it, or name another folder", f.o.Out)
 	for _, name := range f.outputs() {
 		_, missing := os.Lstat(f.path(name))
-		err = cmp.Or(err, Refuse(missing == nil, "-out %s holds %s: -force overwrites it, or name another folder",
+		err = First(err, Refuse(missing == nil, "-out %s holds %s: -force overwrites it, or name another folder",
 			f.o.Out, name))
 	}
 	return err

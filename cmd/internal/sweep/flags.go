@@ -3,7 +3,6 @@
 package sweep
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -20,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/privopt/privopt"
 	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/prefix"
@@ -54,7 +54,7 @@ func (o *Options) Register(f *Flags, out string) {
 
 // check reports contradictions between options.
 func (o *Options) check() error {
-	return cmp.Or(
+	return First(
 		Refuse(o.Out == "", `invalid value "" for flag -out: want the name of a folder, for example scaling-out`),
 		Refuse(o.Force && o.Resume, "-force and -resume contradict each other: give one of them"))
 }
@@ -104,11 +104,21 @@ func (f *Flags) Given(name string) bool {
 	return found
 }
 
+// First returns the first error of a list that is not nil. All of them are computed before.
+func First(list ...error) error {
+	for _, err := range list {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Pointless returns an error about the first of the named flags that the command line sets; why,
 // such as "with -data", says why it has no meaning.
 func (f *Flags) Pointless(why string, names ...string) (err error) {
 	for _, name := range names {
-		err = cmp.Or(err, Refuse(f.Given(name), "flag -%s has no meaning %s: leave it out", name, why))
+		err = First(err, Refuse(f.Given(name), "flag -%s has no meaning %s: leave it out", name, why))
 	}
 	return err
 }
@@ -167,15 +177,11 @@ func (f *Flags) parse(args []string, stdout io.Writer, o *Options) error {
 		return Usagef("%w%s; %s -h lists the flags", err, question, f.Name())
 	case f.version:
 		v := fmt.Sprintf("%s %s %s %s/%s", f.Name(), Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		if info, ok := debug.ReadBuildInfo(); ok {
-			for _, s := range info.Settings {
-				if s.Key == "vcs.revision" {
-					v += " " + s.Value
-				}
-			}
-		}
 		_, err := fmt.Fprintln(stdout, v)
-		return cmp.Or(err, flag.ErrHelp)
+		if err != nil {
+			return err
+		}
+		return flag.ErrHelp
 	case f.NArg() > 0:
 		return Usagef("unexpected argument %q: everything is a flag; %s -h lists them", f.Arg(0), f.Name())
 	}
@@ -320,15 +326,6 @@ func Replace(flag, path string, force bool) error {
 	return Refuse(err == nil, "flag -%s: %s exists: choose another name, or -force to replace it", flag, path)
 }
 
-// CheckBudgets returns an error that names the flags unless every ε is a budget with δ.
-func CheckBudgets(flags string, delta float64, epsilons ...float64) (err error) {
-	for _, eps := range epsilons {
-		bad := dp.Budget{Epsilon: eps, Delta: delta}.Check()
-		err = cmp.Or(err, Refuse(bad != nil, "flags %s: %w", flags, bad))
-	}
-	return err
-}
-
 // File identifies a file without a function of what is in it.
 type File struct {
 	Path     string `json:"path"`
@@ -425,10 +422,15 @@ func report(stderr io.Writer, name string, err error) {
 	}
 }
 
-// Version is the version of the module that holds the program, as the go command recorded it.
+// Version is the version of this module, with the revision that the go command recorded.
 func Version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+	version := privopt.Version
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				version += "+" + s.Value
+			}
+		}
 	}
-	return "(devel)"
+	return version
 }

@@ -4,7 +4,6 @@ package sweep
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -92,13 +91,9 @@ func (f *files) write(results []Result, start time.Time) ([]string, error) {
 				err = WriteFile(f.path(name), data)
 			}
 			mu.Lock()
-			failed = cmp.Or(failed, err)
+			failed = First(failed, err)
 			mu.Unlock()
 		})
-	}
-	figures := []Figure{{Name: f.base(), Plot: f.e.Plot, Results: results}}
-	if f.e.Figures != nil {
-		figures = append(figures, f.e.Figures(results)...)
 	}
 	for _, format := range f.o.Formats {
 		switch format {
@@ -106,11 +101,9 @@ func (f *files) write(results []Result, start time.Time) ([]string, error) {
 		case "csv":
 			save(f.base()+".csv", func() ([]byte, error) { return writeCSV(f.header, f.e.Columns, results) })
 		default:
-			for _, fig := range figures {
-				save(fig.Name+"."+format, func() ([]byte, error) {
-					return fig.Plot.render(format, f.e, f.header.NotPrivate, fig.Results)
-				})
-			}
+			save(f.base()+"."+format, func() ([]byte, error) {
+				return f.e.Plot.render(format, f.e, f.header.NotPrivate, results)
+			})
 		}
 	}
 	wg.Wait()

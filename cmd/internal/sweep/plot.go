@@ -51,13 +51,6 @@ type Style struct{ Color, Dash int }
 // dashes are line patterns in points, solid first.
 var dashes = [][]vg.Length{nil, {7, 4}, {3, 3}, {9, 3, 2, 3}}
 
-// Figure is a picture besides the plot of the experiment.
-type Figure struct {
-	Name    string // of the files, without extension
-	Plot    Plot
-	Results []Result // of the methods of the experiment, with other means
-}
-
 // A picture is 1200×800 pixels at the 96 dots an inch of PNG.
 const plotWidth, plotHeight = 900 * vg.Length(1), 600 * vg.Length(1) // points
 
@@ -96,9 +89,11 @@ func curves(methods []string, results []Result, linear bool) []curve {
 			if r.Method != m || !(r.Value > 0) || !(r.Mean > 0 || linear) || math.IsInf(r.Mean, 0) {
 				continue
 			}
-			mean, low, top := r.Mean, r.Mean-r.Std, r.Mean+r.Std
+			mean, low := r.Mean, r.Mean-r.Std
+			top := r.Mean + r.Std
 			if !linear {
-				mean, low, top = math.Log10(mean), math.Log10(max(0, low)), math.Log10(min(math.MaxFloat64, top))
+				mean, low = math.Log10(mean), math.Log10(max(0, low))
+				top = math.Log10(min(math.MaxFloat64, top))
 			}
 			c.line = append(c.line, plotter.XY{X: math.Log10(r.Value), Y: mean})
 			c.low, c.top = append(c.low, low), append(c.top, top)

@@ -46,7 +46,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -108,9 +107,8 @@ type Experiment struct {
 
 	Plot Plot
 
-	// Columns are added to the CSV file, Figures are drawn besides the plot.
+	// Columns are added to the CSV file.
 	Columns []Column
-	Figures func(results []Result) []Figure
 }
 
 // Result is a finished cell. Its JSON form is the line of the checkpoint.
@@ -145,11 +143,6 @@ func DetailOf[D any](r Result) (d D, ok bool) {
 	return d, true
 }
 
-// Median returns the median of x.
-func Median(x []float64) float64 {
-	return stat.Quantile(0.5, stat.Empirical, slices.Sorted(slices.Values(x)), nil)
-}
-
 // key identifies a cell across processes.
 func key(value float64, method string) string { return format(value) + " " + method }
 
@@ -162,7 +155,7 @@ func (e *Experiment) check() error {
 	seen := map[string]bool{}
 	for _, c := range e.cells() {
 		k := key(c.Value, c.Method)
-		err = cmp.Or(err,
+		err = First(err,
 			Refuse(seen[k], "%s = %s with method %s is listed twice: list each value and each method once", e.Sweep,
 				format(c.Value), c.Method),
 			Refuse(!finite(c.Value), "%s = %v, want finite values", e.Sweep, c.Value))
@@ -283,7 +276,7 @@ func (e *Experiment) compute(
 				if err == nil {
 					solved[c.Index] = &r
 				}
-				failed[c.Index], stop = err, cmp.Or(stop, err)
+				failed[c.Index], stop = err, First(stop, err)
 				mu.Unlock()
 			}
 		})
@@ -297,7 +290,7 @@ func (e *Experiment) compute(
 	if len(results) < len(cells) && ctx.Err() != nil {
 		return results, fmt.Errorf("interrupted: %w", ctx.Err())
 	}
-	return results, cmp.Or(failed...) // the first in order
+	return results, First(failed...)
 }
 
 // Run carries the experiment out as o says and returns its cells in order. A cancelled ctx ends it

@@ -14,12 +14,14 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/privopt/privopt"
 	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/internal/prefix"
 )
@@ -58,6 +60,7 @@ func (a *app) execute(ctx context.Context, root *cobra.Command, args []string) i
 		plainUsage(root)
 	}
 	root.SetArgs(twoDashes(args))
+	strictly(root)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
@@ -71,7 +74,8 @@ func (a *app) execute(ctx context.Context, root *cobra.Command, args []string) i
 	}
 	code := exitCode(err)
 	switch {
-	case errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe): // the reader of the output has left
+	case suffix(err) == "" && (errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)):
+		// the reader of the output has left
 	case code == exitCancelled:
 		if screen.IsTerminal(a.stderr) {
 			fmt.Fprintln(a.stderr) // the terminal has written ^C
@@ -138,7 +142,8 @@ func twoDashes(args []string) []string {
 const rootHelp = `privopt fits differentially private models to tables of sensitive records.`
 
 // rootEnd follows the list of commands. The help fits a terminal of 24 lines.
-const rootEnd = "Exit codes: 0 done, 1 failure, 2 usage, 3 refused, 4 withheld, 130 cancelled."
+const rootEnd = "man COMMAND prints its manual page. Exit codes: 0 done, 1 failure, 2 usage, " +
+	"3 refused, 4 withheld, 130 cancelled."
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
@@ -153,7 +158,7 @@ func (a *app) root() *cobra.Command {
 	a.prepare(root)
 	for _, c := range []*cobra.Command{
 		a.demo(), a.schema(), a.plan(), a.pack(), a.fit(), a.predict(), a.score(), a.summary(), a.explain(), a.htmlReport(),
-		a.ledger(), a.version(),
+		a.ledger(), a.man(), a.version(),
 	} {
 		c.Flags().SortFlags = false
 		root.AddCommand(c)
@@ -173,11 +178,65 @@ func (a *app) prepare(root *cobra.Command) {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON instead of text")
 }
 
+// decimals are the forms of numbers that flags accept: those that people write. Go also reads 1_0
+// as 10, 010 as 8 and 0x1p3 as 8, which is not what somebody meant who mistyped a budget.
+var (
+	decimals = regexp.MustCompile(`^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$`)
+	wholes   = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)$`)
+)
+
+// decimal parses a decimal number.
+func decimal(text string) (float64, error) {
+	if !decimals.MatchString(text) {
+		return 0, fmt.Errorf("%.40q is no decimal number such as 0.5", text)
+	}
+	return strconv.ParseFloat(text, 64)
+}
+
+// strict is the value of a flag of numbers that accepts decimal numbers only.
+type strict struct {
+	pflag.Value
+	form *regexp.Regexp
+}
+
+// Set implements pflag.Value.
+func (s strict) Set(text string) error {
+	for _, part := range strings.Split(text, ",") {
+		if !s.form.MatchString(strings.TrimSpace(part)) {
+			return errors.New("want a number in decimal digits")
+		}
+	}
+	return s.Value.Set(text)
+}
+
+// strictly makes all flags of numbers strict, those of subcommands too.
+func strictly(c *cobra.Command) {
+	visit := func(f *pflag.Flag) {
+		if _, done := f.Value.(strict); done {
+			return
+		}
+		switch kind := f.Value.Type(); {
+		case strings.HasPrefix(kind, "float"):
+			f.Value = strict{f.Value, decimals}
+		case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+			f.Value = strict{f.Value, wholes}
+		}
+	}
+	c.Flags().VisitAll(visit)
+	c.PersistentFlags().VisitAll(visit)
+	for _, s := range c.Commands() {
+		strictly(s)
+	}
+}
+
 // do wraps the body of a command. It sets a.command, so that errors are reported under its name.
 func (a *app) do(body func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		a.command = c.CommandPath()
 		if err := c.Context().Err(); err != nil {
+			return err
+		}
+		if err := a.apart(c, args); err != nil {
 			return err
 		}
 		return body(c.Context(), args)
@@ -193,11 +252,8 @@ type build struct {
 }
 
 func version() build {
-	b := build{"(devel)", "", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+	b := build{privopt.Version, "", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
-		if info.Main.Version != "" {
-			b.Version = info.Main.Version
-		}
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
 				b.Revision = s.Value

@@ -5,7 +5,6 @@ package cli
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"context"
 	_ "embed"
@@ -107,6 +106,11 @@ func (a *app) runDemo(ctx context.Context, dir string, force bool) (err error) {
 	if dir == "" || dir == "-" {
 		return usagef("--out %q: want the name of a folder", dir)
 	}
+	tables, err := demoTables()
+	if err != nil {
+		return err
+	}
+	visits, _ := os.ReadFile(filepath.Join(dir, "visits.csv"))
 	for _, name := range demoFiles {
 		path := filepath.Join(dir, name)
 		if _, err := os.Lstat(path); err != nil {
@@ -115,6 +119,10 @@ func (a *app) runDemo(ctx context.Context, dir string, force bool) (err error) {
 		if !force {
 			return usagef("--out: %s exists: choose another folder, or --force to replace the files of a demonstration", path)
 		}
+		if string(visits) != tables["visits.csv"] {
+			return usagef("--out: %s exists, and %s holds no demonstration, whose files --force replaces: choose another folder",
+				path, dir)
+		}
 		if err := os.Remove(path); err != nil {
 			return err
 		}
@@ -122,8 +130,10 @@ func (a *app) runDemo(ctx context.Context, dir string, force bool) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return usagef("--out: %w", err)
 	}
-	if err := writeDemo(dir); err != nil {
-		return err
+	for name, text := range tables {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return err
+		}
 	}
 	old, err := os.Getwd()
 	if err != nil {
@@ -145,7 +155,10 @@ func (a *app) runDemo(ctx context.Context, dir string, force bool) (err error) {
 			return err
 		}
 		if code := Run(ctx, strings.Fields(s.command), strings.NewReader(""), a.stdout, a.stderr); code != exitOK {
-			return cmp.Or(ctx.Err(), fmt.Errorf("the last command ended with exit code %d", code))
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return fmt.Errorf("the last command ended with exit code %d", code)
 		}
 	}
 	var made []string
@@ -161,15 +174,15 @@ func (a *app) runDemo(ctx context.Context, dir string, force bool) (err error) {
 	return err
 }
 
-// writeDemo writes the tables and schemas of the demonstration.
-func writeDemo(dir string) error {
+// demoTables returns the tables and schemas of the demonstration, by name.
+func demoTables() (map[string]string, error) {
 	z, err := gzip.NewReader(bytes.NewReader(demoTable))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	table, err := io.ReadAll(z)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	head, rest, _ := strings.Cut(string(table), "\n")
 	cut := strings.Index(rest, fmt.Sprintf("P%04d,", demoPeople+1))
@@ -185,12 +198,7 @@ func writeDemo(dir string) error {
 		fresh.WriteString(line[:strings.LastIndex(line, ",")] + "\n")
 	}
 	files["new.csv"] = fresh.String()
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return files, nil
 }
 
 // demoHead says where the demonstration is, and shows the first lines of its table.

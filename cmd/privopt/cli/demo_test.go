@@ -136,13 +136,15 @@ func TestDemo(t *testing.T) {
 	}
 
 	require.NoError(t, os.Mkdir("second", 0o700))
-	require.NoError(t, writeDemo("second"))
+	writeDemo(t, "second")
 	t.Chdir("second")
 	var typedErrs bytes.Buffer
 	for _, args := range commands {
 		var typedOut bytes.Buffer
 		require.Equal(t, exitOK, Run(t.Context(), args, strings.NewReader(""), &typedOut, &typedErrs), typedErrs.String())
-		require.Subset(t, wordsAlone(out), wordsAlone(typedOut.String()), args)
+		text, _, _ := strings.Cut(typedOut.String(), "The intervals account for") // a note that may mention weak ones
+		// Noise decides whether a prediction near one half is yes or no.
+		require.Subset(t, append(wordsAlone(out), "yes", "no"), wordsAlone(text), args)
 	}
 	require.Equal(t, wordsAlone(errs), wordsAlone(typedErrs.String()))
 	t.Chdir(dir)
@@ -178,4 +180,13 @@ func TestDemo(t *testing.T) {
 	now, err := os.Getwd()
 	require.NoError(t, err)
 	require.Equal(t, filepath.Base(dir), filepath.Base(now))
+}
+
+// writeDemo writes the tables of the demonstration to a folder.
+func writeDemo(t *testing.T, dir string) {
+	tables, err := demoTables()
+	require.NoError(t, err)
+	for name, text := range tables {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
 }

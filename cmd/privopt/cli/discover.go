@@ -3,9 +3,9 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -92,11 +92,14 @@ func (t *searching) read(ctx context.Context, a *app, flag, path string) (*table
 			d.Declared = append(d.Declared, table.Column{Name: name, Ignore: true})
 		}
 	}
-	in, err := a.open(ctx, flag, path, "reading")
+	in, err := a.openTable(ctx, flag, path, "reading", nil)
 	if err != nil {
 		return nil, err
 	}
 	defer in.close()
+	if in.plain {
+		d.File = table.File{Multiline: true}
+	}
 	u, err := d.Read(in)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
@@ -134,7 +137,15 @@ func (a *app) prepareSearch(ctx context.Context, t *fitting, flag, path string) 
 		t.budget.Delta = model.DefaultDelta(n)
 		t.origin = "1/n₀² for " + amount(n, unit(isByPerson(u)))
 	}
-	return u, t.budget.Check()
+	if err := t.budget.Check(); err != nil {
+		return nil, err
+	}
+	n := s.records
+	if o.Relation != dp.AddRemove {
+		n = u.Records()
+	}
+	a.loose(t.budget, n, isByPerson(u))
+	return u, nil
 }
 
 func isByPerson(u *table.Undeclared) bool {
@@ -148,28 +159,30 @@ func (a *app) private(ctx context.Context, t *fitting, path string) error {
 	if err != nil {
 		return err
 	}
-	out, err := a.create(t.out, t.force, 0)
+	out, err := a.create(t.out, kindSchema, t.force, 1<<16)
 	if err != nil {
 		return err
 	}
 	defer out.abandon()
 	found, err := model.Discover(ctx, u, t.budget, &t.options)
-	if err == nil {
-		err = writeSchema(out, found)
-	}
-	if err != nil {
+	if found == nil {
 		return t.spent(err)
 	}
+	if failed := a.deliver(out, schemaText(found)); failed != nil {
+		return failed
+	}
 	a.searched(t, found)
-	return nil
+	return uncommitted(err, t.options.Ledger, out.path)
 }
 
-func writeSchema(out *output, s *table.Schema) error {
-	if _, err := s.WriteTo(out); err != nil {
-		return err
-	}
-	return out.commit()
+func schemaText(s *table.Schema) []byte {
+	var text bytes.Buffer
+	s.WriteTo(&text) // a buffer has no errors
+	return text.Bytes()
 }
+
+// besides names the file for a schema that a fit to out has found and cannot use.
+func besides(out string) string { return out + ".schema.json" }
 
 // searched reports what a search released.
 func (a *app) searched(t *fitting, s *table.Schema) {
@@ -187,7 +200,7 @@ func (a *app) searched(t *fitting, s *table.Schema) {
 		about = fmt.Sprintf(", for all lines of one person, of which at most %d count", s.Rows)
 	}
 	a.note("%s cost ε = %s, δ = %s (%s), %v neighbors%s. %s that was released is in the \"discovery\" of the "+
-		"schema.", what, number(d.Epsilon), number(d.Delta, 3), t.origin, d.Neighbors, about,
+		"schema.", what, claim(d.Epsilon), claim(d.Delta, 3), t.origin, d.Neighbors, about,
 		publish)
 	for _, c := range d.Columns {
 		if c.Note != "" {
@@ -218,26 +231,32 @@ func (a *app) fitUndeclared(ctx context.Context, t *fitting) error {
 	if err != nil {
 		return err
 	}
-	out, err := a.create(t.out, t.force, 1<<20)
+	out, err := a.create(t.out, kindModel, t.force, 1<<20)
 	if err != nil {
 		return err
 	}
 	defer out.abandon()
+	spare := &output{} // none for standard output
+	if out.file != nil {
+		if spare, err = a.create(besides(t.out), kindSchema, t.force, 1<<16); err != nil {
+			return err
+		}
+		defer spare.abandon()
+	}
 	end := screen.Spin(a.stderr, "searching and fitting")
 	m, found, err := model.FitUndeclared(ctx, u, t.budget, &t.options)
 	end()
-	if err != nil {
-		if found != nil && t.out != "-" { // what was paid for is not lost
-			path := t.out + ".schema.json"
-			write := func(w io.Writer) error { _, err := found.WriteTo(w); return err }
-			if failed := a.write(path, t.force, write); failed == nil {
-				err = noted{err, "the schema that was found is in " + path + ", and its budget counts as spent"}
-			}
+	if m == nil && found != nil { // no model, but a schema that was paid for
+		if spare.file == nil {
+			return a.rescue(err, schemaText(found))
 		}
-		return t.spent(err)
+		if failed := a.deliver(spare, schemaText(found)); failed != nil {
+			return failed
+		}
+		return noted{err, "the schema that was found is in " + spare.path + ", and its budget counts as spent"}
 	}
 	t.schema = found
-	size, err := t.save(m, out)
+	size, err := a.save(t, m, out, err)
 	if err != nil {
 		return err
 	}

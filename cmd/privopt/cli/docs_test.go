@@ -108,12 +108,20 @@ func TestModelJSON(t *testing.T) {
 		t.Skip("this system has no python3")
 	}
 	at := folder(t)
-	binned := strings.Replace(people, `"max": 80`, `"max": 80, "bins": [30, 47.5, 60]`, 1)
-	require.NoError(t, os.WriteFile(at("binned.json"), []byte(binned), 0o600))
-	for _, schema := range []string{"people.json", "binned.json"} {
-		code, _, errs := call(t, "", "fit", "--schema", at(schema), "--data", at("people.csv"), "--epsilon", "5",
-			"--out", at("model.json"), "--force")
-		require.Equal(t, 0, code, errs)
+	bins := func(s string) string { return strings.Replace(s, `"max": 80`, `"max": 80, "bins": [30, 47.5, 60]`, 1) }
+	missing := strings.NewReplacer(`"max": 80`, `"max": 80, "missing": true`,
+		`"other": true`, `"other": true, "missing": true`)
+	reference := strings.NewReplacer(`"other": true`, `"other": true, "reference": "pilot"`)
+	text := rows(7, false) + "?,pilot\n30,?\n?,?\n29.9,nurse\n99,actor\n"
+	require.NoError(t, os.WriteFile(at("new.csv"), []byte(text), 0o600))
+	for k, schema := range []string{people, bins(people), missing.Replace(people), bins(missing.Replace(people)),
+		reference.Replace(people), reference.Replace(bins(missing.Replace(people))),
+		strings.Replace(bins(people), `60]`, `60], "reference": "<30"`, 1)} {
+		require.NoError(t, os.WriteFile(at("s.json"), []byte(schema), 0o600))
+		os.Remove(at("model.json"))
+		code, _, errs := call(t, "", "fit", "--schema", at("s.json"), "--data", at("people.csv"), "--epsilon", "5",
+			"--out", at("model.json"))
+		require.Equal(t, 0, code, "%d: %s", k, errs)
 		_, out, _ := call(t, "", "predict", "--model", at("model.json"), "--data", at("new.csv"))
 		want, err := csv.NewReader(strings.NewReader(out)).ReadAll()
 		require.NoError(t, err)
@@ -128,7 +136,7 @@ func TestModelJSON(t *testing.T) {
 			require.NoError(t, err)
 			v, err := strconv.ParseFloat(want[i+1][1], 64)
 			require.NoError(t, err)
-			require.InEpsilon(t, v, u, 1e-5)
+			require.InEpsilon(t, v, u, 1e-5, "%d: %v", k, want[i+1])
 		}
 	}
 }
@@ -250,7 +258,7 @@ func TestReadmeTable(t *testing.T) {
 	script := regexp.MustCompile(`(?m)^go install .*\n`).ReplaceAllString(blocks[1][1], "")
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "privopt-demo"), 0o700))
-	require.NoError(t, writeDemo(filepath.Join(dir, "privopt-demo")))
+	writeDemo(t, filepath.Join(dir, "privopt-demo"))
 	require.Contains(t, shell(t, dir, script), "all lines of any one person")
 	require.FileExists(t, filepath.Join(dir, "privopt-demo", "predictions.csv"))
 }

@@ -39,50 +39,40 @@ type Table struct {
 // Columns names the columns of encoded rows. The label is the last one.
 func (t *Table) Columns() []string { return columnsOf(t.Encoder) }
 
+// Hash identifies the encoding of the rows, as in the sidecars of packed files.
+func (t *Table) Hash() string { return encoding(t.Encoder) }
+
 // Dim returns the number of features of a record, which for classes exceeds that of the columns.
 func (t *Table) Dim() int { return dimOf(t.Encoder) }
 
 // Check returns an error unless the columns of a .npy file are those of encoded rows.
 func (t *Table) Check(f *npy.File) error { return fits(f, t.Encoder) }
 
-// opener returns a reader of a file, or nil.
-type opener = func(path string) (io.ReadCloser, error)
-
-// Pack writes the rows of all files to a new .npy file, in the order in which privopt fit keeps the
-// records of a CSV file in memory. For a file that is not CSV, plain returns a reader of its rows
-// as CSV with a header line and commas; for other files it returns nil.
-func (t *Table) Pack(ctx context.Context, out string, plain opener) error {
+// Pack writes the rows of all files, CSV or Parquet, to a new .npy file, in the order in which
+// privopt fit keeps the records of a CSV file in memory.
+func (t *Table) Pack(ctx context.Context, out string) error {
 	w, err := createPacked(out, t.Encoder, packOptions{canonical: true})
 	if err != nil {
 		return err
 	}
 	defer w.Close()
 	for _, path := range t.Files {
-		if err := t.add(ctx, w, path, plain); err != nil {
+		if err := t.add(ctx, w, path); err != nil {
 			return err
 		}
 	}
 	return w.Commit(ctx)
 }
 
-func (t *Table) add(ctx context.Context, w *packWriter, path string, plain opener) error {
-	rows, err := plain(path)
-	if err != nil {
-		return err
-	}
-	if rows != nil {
-		defer rows.Close()
-		if err := w.addPlain(rows, t.options); err != nil {
-			return fmt.Errorf("%s, as CSV: %w", path, err)
-		}
-		return nil
-	}
-	in, err := t.app.open(ctx, "--data", path, "packing")
+func (t *Table) add(ctx context.Context, w *packWriter, path string) error {
+	in, err := t.app.openTable(ctx, "--data", path, "packing", t.Encoder.Schema().Missing)
 	if err != nil {
 		return err
 	}
 	defer in.close()
-	if err := w.addTable(in, t.options); err != nil {
+	o := t.options
+	o.Plain = in.plain
+	if err := w.addTable(in, o); err != nil {
 		return fmt.Errorf("%s: %w", in.name, err)
 	}
 	return nil

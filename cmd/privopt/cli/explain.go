@@ -70,7 +70,8 @@ func protects(c dp.Certificate) string {
 	one, number := "the values of any one record", "the number of records is "
 	its := "the record"
 	if c.Rows > 0 {
-		one, its, number = "all lines of any one person", "the person", "the number of persons is "
+		one, its = "all lines of any one person", "the person"
+		number = "the number of persons is "
 	}
 	if c.Relation == dp.AddRemove {
 		return fmt.Sprintf("%s, and whether %s is in the table at all; %sprotected as well", one, its, number)
@@ -84,6 +85,33 @@ func protects(c dp.Certificate) string {
 //	min{ e^ε α + δ, 1 − e^{−ε}(1 − δ − α) }
 func power(b dp.Budget, alpha float64) float64 {
 	return min(math.Exp(b.Epsilon)*alpha+b.Delta, 1-math.Exp(-b.Epsilon)*(1-b.Delta-alpha), 1)
+}
+
+// strength says what the best test is that the budget allows, by its power at 5 % false alarms.
+func strength(b dp.Budget) string {
+	switch p := power(b, 0.05); {
+	case p <= 0.15:
+		return "is weak"
+	case p <= 0.5:
+		return "is better than guessing"
+	case p <= 0.96:
+		return "may be strong"
+	}
+	return "may be almost certain, as this ε protects little"
+}
+
+// loose warns of a budget that protects little, before it is spent: of an ε at which a test of one
+// record may be almost certain, and of a δ at which a mechanism may publish some records.
+func (a *app) loose(b dp.Budget, records int, person bool) {
+	if power(b, 0.05) > 0.96 {
+		a.note("warning: ε = %s protects little: a test with 5 %% false alarms may detect one %s in %s of the cases. "+
+			"1 is common.", claim(b.Epsilon), unit(person), atMost(power(b, 0.05)))
+	}
+	if records > 0 && b.Delta*float64(records) > 0.01 {
+		a.note("warning: δ = %s is more than 0.01/n₀ for %s: with this probability each, a mechanism may publish %s as they "+
+			"are. The default is 1/n₀² = %s.", claim(b.Delta, 3), amount(records, unit(person)), units(person),
+			claim(model.DefaultDelta(records), 3))
+	}
 }
 
 // twice returns the δ that goes with 2ε for neighbors two steps apart.
@@ -125,7 +153,7 @@ func (e *explained) tell(m *model.Model, to prose) {
 		label = " that predicts " + printable(enc.Schema().Label.Column)
 	}
 	line("A %s model%s, with %s, fitted with differential privacy: ε = %s, δ = %s.",
-		p.Loss.Name, label, amount(p.Dim, "parameter"), number(c.Epsilon), number(c.Delta, 3))
+		p.Loss.Name, label, amount(p.Dim, "parameter"), claim(c.Epsilon), claim(c.Delta, 3))
 	section("What is guaranteed")
 	line("Protected: %s.", e.Protects)
 	who, differs := "record", "one record"
@@ -135,25 +163,31 @@ func (e *explained) tell(m *model.Model, to prose) {
 	line("Compare the table with any other table that differs from it in %s. For every set S of models,", differs)
 	to.formula(fmt.Sprintf("    P(model in S | one table) ≤ e^ε · P(model in S | other table) + δ,\n"+
 		"    e^ε = %s, δ = %s,\n",
-		number(math.Exp(c.Epsilon)), number(c.Delta, 3)))
+		claim(math.Exp(c.Epsilon)), claim(c.Delta, 3)))
 	line("in both directions. This holds whatever else a reader of the model knows, now or later, and whatever the " +
 		"reader computes from the model.")
-	tests := fmt.Sprintf("\n  So a test that tries to detect one particular %s in the model is weak:\n\n", who)
+	to.formula("\n")
+	line("So a test that tries to detect one particular %s in the model %s:", who, strength(c.Budget))
+	tests := "\n"
 	for _, d := range e.Detects {
-		tests += fmt.Sprintf("    with %4s false alarms, it detects the %s in at most %6s of the cases\n",
-			percent0(d.FalseAlarms), who, percent(d.Power))
+		tests += fmt.Sprintf("    with %4s false alarms, it detects the %s in at most %6s of cases\n",
+			percent0(d.FalseAlarms), who, atMost(d.Power))
 	}
 	to.formula(tests)
 	section("To whom")
 	if c.Rows > 0 {
-		line("To each person, with all lines of that person, however many. A person is an id in the column that the schema "+
-			"names. Of the lines of one person at most %d count, chosen by a public rule from these lines alone; their "+
-			"weights add up to at most 1. Lines without an id count nowhere. Somebody with several ids is protected less: "+
-			"with two ids, by ε = %s and δ = %s.", c.Rows, number(2*c.Epsilon), number(twice(c.Budget), 3))
+		column := " that the schema names"
+		if c.Person != "" {
+			column = fmt.Sprintf(" %q", c.Person)
+		}
+		line("To each person, with all lines of that person, however many. A person is an id in the column%s. Of "+
+			"the lines of one person at most %d count, chosen by a public rule from these lines alone; their weights add up to "+
+			"at most 1. Lines without an id count nowhere. Somebody with several ids is protected less: "+
+			"with two ids, by ε = %s and δ = %s.", column, c.Rows, claim(2*c.Epsilon), claim(twice(c.Budget), 3))
 	} else {
 		line("To each record. A record is one line of the table after its header. An empty line and a comment count as "+
 			"records without values, so that no edit of one line changes the number of records. A person with several lines "+
-			"is protected less: with two lines, by ε = %s and δ = %s.", number(2*c.Epsilon), number(twice(c.Budget), 3))
+			"is protected less: with two lines, by ε = %s and δ = %s.", claim(2*c.Epsilon), claim(twice(c.Budget), 3))
 	}
 	section("What is not covered")
 	item("Facts about people in general. Whether smoking causes cancer can be learned from a table with or without you.")
@@ -174,10 +208,6 @@ func (e *explained) tell(m *model.Model, to prose) {
 		item("each line is one record")
 	}
 	item("nobody observed the computer during the fit")
-	if enc := m.Encoder(); enc != nil && enc.Schema().File.Multiline {
-		item("every quote is closed on the line that opens it: the schema allows records of several lines (multiline), " +
-			"and a quote left open joins the following lines to its record")
-	}
 	section("How the model was made")
 	line("%s", e.Plan)
 	if ch := e.Choice; ch != nil && ch.Clip > 0 {

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,23 +13,48 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/gofrs/flock"
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/privopt/privopt/cmd/internal/screen"
 	"github.com/privopt/privopt/internal/wholefile"
+	"github.com/privopt/privopt/table/parquet"
 )
 
 // input is an open file or standard input. Its reads fail once its context is done.
 type input struct {
 	io.Reader
 	name  string
+	plain bool // the text of a Parquet file, see table.Options
 	close func()
 }
 
+// openTable opens a table as CSV. A name that ends with .parquet says that it is a Parquet file,
+// whose nulls become the first spelling of a missing value, or empty fields.
+func (a *app) openTable(ctx context.Context, flag, path, what string, missing []string) (*input, error) {
+	if filepath.Ext(path) != ".parquet" {
+		return a.open(ctx, flag, path, what)
+	}
+	null := ""
+	if len(missing) > 0 && !slices.Contains(missing, "") {
+		null = missing[0]
+	}
+	text, err := parquet.CSV(path, null)
+	switch {
+	case errors.Is(err, parquet.ErrOptions), errors.Is(err, parquet.ErrFile):
+		return nil, usagef("%s: %w", flag, err)
+	case err != nil:
+		return nil, fmt.Errorf("%s %s: %w", flag, path, cause(err))
+	}
+	r := untilDone(ctx, text)
+	return &input{Reader: r, name: path, plain: true, close: func() { r.Close(); text.Close() }}, nil
+}
+
 // open opens the file that a flag or argument names; "-" is standard input. On a terminal, reading
-// shows a progress bar with the label what; an empty label means no bar.
+// shows a progress bar with the label what; an empty label means no bar. A name that ends with .gz
+// says that the file is compressed.
 func (a *app) open(ctx context.Context, flag, path, what string) (*input, error) {
 	in := &input{name: path, close: func() {}}
 	size := int64(-1)
@@ -58,11 +84,19 @@ func (a *app) open(ctx context.Context, flag, path, what string) (*input, error)
 		shut := in.close
 		in.close = func() { bar.Finish(); shut() }
 	}
+	if filepath.Ext(path) == ".gz" { // by its name: the first bytes of a table may be those of a record
+		z, err := gzip.NewReader(in.Reader)
+		if err != nil {
+			in.close()
+			return nil, usagef("%s: %s is not compressed by gzip, as its name says: %w", flag, path, err)
+		}
+		in.Reader = z
+	}
 	return in, nil
 }
 
-// kindOf says what a file of privopt is, "model", "schema" or "ledger", or returns "". The text may
-// be cut off.
+// kindOf says what a file of privopt is, "model", "schema", "score" or "ledger", or returns "". The
+// text may be cut off.
 func kindOf(text []byte) string {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -71,7 +105,7 @@ func kindOf(text []byte) string {
 	for i := 0; d.More(); i++ {
 		key, _ := d.Token()
 		name, _ := key.(string)
-		if name == "model" || name == "schema" || i == 0 && name == "ledger" { // a model may have a ledger
+		if name == "model" || name == "schema" || i == 0 && (name == "ledger" || name == "score") { // others may have these
 			return name
 		}
 		var skip json.RawMessage
@@ -115,6 +149,8 @@ func (a *app) bar(what string, size int64) *progressbar.ProgressBar {
 type output struct {
 	io.Writer
 	path   string
+	kept   string // name that an earlier file gets, "" for none
+	note   func(kept string)
 	file   *wholefile.File // nil for standard output and devices
 	device *os.File
 	lock   *flock.Flock
@@ -123,9 +159,10 @@ type output struct {
 // errBusy reports that another process writes the file.
 var errBusy = errors.New("another process is writing this file")
 
-// create begins the file that --out names; "-" is standard output. It replaces a file only with
-// force. It reserves bytes of the disk, so that a full disk is found before budget is spent.
-func (a *app) create(path string, force bool, reserve int) (*output, error) {
+// create begins the file of a kind that --out names; "-" is standard output. It replaces a file
+// only with force, and only one of the same kind. What may have cost budget it keeps under another
+// name. It reserves bytes of the disk, so that a full disk is found before budget is spent.
+func (a *app) create(path, kind string, force bool, reserve int) (*output, error) {
 	if path == "-" {
 		return &output{Writer: a.stdout, path: "standard output"}, nil
 	}
@@ -145,7 +182,16 @@ func (a *app) create(path string, force bool, reserve int) (*output, error) {
 		return nil, usagef("--out: there is no folder %s", filepath.Dir(path))
 	}
 	o := &output{path: path}
-	if o.lock, err = lock(path + ".lock"); err != nil {
+	if info != nil {
+		if err := replaceable(path, kind); err != nil {
+			return nil, err
+		}
+		if slices.Contains(paidFor, kind) && info.Size() > 0 {
+			o.kept = unused(path + ".old")
+			o.note = func(kept string) { a.note("--force: the earlier %s is kept as %s.", kind, kept) }
+		}
+	}
+	if o.lock, err = lock(lockOf(path)); err != nil {
 		return nil, err
 	}
 	if o.file, err = wholefile.Create(path); err != nil {
@@ -166,10 +212,16 @@ func (a *app) create(path string, force bool, reserve int) (*output, error) {
 	return o, nil
 }
 
+// lockOf names the file that processes lock before they write to path.
+func lockOf(path string) string { return path + ".lock" }
+
 // lock takes a lock file, which unlock removes. If another process removes the file between opening
 // and locking, lock tries again.
 func lock(path string) (*flock.Flock, error) {
 	for {
+		if info, err := os.Lstat(path); err == nil && (!info.Mode().IsRegular() || info.Size() > 0) {
+			return nil, usagef("--out: %s exists and is no lock of privopt, which would be removed: choose another name", path)
+		}
 		l := flock.New(path, flock.SetPermissions(0o600))
 		ok, err := l.TryLock()
 		if err != nil {
@@ -201,7 +253,17 @@ func (o *output) commit() error {
 	if err != nil {
 		return err
 	}
-	return o.file.Commit()
+	if o.kept == "" {
+		return o.file.Commit()
+	}
+	if err := os.Rename(o.path, o.kept); err != nil {
+		return err
+	}
+	if err := o.file.Commit(); err != nil {
+		return errors.Join(err, os.Rename(o.kept, o.path))
+	}
+	o.note(o.kept)
+	return nil
 }
 
 // abandon removes the unfinished file and the lock. After commit it removes the lock only.
@@ -218,9 +280,9 @@ func (o *output) abandon() {
 	}
 }
 
-// claim checks and locks the name of a file that another writer creates.
-func (a *app) claim(path string, force bool) (*output, error) {
-	o, err := a.create(path, force, 0)
+// reserve checks and locks the name of a file that another writer creates.
+func (a *app) reserve(path, kind string, force bool) (*output, error) {
+	o, err := a.create(path, kind, force, 0)
 	if err == nil && o.file == nil {
 		o.abandon()
 		return nil, usagef("--out: %s is not a file, want the name of a file", o.path)
@@ -229,12 +291,12 @@ func (a *app) claim(path string, force bool) (*output, error) {
 }
 
 // write writes a whole file, or to standard output.
-func (a *app) write(path string, force bool, render func(w io.Writer) error) error {
+func (a *app) write(path, kind string, force bool, render func(w io.Writer) error) error {
 	var b bytes.Buffer
 	if err := render(&b); err != nil {
 		return err
 	}
-	o, err := a.create(path, force, 0)
+	o, err := a.create(path, kind, force, 0)
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func (t *task) choices() (err error) {
 		name, size, sized := strings.Cut(t.set, ":")
 		o.Set.Name = name
 		if sized {
-			if o.Set.Size, err = strconv.ParseFloat(size, 64); err != nil {
+			if o.Set.Size, err = decimal(size); err != nil {
 				return usagef("--set %q: want a name, or a name and its size such as ball:2", t.set)
 			}
 		}
@@ -127,9 +127,9 @@ func (t *task) privacy(c dp.Certificate) string {
 	}
 	if c.Delta == 0 && t.budget.Delta > 0 {
 		return fmt.Sprintf("ε = %s, δ = 0 (the budget allowed %s, %s; the chosen noise needs none), %v neighbors%s",
-			number(c.Epsilon), number(t.budget.Delta, 3), t.origin, c.Relation, about)
+			claim(c.Epsilon), claim(t.budget.Delta, 3), t.origin, c.Relation, about)
 	}
-	return fmt.Sprintf("ε = %s, δ = %s (%s), %v neighbors%s", number(c.Epsilon), number(c.Delta, 3), t.origin, c.Relation,
+	return fmt.Sprintf("ε = %s, δ = %s (%s), %v neighbors%s", claim(c.Epsilon), claim(c.Delta, 3), t.origin, c.Relation,
 		about)
 }
 
@@ -258,7 +258,8 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 	if err != nil {
 		return err
 	}
-	out, err := a.create(t.out, t.force, early)
+	a.loose(t.budget, t.schema.Records, t.schema.Person != "")
+	out, err := a.create(t.out, kindModel, t.force, early)
 	if err != nil {
 		return err
 	}
@@ -271,28 +272,27 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 	end := screen.Spin(a.stderr, "fitting")
 	m, err := model.Fit(ctx, data.Data, t.budget, o)
 	end()
-	if err != nil {
-		return t.spent(err)
-	}
-	size, err := t.save(m, out)
+	size, err := a.save(t, m, out, err)
 	if err != nil {
 		return err
 	}
 	return a.report(t, m, data.Data, size)
 }
 
-// save writes the model and returns its size in bytes.
-func (t *fitting) save(m *model.Model, out *output) (size int, err error) {
+// save writes the model, if the fit has one, and returns its size in bytes. failed is the error of
+// the fit: with a model it is one of the ledger.
+func (a *app) save(t *fitting, m *model.Model, out *output, failed error) (size int, err error) {
+	if m == nil {
+		return 0, t.spent(failed)
+	}
 	var text bytes.Buffer
-	if err = m.Save(&text); err == nil {
-		if _, err = out.Write(text.Bytes()); err == nil {
-			err = out.commit()
-		}
+	if err := m.Save(&text); err != nil {
+		return 0, t.spent(err)
 	}
-	if err != nil {
-		err = t.spent(fmt.Errorf("%s: %w", out.path, err))
+	if err := a.deliver(out, text.Bytes()); err != nil {
+		return 0, err
 	}
-	return text.Len(), err
+	return text.Len(), uncommitted(failed, t.options.Ledger, out.path)
 }
 
 // openLedger completes the options by the noise of --seed and the ledger of --ledger.
@@ -382,11 +382,12 @@ func (a *app) read(ctx context.Context, t *fitting) (_ *records, err error) {
 		// with a ledger, check the file first: a damaged one must not cost budget
 		return openPacked(ctx, t.data[0], e, t.ledger != "")
 	}
-	in, err := a.open(ctx, "--data", t.data[0], "reading")
+	in, err := a.openTable(ctx, "--data", t.data[0], "reading", t.schema.Missing)
 	if err != nil {
 		return nil, err
 	}
 	defer in.close()
+	o.Plain = in.plain
 	data, err := o.ReadCSV(in, t.schema)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
@@ -451,7 +452,7 @@ func (t *fitting) text(r *fitted, loss string, size int) string {
 	}
 	if !t.verbose {
 		b.WriteString(paragraph("", fmt.Sprintf("%s: %s model with %s; cost ε = %s, δ = %s%s", t.out, loss,
-			amount(r.Parameters, "parameter"), number(c.Epsilon), number(c.Delta, 3), entry)))
+			amount(r.Parameters, "parameter"), claim(c.Epsilon), claim(c.Delta, 3), entry)))
 		b.WriteString(paragraph("next: ", next))
 		return b.String()
 	}
@@ -462,7 +463,7 @@ func (t *fitting) text(r *fitted, loss string, size int) string {
 	if l != nil {
 		total := l.Terms().Total
 		b.WriteString(paragraph("  ledger   ", fmt.Sprintf("%s, entry %d of a total of ε = %s, δ = %s: privopt ledger show "+
-			"%[1]s prints what is left", l.Path(), len(l.Entries()), number(total.Epsilon), number(total.Delta, 3))))
+			"%[1]s prints what is left", l.Path(), len(l.Entries()), claim(total.Epsilon), claim(total.Delta, 3))))
 	}
 	b.WriteString(paragraph("  next     ", next))
 	return b.String()

@@ -18,7 +18,7 @@ func TestFitText(t *testing.T) {
 		require.Zero(t, code, errs)
 		return out
 	}
-	require.Regexp(t, `^m\.json: logistic model with \d parameters; cost ε = 2, δ = (0|0\.00123)\n`+
+	require.Regexp(t, `^m\.json: logistic model with \d parameters; cost ε = 2, δ = (0|0\.00124)\n`+
 		`next: privopt explain m\.json; privopt predict --model m\.json --data FILE\n$`, fit())
 	require.Contains(t, fit("-v"), "  plan     ")
 	require.Contains(t, fit("--verbose"), "  privacy  ")

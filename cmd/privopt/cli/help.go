@@ -5,6 +5,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,6 +41,74 @@ func helpOf(c *cobra.Command) string {
 		}
 	}
 	b.WriteString("Flags:\n" + screen.Flags(flagsOf(c), width))
+	return b.String()
+}
+
+// man is the command that prints manual pages.
+func (a *app) man() *cobra.Command {
+	return &cobra.Command{
+		Use: "man [COMMAND]", Hidden: true, // so that the help fits a terminal
+		Short: "Print the manual page of a command",
+		Long: `Print the manual page of a command, or that of privopt.
+
+The text is that of -h, in the form that the program man reads.`,
+		Example: `  privopt man fit > privopt-fit.1
+  man ./privopt-fit.1`,
+		RunE: func(c *cobra.Command, args []string) error {
+			a.command = c.CommandPath()
+			of, rest, err := c.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return usagef("there is no command %q: privopt -h lists them", strings.Join(args, " "))
+			}
+			_, err = io.WriteString(a.stdout, manOf(of))
+			return err
+		},
+	}
+}
+
+// manOf returns the help of a command as a manual page.
+func manOf(c *cobra.Command) string {
+	var b strings.Builder
+	c.InitDefaultHelpFlag()
+	name := strings.ReplaceAll(c.CommandPath(), " ", "-")
+	roff := func(s string) string { // no line of text is a request
+		s = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(s)
+		if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
+			s = `\&` + s
+		}
+		return s
+	}
+	text := func(s string) {
+		for _, line := range strings.Split(strings.Trim(s, "\n"), "\n") {
+			switch {
+			case line == "":
+				line = ".PP"
+			case strings.HasPrefix(line, "  "):
+				line = ".nf\n" + roff(line) + "\n.fi"
+			default:
+				line = roff(line)
+			}
+			b.WriteString(line + "\n")
+		}
+	}
+	fmt.Fprintf(&b, ".TH %s 1\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n", strings.ToUpper(roff(name)),
+		roff(name), roff(c.Short))
+	text(c.UseLine())
+	b.WriteString(".SH DESCRIPTION\n")
+	text(cmp.Or(c.Long, c.Short+"."))
+	for _, s := range c.Commands() {
+		if s.IsAvailableCommand() {
+			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(s.Name()), roff(s.Short))
+		}
+	}
+	b.WriteString(".SH OPTIONS\n")
+	for _, f := range flagsOf(c) {
+		fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(f.Name), roff(strings.Join(strings.Fields(f.Usage), " ")))
+	}
+	if c.HasExample() {
+		b.WriteString(".SH EXAMPLES\n")
+		text(c.Example)
+	}
 	return b.String()
 }
 

@@ -3,6 +3,8 @@
 package cli
 
 import (
+	"bytes"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -46,4 +48,27 @@ func TestHelpTexts(t *testing.T) {
 		}
 	}
 	walk((&app{}).root(), nil)
+}
+
+// TestMan: the manual page of every command has its sections, its flags and no line that is taken
+// for a request by mistake.
+func TestMan(t *testing.T) {
+	for _, c := range []string{"", "fit", "schema", "ledger", "ledger create", "score", "summary", "man"} {
+		var out, errs bytes.Buffer
+		code := Run(t.Context(), append([]string{"man"}, strings.Fields(c)...), nil, &out, &errs)
+		require.Equal(t, 0, code, errs.String())
+		page := out.String()
+		name := strings.TrimSuffix("privopt-"+strings.ReplaceAll(c, " ", "-"), "-")
+		title := ".TH " + strings.ToUpper(strings.ReplaceAll(name, "-", `\-`)) + " 1\n"
+		require.True(t, strings.HasPrefix(page, title), page[:40])
+		for _, line := range strings.Split(page, "\n") {
+			require.Regexp(t, `^(|[^.'].*|\.(TH|SH|TP|PP|B|nf|fi)( .*)?)$`, line)
+		}
+		_, help, _ := call(t, "", append(strings.Fields(c), "-h")...)
+		for _, flag := range regexp.MustCompile(`(?m)^ +(?:-\w, )?(--[a-z]+)`).FindAllStringSubmatch(help, -1) {
+			require.Contains(t, page, strings.ReplaceAll(flag[1], "-", `\-`), c)
+		}
+	}
+	code, _, errs := call(t, "", "man", "nothing")
+	require.Equal(t, exitUsage, code, errs)
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 
@@ -27,8 +26,8 @@ func openLedger(flag, path string) (*ledger.Ledger, error) {
 			"ledger create %s --epsilon E --delta D", flag, path, path)
 	}
 	if errors.Is(err, ledger.ErrBroken) {
-		if text, _ := os.ReadFile(path); kindOf(text) != "" && kindOf(text) != "ledger" {
-			return nil, usagef("%s: %s is a %s: want a ledger, see privopt ledger -h", flag, path, kindOf(text))
+		if kind, _ := contentsOf(path); kind != "" && kind != "ledger" {
+			return nil, usagef("%s: %s is a %s: want a ledger, see privopt ledger -h", flag, path, kind)
 		}
 	}
 	return l, err
@@ -76,16 +75,15 @@ func (a *app) ledgerCreate() *cobra.Command {
 		Short: "Create a ledger with a total budget",
 		Long: `Create a ledger with a total budget, which cannot be changed later.
 
-By default a ledger with δ > 0 has four filters, each with a fourth of δ, and admits a fit
-if one of them does: sums of ε and δ; a Gaussian filter, which adds up the noise and the
-curvature of fits; and two Rényi filters. Several fits then cost less than the sum of
-their ε: ten of least squares at ε = 0.3 fit into a total of 1.66. If none of the filters
-admits the first fit with its share, sums have all of δ and are the only filter from there
-on. With --filter basic they are in any case.
+By default a ledger with δ > 0 has three filters, each with a third of δ, and admits a fit
+if one of them does: sums of ε and δ, and two Rényi filters. Several fits then cost less
+than the sum of their ε: ten of least squares at ε = 0.3 fit into a total of 1.69. If none
+of the filters admits the first fit with its share, sums have all of δ and are the only
+filter from there on. With --filter basic they are in any case.
 
 A ledger counts what is known of one record, or with --persons of one person with all of
-their lines: fits by a schema with "person" need --persons, and other fits are refused. Then
-there is no Gaussian filter, which is not proved for persons.`,
+their lines: fits by a schema with "person" need --persons, and other fits are refused. The first
+entry fixes the column of ids: guarantees for a patient and for a visit do not add up.`,
 		Example: `  privopt ledger create people.ledger --epsilon 3 --delta 1e-8
   privopt ledger create visits.ledger --epsilon 3 --delta 1e-8 --persons`,
 		Args: cobra.ExactArgs(1),
@@ -101,9 +99,7 @@ there is no Gaussian filter, which is not proved for persons.`,
 					return err
 				}
 			}
-			if t.Persons = persons; persons {
-				t.Gaussian = nil
-			}
+			t.Persons = persons
 			l, err := ledger.Create(args[0], t)
 			if errors.Is(err, fs.ErrExist) {
 				return usagef("%s exists: use it, or choose another name", args[0])
@@ -188,16 +184,22 @@ func (s *shown) text(verbose bool) string {
 	about := ""
 	if s.Terms.Persons {
 		about = " that differ in all lines of one person"
+		if len(s.Entries) > 0 && s.Entries[0].Person != "" {
+			about += fmt.Sprintf(", by the ids of the column %q", printable(s.Entries[0].Person))
+		}
 	}
 	b.WriteString(paragraph("", fmt.Sprintf("%s: %v neighbors%s", s.Path, s.Terms.Relation, about)))
 	total := s.Terms.Total
-	fmt.Fprintf(&b, "total  ε = %s, δ = %s\n", number(total.Epsilon), number(total.Delta, 3))
+	fmt.Fprintf(&b, "total  ε = %s, δ = %s\n", claim(total.Epsilon), claim(total.Delta, 3))
 	left, how := s.left()
 	sum := ""
 	if len(s.Entries) > 0 {
-		sum = ", whose ε add up to " + number(s.Spent.Epsilon)
+		sum = ", whose ε add up to " + claim(s.Spent.Epsilon)
 	}
 	fmt.Fprintf(&b, "spent  %d %% in %s%s\n", 100-left, amount(len(s.Entries), "entry"), sum)
+	if !verbose {
+		how = " for later releases"
+	}
 	b.WriteString(paragraph("left   ", fmt.Sprintf("%d %%%s", left, how)))
 	if verbose {
 		b.WriteString("\n" + s.filters())
@@ -213,7 +215,7 @@ func (s *shown) text(verbose bool) string {
 			file = e.Model[:12]
 		}
 		rows = append(rows, []string{humanize.Comma(int64(e.Number)), e.Time.Format("2006-01-02 15:04"), printable(e.Theorem),
-			number(e.Epsilon), number(e.Delta, 3), e.Hash[:12], file})
+			claim(e.Epsilon), claim(e.Delta, 3), e.Hash[:12], file})
 	}
 	for i := range rows {
 		rows[i][0] = "  " + rows[i][0]
@@ -253,12 +255,8 @@ func (s *shown) left() (left int, how string) {
 	switch {
 	case best == basic:
 		return left, ", as sums of ε and δ count"
-	case best == "gaussian":
-		best = "Gaussian"
-	default:
-		best = "Rényi"
 	}
-	return left, fmt.Sprintf(", as a %s filter counts; %d %% as sums of ε and δ count", best, whole(basic))
+	return left, fmt.Sprintf(", as a Rényi filter counts; %d %% as sums of ε and δ count", whole(basic))
 }
 
 // filters is a table of what each filter has used and left.
@@ -267,9 +265,9 @@ func (s *shown) filters() string {
 	for i, u := range s.Used {
 		last := ""
 		if len(s.Entries) > 0 {
-			last = number(u.Last)
+			last = claim(u.Last)
 		}
-		rows[i] = []string{u.Filter + ": " + u.Sum, number(u.Used), last, number(max(0, u.Total-u.Used)), number(u.Total)}
+		rows[i] = []string{u.Filter + ": " + u.Sum, claim(u.Used), last, room(max(0, u.Total-u.Used)), claim(u.Total)}
 	}
 	return grid([]string{"filter: sum", "used", "last entry", "left", "total"}, rows) + paragraph("", "The next fit is "+
 		"admitted if one filter has enough left of all its sums. What is used of them is no guarantee: the guarantee is the "+
@@ -278,15 +276,16 @@ func (s *shown) filters() string {
 
 func (a *app) ledgerVerify() *cobra.Command {
 	return &cobra.Command{
-		Use:   "verify FILE [MODEL…]",
-		Short: "Check the hashes of a ledger, and that it paid for the given models",
-		Long: `Check the hashes of a ledger, and that it paid for the given models.
+		Use:   "verify FILE [MODEL|SCORE…]",
+		Short: "Check the hashes of a ledger, and that it paid for the given models and scores",
+		Long: `Check the hashes of a ledger, and that it paid for the given models and scores.
 
-A model is accepted if the ledger has its entry, with the same epsilon, delta, neighbors
-and theorem, and if the entry holds the SHA-256 of the file. So verify detects an edited
-model and a second model for one entry. A fit that is killed after it was charged leaves
-an entry without a model. Models of version 0.1.0 cannot be verified: their entries hold
-no SHA-256.`,
+A model, or a score that score --out wrote, is accepted if the ledger has its entry, with
+the same epsilon, delta, neighbors, column of persons and theorem, and if the entry holds
+the SHA-256 of the file. So verify detects an edited file and a second file for one
+entry. A fit that is killed after it was charged leaves an entry without a model. Models
+of version 0.1.0 and scores of version 0.2.0 cannot be verified: their entries hold no
+SHA-256.`,
 		Example: `  privopt ledger verify people.ledger
   privopt ledger verify people.ledger models/*.json`,
 		Args: cobra.MinimumNArgs(1),
@@ -296,14 +295,14 @@ no SHA-256.`,
 				return err
 			}
 			for _, path := range args[1:] {
-				m, text, err := a.readModelFile(ctx, "MODEL", path)
+				head, cert, text, err := a.paid(ctx, path)
 				if err != nil {
 					return err
 				}
-				if m.LedgerHead() == "" {
-					return fmt.Errorf("%w: %s was fitted without a ledger, so no ledger counts it", ledger.ErrBehind, path)
+				if head == "" {
+					return fmt.Errorf("%w: %s was made without a ledger, so no ledger counts it", ledger.ErrBehind, path)
 				}
-				if err := l.VerifyFile(m.LedgerHead(), m.Certificate(), text); err != nil {
+				if err := l.VerifyFile(head, cert, text); err != nil {
 					return fmt.Errorf("%s: %w", path, err)
 				}
 			}
@@ -318,12 +317,28 @@ no SHA-256.`,
 	}
 }
 
+// paid returns the entry that a model or a score names, its certificate and its text.
+func (a *app) paid(ctx context.Context, path string) (head string, c dp.Certificate, text []byte, err error) {
+	if kind, err := contentsOf(path); err == nil && kind == kindScore {
+		s, text, err := a.readScore(ctx, "SCORE", path, nil)
+		if err != nil {
+			return "", c, nil, err
+		}
+		return s.Ledger, s.Certificate, text, nil
+	}
+	m, text, err := a.readModelFile(ctx, "MODEL", path)
+	if err != nil {
+		return "", c, nil, err
+	}
+	return m.LedgerHead(), m.Certificate(), text, nil
+}
+
 func models(n int) string {
 	switch n {
 	case 0:
 		return ""
 	case 1:
-		return "; it paid for the model"
+		return "; it paid for the file"
 	}
-	return "; it paid for all " + strconv.Itoa(n) + " models"
+	return "; it paid for all " + strconv.Itoa(n) + " files"
 }

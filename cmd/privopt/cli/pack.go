@@ -100,13 +100,17 @@ func (a *app) doPack(ctx context.Context, p *packing) error {
 		}
 	}
 	for _, name := range []string{p.out, p.out + ".json"} {
-		place, err := a.claim(name, p.force)
+		place, err := a.reserve(name, kindPacked, p.force)
 		if err != nil {
 			return err
 		}
 		defer place.abandon()
 	}
-	in, err := a.open(ctx, "--data", p.data, "packing")
+	missing := []string{"NaN"}
+	if e != nil {
+		missing = e.Schema().Missing
+	}
+	in, err := a.openTable(ctx, "--data", p.data, "packing", missing)
 	if err != nil {
 		return err
 	}
@@ -137,13 +141,13 @@ func (a *app) reportPack(path string) error {
 }
 
 // encode writes the rows as a schema encodes them.
-func (p *packing) encode(ctx context.Context, a *app, in io.Reader, e *table.Encoder) error {
+func (p *packing) encode(ctx context.Context, a *app, in *input, e *table.Encoder) error {
 	w, err := createPacked(p.out, e, packOptions{float32: p.float32, canonical: p.canonical})
 	if err != nil {
 		return usageError{err}
 	}
 	defer w.Close()
-	o := table.Options{Public: p.public}
+	o := table.Options{Public: p.public, Plain: in.plain}
 	if p.public {
 		o.Tally = &table.Tally{}
 	}
@@ -162,7 +166,7 @@ func (p *packing) numbers(in io.Reader) error {
 		w     *npy.Writer
 		label int
 	)
-	err := table.Numeric{Header: true, Public: p.public}.Scan(in, func(names []string) (err error) {
+	err := table.Numeric{Public: p.public}.Scan(in, func(names []string) (err error) {
 		if label = len(names) - 1; p.label != "" {
 			label = slices.Index(names, p.label)
 		}

@@ -18,24 +18,9 @@ import (
 	"github.com/privopt/privopt/table/npy"
 )
 
-// isPacked reports whether --data names a .npy file, by its name or its first bytes.
-func isPacked(path string) bool {
-	if filepath.Ext(path) == ".npy" {
-		return true
-	}
-	info, err := os.Stat(path)
-	if path == "-" || err != nil || !info.Mode().IsRegular() { // bytes read from a pipe are lost
-		return false
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	var start [6]byte
-	_, err = io.ReadFull(f, start[:])
-	return err == nil && string(start[:]) == "\x93NUMPY"
-}
+// isPacked reports whether --data names a .npy file. It does not look at the first bytes of the
+// file, which may be those of a record.
+func isPacked(path string) bool { return filepath.Ext(path) == ".npy" }
 
 // records are a table, in memory or in a file that is to be closed.
 type records struct {
@@ -104,7 +89,8 @@ func columnsOf(e *table.Encoder) []string {
 // lines and the form of the file, none of which changes an encoded row.
 func encoding(e *table.Encoder) string {
 	s := e.Schema()
-	s.Records, s.Neighbors, s.File = 0, 0, table.File{}
+	s.Records, s.Neighbors = 0, 0
+	s.File = table.File{}
 	s.Weights = ""
 	h := sha256.New()
 	s.WriteTo(h) // a hash has no errors
@@ -151,7 +137,8 @@ func createPacked(path string, e *table.Encoder, o packOptions) (w *packWriter, 
 	w = &packWriter{e: e, path: path, o: o}
 	columns := columnsOf(e)
 	if p, ok := e.Persons(); ok {
-		w.persons, w.o.canonical, columns = &p, true, columns[1:]
+		w.persons, w.o.canonical = &p, true
+		columns = columns[1:]
 	}
 	if w.o.canonical {
 		path = w.unsorted()
@@ -166,26 +153,12 @@ func (w *packWriter) unsorted() string {
 }
 
 // addTable appends the rows of a table.
-func (w *packWriter) addTable(in io.Reader, o table.Options) error { return w.add(w.e, in, o) }
-
-// addPlain appends the rows of a table that does not have the form which the schema gives for
-// files, but commas, a header line, no comments, and fields in quotes that may hold line ends.
-func (w *packWriter) addPlain(in io.Reader, o table.Options) error {
-	s := w.e.Schema()
-	s.File = table.File{Multiline: true}
-	e, err := s.Encoder()
+func (w *packWriter) addTable(in io.Reader, o table.Options) error {
+	rows, err := w.e.Rows(in, o)
 	if err != nil {
 		return err
 	}
-	return w.add(e, in, o)
-}
-
-func (w *packWriter) add(e *table.Encoder, in io.Reader, o table.Options) error {
-	rows, err := e.Rows(in, o)
-	if err != nil {
-		return err
-	}
-	row := make([]float64, len(e.Features()))
+	row := make([]float64, len(w.e.Features()))
 	for rows.Next() {
 		col, val := rows.Row()
 		for k, j := range col {

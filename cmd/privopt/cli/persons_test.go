@@ -119,6 +119,29 @@ func TestPersons(t *testing.T) {
 		"fit", "--schema", at("who.json"), "--data", at("p.npy"), "--epsilon", "1", "--out", at("x"))
 	require.NoFileExists(t, at("x"))
 
+	// A ledger of persons knows of whom: the same lines under ids of visits are refused, for a fit, a
+	// score and a search, and nothing is charged.
+	require.Contains(t, ok("ledger", "show", at("l")), `by the ids of the column "who"`)
+	require.Contains(t, ok("explain", at("m.json")), `A person is an id in the column "who".`)
+	visits := strings.Replace(form, `"person": "who"`, `"person": "visit"`, 1)
+	require.NoError(t, os.WriteFile(at("visit.json"), []byte(visits), 0o600))
+	require.NoError(t, os.WriteFile(at("visit.csv"), []byte("visit"+strings.TrimPrefix(table.String(), "who")), 0o600))
+	ok("fit", "--schema", at("visit.json"), "--data", at("visit.csv"), "--epsilon", "1", "--out", at("visit.model"))
+	entries := strings.Count(string(must(os.ReadFile(at("l")))), `{"entry":`)
+	for _, args := range [][]string{
+		{"fit", "--schema", at("visit.json"), "--out", at("x")}, {"score", "--model", at("visit.model")},
+		{"schema", "--label", "pays", "--person", "visit", "--rows", "2", "--out", at("x")},
+	} {
+		data := "--data"
+		if args[0] == "schema" {
+			data = "--private"
+		}
+		bad(exitRefused, `by the column "visit", and `+at("l")+` counts persons by the column "who"`,
+			append(args, data, at("visit.csv"), "--epsilon", "2", "--delta", "1e-6", "--ledger", at("l"))...)
+	}
+	require.Equal(t, entries, strings.Count(string(must(os.ReadFile(at("l")))), `{"entry":`))
+	require.NoFileExists(t, at("x"))
+
 	// A packed file has the lines that count and no ids. Its models and scores are those of the table.
 	form = strings.Replace(form, `"other": true`, `"other": true, "reference": "nurse"`, 1) // as for intervals
 	require.NoError(t, os.WriteFile(at("packed.json"), []byte(form), 0o600))

@@ -87,6 +87,7 @@ records.`,
 			if err != nil {
 				return err
 			}
+			a.loose(t.budget, t.schema.Records, t.schema.Person != "")
 			r := planned{Certificate: pl.Certificate(), Delta: t.origin, Plan: pl.String(), Params: pl.Params()}
 			for _, factor := range []float64{1.0 / 3, 1, 3} {
 				b := t.budget

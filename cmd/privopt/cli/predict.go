@@ -65,7 +65,7 @@ func (u *usage) open(ctx context.Context, a *app) (*model.Model, *input, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	in, err := a.open(ctx, "--data", u.data, "reading")
+	in, err := a.openTable(ctx, "--data", u.data, "reading", m.Encoder().Schema().Missing)
 	return m, in, err
 }
 
@@ -99,7 +99,7 @@ The output is CSV. If the label is a number, its only column is prediction. If t
 is a class, there is also score (the log-odds; for losses without probabilities, the
 number whose sign or size decides) and p(CLASS), the probability of each class, if the
 loss has probabilities. With --json, each line is one object. The table needs the columns
-of the schema, but no label.
+of the schema, but no label; other columns are left out.
 
 With --append these columns follow all those of the table, in the form that the schema
 gives for files, but in UTF-8; with --id they follow one column. Empty lines and comments
@@ -119,7 +119,7 @@ Predicting spends no budget. A prediction is as private as its row.`,
 				return err
 			}
 			defer in.close()
-			o, err := a.create(out, force, 0)
+			o, err := a.create(out, kindPredictions, force, 0)
 			if err != nil {
 				return err
 			}
@@ -143,8 +143,8 @@ Predicting spends no budget. A prediction is as private as its row.`,
 }
 
 // writePredictions writes a prediction for each row of a table.
-func (a *app) writePredictions(m *model.Model, in io.Reader, public bool, copy copying, out *bufio.Writer) error {
-	o := table.Options{Public: public, Unlabeled: true, Skip: true}
+func (a *app) writePredictions(m *model.Model, in *input, public bool, copy copying, out *bufio.Writer) error {
+	o := table.Options{Public: public, Plain: in.plain, Unlabeled: true, Skip: true}
 	if public {
 		o.Tally = &table.Tally{}
 	}
@@ -170,7 +170,7 @@ func (a *app) writePredictions(m *model.Model, in io.Reader, public bool, copy c
 		return err
 	}
 	if public {
-		io.WriteString(a.stderr, misreadText(m.Encoder().Schema(), o.Tally))
+		io.WriteString(a.stderr, sharesText(m.Encoder().Schema(), o.Tally))
 	}
 	return nil
 }
@@ -235,7 +235,8 @@ func hasProbabilities(m *model.Model) bool {
 func csvPredictions(m *model.Model, rows *table.Rows, at []int, copy copying, out *bufio.Writer) (
 	write func(model.Prediction) error, flush func(good bool) error,
 ) {
-	w, number, comment := csv.NewWriter(out), short, ""
+	w, number := csv.NewWriter(out), short
+	comment := ""
 	if copy.all { // in the form of the table
 		f := m.Encoder().Schema().File
 		comment = f.Comment

@@ -77,7 +77,7 @@ func TestPredictCopies(t *testing.T) {
 	}{
 		{"note;age;job\n", `--id "Note": the table has no such column`, []string{"--id", "Note"}},
 		{"note;age;job\n", "want one of them", []string{"--id", "note", "--append"}},
-		{"age;job;score\n", "is not in the schema", []string{"--append"}},
+		{"age;job;score\n", `a column "score", as the predictions have: rename it`, []string{"--append"}},
 		{"note;age;job\nx;SECRET;nurse\n", `column 2 ("age"): text, want a number`, nil},
 		{"note;age;job\nx;30.5;nurse\n", `column 2 ("age")`, []string{"--append"}},
 	} {
@@ -87,8 +87,9 @@ func TestPredictCopies(t *testing.T) {
 		require.Contains(t, errs, c.want)
 		require.Empty(t, out, "no header before the first row is read")
 	}
-	_, err = copying{all: true}.columns([]string{"age", "score"}, []string{"prediction", "score"})
-	require.ErrorContains(t, err, `a column "score", as the predictions have: rename it`)
+	put("new.csv", ";age;more;job\n1;30,5;\"x;y\";nurse\n")
+	_, out, _ = call(t, "", predict("--append")...)
+	require.Contains(t, out, "\n1;30,5;\"x;y\";nurse;", "columns that are not in the schema are left out, and copied")
 	put("new.csv", "note;age;job\n")
 	_, out, _ = call(t, "", predict()...)
 	require.Equal(t, 1, strings.Count(out, "\n"), "a table without rows has a header of predictions")

@@ -3,9 +3,9 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -15,7 +15,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/privopt/privopt/cmd/internal/report"
+	"github.com/privopt/privopt/cmd/privopt/report"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/model"
@@ -48,12 +48,15 @@ may be published with the model.`,
 				return err
 			}
 			r := newReport(m)
+			var score *model.PrivateScores
+			var scoreBytes []byte
+			counted := "No ledger of this report counts the score. To check it against the ledger of its table: privopt " +
+				"ledger verify LEDGER SCORE."
 			if scorePath != "" {
-				s, err := a.readScore(ctx, scorePath)
-				if err != nil {
+				if score, scoreBytes, err = a.readScore(ctx, "--score", scorePath, m); err != nil {
 					return err
 				}
-				r.Score = scoreReport(s, m)
+				r.Score = scoreReport(score, m)
 			}
 			if ledgerPath != "" {
 				l, err := openLedger("--ledger", ledgerPath)
@@ -67,8 +70,17 @@ may be published with the model.`,
 					return fmt.Errorf("%s: %w", modelPath, err)
 				}
 				ledgerReport(r, l)
+				if score != nil && score.Ledger != "" && l.Verify(score.Ledger) == nil {
+					if err := l.VerifyFile(score.Ledger, score.Certificate, scoreBytes); err != nil {
+						return fmt.Errorf("%s: %w", scorePath, err)
+					}
+					counted = "The same ledger paid for this score."
+				}
 			}
-			return a.write(out, force, func(w io.Writer) error { return report.Write(w, r) })
+			if score != nil {
+				r.Score.Notes = append(r.Score.Notes, counted)
+			}
+			return a.write(out, kindReport, force, func(w io.Writer) error { return report.Write(w, r) })
 		}),
 	}
 	c.Flags().StringVar(&modelPath, "model", "", "model `FILE` that fit wrote")
@@ -79,34 +91,30 @@ may be published with the model.`,
 	return c
 }
 
-// readScore reads a private score. It refuses a score without noise.
-func (a *app) readScore(ctx context.Context, path string) (*privatelyScored, error) {
-	in, err := a.open(ctx, "--score", path, "")
+// readScore reads a private score, and refuses one of another model.
+func (a *app) readScore(ctx context.Context, flag, path string, m *model.Model) (*model.PrivateScores, []byte, error) {
+	in, err := a.open(ctx, flag, path, "")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer in.close()
-	text, err := io.ReadAll(io.LimitReader(in, 64<<20))
+	var text bytes.Buffer
+	s, err := model.LoadScore(io.TeeReader(in, &text))
 	if err != nil {
-		return nil, err
+		return nil, nil, usagef("%s: %s is not a private score: make one by score --epsilon E --out FILE: %w", flag, in.name,
+			err)
 	}
-	var kind struct{ Certificate *json.RawMessage }
-	s := &privatelyScored{}
-	if err = json.Unmarshal(text, &kind); err == nil && kind.Certificate != nil {
-		err = json.Unmarshal(text, s)
+	if m != nil && s.Model != m.SHA256() {
+		return nil, nil, fmt.Errorf("%w: %s: %s is a score of the model with the SHA-256 %.12s…, and this one has %.12s…: "+
+			"the file of either was exchanged or edited", ledger.ErrMismatch, flag, in.name, s.Model, m.SHA256())
 	}
-	if err != nil {
-		return nil, usagef("--score: %s is no JSON of a score: %w: make one by score --epsilon E --out", in.name, err)
-	}
-	if s.PrivateScores == nil || len(s.Metrics) == 0 || s.Certificate.Check() != nil {
-		return nil, usagef("--score: %s is not a private score: a report shows releases only; make one by score "+
-			"--epsilon E --out", in.name)
-	}
-	return s, nil
+	_, err = io.Copy(&text, in)
+	return s, text.Bytes(), err
 }
 
 func newReport(m *model.Model) *report.Report {
-	e, c, p := newExplained(m), m.Certificate(), m.Params()
+	e, c := newExplained(m), m.Certificate()
+	p := m.Params()
 	label := "a label"
 	enc := m.Encoder()
 	if enc != nil {
@@ -162,8 +170,8 @@ func newReport(m *model.Model) *report.Report {
 	effectReport(r, m)
 	budgetReport(r, m)
 	r.Certificate = []report.Fact{
-		{Name: "Theorem", Text: c.Theorem}, {Name: "ε (epsilon)", Text: number(c.Epsilon, 3)},
-		{Name: "δ (delta)", Text: number(c.Delta, 3)}, {Name: "Neighbors", Text: c.Relation.String()},
+		{Name: "Theorem", Text: c.Theorem}, {Name: "ε (epsilon)", Text: claim(c.Epsilon, 3)},
+		{Name: "δ (delta)", Text: claim(c.Delta, 3)}, {Name: "Neighbors", Text: c.Relation.String()},
 		{Name: "Unit of privacy", Text: "one " + who}, {Name: "Loss", Text: p.Loss.Name},
 		{Name: "Mechanism", Text: p.Decision},
 	}
@@ -186,10 +194,10 @@ func plainGuarantee(c dp.Certificate, who string) []string {
 	}
 	return []string{
 		fmt.Sprintf("The number ε (epsilon) says how much the model can reveal about one %s at most: the smaller, the "+
-			"less. Here ε = %s.", who, number(c.Epsilon, 3)),
+			"less. Here ε = %s.", who, claim(c.Epsilon, 3)),
 		fmt.Sprintf("An example: somebody studies the model to find out whether %s. Whoever gives a false alarm for 5 of "+
 			"100 %s not used notices at most %s of 100 %[2]s used. Guessing blindly, without the model, notices 5 of 100.",
-			one, many, number(100*power(c.Budget, 0.05), 3)),
+			one, many, claim(100*power(c.Budget, 0.05), 3)),
 		"With ε = 0 the model would reveal nothing and could learn nothing. ε = 1 is common. Much above 10, little is " +
 			"protected.",
 	}
@@ -237,13 +245,13 @@ func asked(m *model.Model, label, who string) []report.Fact {
 	if len(columns) > 0 {
 		facts = append(facts, report.Fact{Name: "Answered from", Text: list(columns)})
 	}
-	slack := fmt.Sprintf("up to an additional probability of δ = %s", number(c.Delta, 3))
+	slack := fmt.Sprintf("up to an additional probability of δ = %s", claim(c.Delta, 3))
 	if c.Delta == 0 {
 		slack = "without exception (δ = 0)"
 	}
 	return append(facts, report.Fact{Name: "Data of", Text: records}, report.Fact{Name: "Protected", Text: whose},
 		report.Fact{Name: "Privacy budget", Text: fmt.Sprintf("ε = %s: no outcome gets more than %s times as likely when "+
-			"one %s changes, %s.", number(c.Epsilon, 3), number(math.Exp(c.Epsilon), 3), who, slack)})
+			"one %s changes, %s.", claim(c.Epsilon, 3), claim(math.Exp(c.Epsilon), 3), who, slack)})
 }
 
 // either joins spellings of one label.
@@ -275,34 +283,27 @@ func noLedger(m *model.Model) string {
 
 func ledgerReport(r *report.Report, l *ledger.Ledger) {
 	t := l.Terms()
+	left, _ := (&shown{Used: l.Used()}).left()
 	r.Ledger = []string{
 		fmt.Sprintf("A ledger adds up what all releases from the same data may reveal together. This one allows ε = %s and "+
-			"δ = %s in all. It has %s, is intact, and paid for this model.", number(t.Total.Epsilon, 3),
-			number(t.Total.Delta, 3), amount(len(l.Entries()), "entry")),
-		"The first table is for specialists. It adds up in several ways, each of them valid: the next release is allowed " +
-			"if one way has enough left on all its lines.",
-	}
-	used := report.Table{Caption: "What is used and left", Head: []string{"Way of counting", "Used", "Left", "Total"}}
-	for _, u := range l.Used() {
-		if u.Used >= math.MaxFloat64 { // a release has no finite divergence of this order
-			u.Used = math.Inf(1)
-		}
-		used.Rows = append(used.Rows, []string{u.Filter + ": " + u.Sum, number(u.Used, 3), number(max(0, u.Total-u.Used), 3),
-			number(u.Total, 3)})
+			"δ = %s in all. It has %s, is intact, and paid for this model.", claim(t.Total.Epsilon, 3),
+			claim(t.Total.Delta, 3), amount(len(l.Entries()), "entry")),
+		fmt.Sprintf("Of this total, %d %% are left for later releases.", left),
 	}
 	spent := report.Table{Caption: "Releases", Head: []string{"Theorem", "Entry", "Time (UTC)", "ε", "δ"}}
 	for _, e := range l.Entries() {
 		spent.Rows = append(spent.Rows, []string{printable(e.Theorem), humanize.Comma(int64(e.Number)),
-			e.Time.Format("2006-01-02 15:04"), number(e.Epsilon, 3), number(e.Delta, 3)})
+			e.Time.Format("2006-01-02 15:04"), claim(e.Epsilon, 3), claim(e.Delta, 3)})
 	}
 	if n := len(spent.Rows); n > 200 {
 		spent.Caption, spent.Rows = fmt.Sprintf("The last 200 of %s releases", humanize.Comma(int64(n))), spent.Rows[n-200:]
 	}
-	r.LedgerTables = []report.Table{used, spent}
+	r.LedgerTables = []report.Table{spent}
 }
 
 func budgetReport(r *report.Report, m *model.Model) {
-	enc, c, p := m.Encoder(), m.Certificate(), m.Params()
+	enc, c := m.Encoder(), m.Certificate()
+	p := m.Params()
 	if enc == nil {
 		r.BudgetNote = "The model was fitted without a schema, so no plan of other budgets can be made from it."
 		return
@@ -314,7 +315,8 @@ func budgetReport(r *report.Report, m *model.Model) {
 	if p.Relation == dp.Replace {
 		o.Records = 0
 	}
-	unit, many, bounded := unit(c.Rows > 0), units(c.Rows > 0), false
+	unit, many := unit(c.Rows > 0), units(c.Rows > 0)
+	bounded := false
 	r.Budgets = report.Table{Caption: "Forecasts for other values of ε", Head: []string{"ε", "Noise : chance",
 		"Equal with", "Loss above the best"}}
 	for _, factor := range []float64{0.1, 1.0 / 3, 1, 3, 10} {
@@ -325,7 +327,8 @@ func budgetReport(r *report.Report, m *model.Model) {
 			continue
 		}
 		f := pl.Forecast()
-		ratio, excess, name := against(f.Records, p.Records), "no bound", number(b.Epsilon, 3)
+		ratio, excess := against(f.Records, p.Records), "no bound"
+		name := number(b.Epsilon, 3)
 		if p.Records > 0 {
 			ratio += " : 1"
 		}
@@ -387,32 +390,25 @@ func commands(m *model.Model) string {
 	}, "\n")
 }
 
-func scoreReport(s *privatelyScored, m *model.Model) *report.Score {
+func scoreReport(s *model.PrivateScores, m *model.Model) *report.Score {
 	c := s.Certificate
 	records := amount(int64(math.Round(s.Records.Value)), unit(c.Rows > 0))
 	if c.Relation == dp.AddRemove {
 		records = "about " + records
 	}
 	out := &report.Score{Notes: []string{fmt.Sprintf("The model was tried on %s that it should not have learned from. "+
-		"This measurement is protected too: it has noise of its own and its own budget %s. “From” and “to” are the ends "+
-		"of an interval: about 95 %% of such intervals hold the true value. They count chance in the data and noise "+
-		"together.", records, budget(c.Budget))}}
+		"This measurement is protected too: it has noise of its own and its own budget %s. About 95 %% of the "+
+		"intervals of a value ± its margin hold the true value: the margin counts chance in the data and noise together. "+
+		"The baseline is what a model reaches that says the same of everybody.", records, budget(c.Budget))}}
 	if !s.Private {
 		out.Notes = append(out.Notes, "NOT PRIVATE: whoever guesses the seed of the score can take its noise away.")
 	}
-	t := report.Table{Caption: "Quality", Head: []string{"Measure", "Value", "From", "To", "Standard error",
-		"… from noise"}}
+	t := report.Table{Caption: "Quality", Head: []string{"Measure", "Value", "± 95 %", "Baseline",
+		"Error from chance", "Error from noise", "Note"}}
+	baselines := baselinesOf(s)
 	for _, v := range s.Metrics {
-		if v.Withheld != "" {
-			t.Rows = append(t.Rows, []string{v.Name + " (withheld: " + v.Withheld + ")", "–", "–", "–", "–", "–"})
-			continue
-		}
-		if v.StdErr == 0 { // a bound, without errors of its own
-			t.Rows = append(t.Rows, []string{measure(v.Name), number(v.Value, 3), "–", "–", "–", "–"})
-			continue
-		}
-		t.Rows = append(t.Rows, []string{measure(v.Name), number(v.Value, 3), number(v.Interval[0], 3),
-			number(v.Interval[1], 3), number(v.StdErr, 3), number(v.Privacy, 3)})
+		cells, note := metricCells(v, s.Cap, baselines)
+		t.Rows = append(t.Rows, append(append([]string{measure(v.Name)}, cells[1:]...), note))
 	}
 	out.Tables = append(out.Tables, t)
 	if names := classNames(m); len(s.Confusion) > 0 && len(names) == len(s.Confusion) {

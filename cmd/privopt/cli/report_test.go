@@ -3,8 +3,10 @@
 package cli
 
 import (
+	"crypto/sha256"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"html"
 	"io"
 	"os"
@@ -109,7 +111,7 @@ func TestReport(t *testing.T) {
 	}{
 		{"people.json", "people.csv", nil, []string{"whether pays is “yes” rather than “no”", "No intervals were released"}},
 		{"people.json", "people.csv", []string{"--intervals"}, []string{"Debiased", "age, 20 to 80"}},
-		{"wide.json", "people.csv", nil, []string{"the largest 16 of 64", "the first 30 levels"}},
+		{"wide.json", "people.csv", nil, []string{"the largest 16 of 63", "the first 30 levels"}},
 		{"age.json", "people.csv", nil, []string{"the number age, between 20 and 80"}},
 		{"age.json", "people.csv", []string{"--intervals"}, []string{"Lower 95\u00a0%", "A positive coefficient raises"}},
 		{"jobs.json", "people.csv", nil, []string{"which of 3 classes", "Coefficients of nurse", "&lt;b&gt;&amp;",
@@ -227,10 +229,37 @@ func TestReportOfScoreAndLedger(t *testing.T) {
 	bad(exitUsage, "exists", "--model", at("m.json"), "--out", at("r.html"))
 	bad(exitUsage, "is not a private score", "--model", at("m.json"), "--score", at("raw.json"), "--out", "-")
 	bad(exitUsage, "is not a private score", "--model", at("m.json"), "--score", at("m.json"), "--out", "-")
-	bad(exitUsage, "is no JSON", "--model", at("m.json"), "--score", at("people.csv"), "--out", "-")
+	bad(exitUsage, "is not a private score", "--model", at("m.json"), "--score", at("people.csv"), "--out", "-")
 	bad(exitRefused, "without a ledger", "--model", at("free.json"), "--ledger", at("l"), "--out", "-")
 	bad(exitUsage, "a report is HTML", "--model", at("m.json"), "--json", "--out", "-")
 	ok("report", "--model", at("m.json"), "--out", at("r.html"), "--force")
+
+	// A score belongs to the bytes of a model, and a ledger knows the bytes of the score.
+	paid := []string{"score", "--model", at("m.json"), "--data", at("people.csv"), "--epsilon", "2", "--ledger", at("l"),
+		"--out"}
+	ok(append(paid, at("paid.json"))...)
+	require.Contains(t, ok("ledger", "verify", at("l"), at("m.json"), at("paid.json")), "it paid for all 2 files")
+	require.Contains(t, ok("report", "--model", at("m.json"), "--score", at("paid.json"), "--ledger", at("l"), "--out",
+		"-"), "The same ledger paid for this score.")
+	model, of := must(os.ReadFile(at("m.json"))), must(os.ReadFile(at("paid.json")))
+	digest := fmt.Sprintf("%x", sha256.Sum256([]byte(model)))
+	require.Contains(t, of, `"model": "`+digest+`"`)
+	require.NoError(t, os.WriteFile(at("other.json"), []byte(strings.Replace(model, "{", "{ ", 1)), 0o600))
+	bad(exitRefused, "exchanged or edited", "--model", at("free.json"), "--score", at("paid.json"), "--out", "-")
+	bad(exitRefused, "exchanged or edited", "--model", at("other.json"), "--score", at("paid.json"), "--out", "-")
+	better := strings.Replace(of, `"value": 0.`, `"value": 0.9`, 1)
+	require.NotEqual(t, of, better)
+	require.NoError(t, os.WriteFile(at("better.json"), []byte(better), 0o600))
+	bad(exitRefused, "edited, or is a second release", "--model", at("m.json"), "--score", at("better.json"), "--ledger",
+		at("l"), "--out", "-")
+	code, _, errs := call(t, "", "ledger", "verify", at("l"), at("better.json"))
+	require.Equal(t, exitRefused, code, errs)
+	for _, edit := range []*strings.Replacer{strings.NewReplacer(digest, digest[1:]), strings.NewReplacer(`"score": 1`,
+		`"score": 2`), strings.NewReplacer(`"private": true`, `"private": false`), strings.NewReplacer(`"records"`,
+		`"more": 1, "records"`)} {
+		require.NoError(t, os.WriteFile(at("e.json"), []byte(edit.Replace(of)), 0o600))
+		bad(exitUsage, "is not a private score", "--model", at("m.json"), "--score", at("e.json"), "--out", "-")
+	}
 }
 
 // TestReportDetection: between the corners of the picture the bound of explain is a line.

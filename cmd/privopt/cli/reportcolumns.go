@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/privopt/privopt/cmd/internal/report"
+	"github.com/privopt/privopt/cmd/privopt/report"
 	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/table"
 )
@@ -30,7 +30,8 @@ const (
 func estimate(r model.Row, k float64) report.Value {
 	v := report.Value{Name: printable(r.Name), Lo: k * r.Estimate, Mid: k * r.Estimate, Hi: k * r.Estimate}
 	if i := r.Interval; i != nil {
-		v.Lo, v.Mid, v.Hi, v.Unidentified = k*i.Lower, k*i.Debiased, k*i.Upper, i.Unidentified
+		v.Lo, v.Mid = k*i.Lower, k*i.Debiased
+		v.Hi, v.Unidentified = k*i.Upper, i.Unidentified
 		if i.Unidentified {
 			v.Lo, v.Hi = v.Mid, v.Mid
 		}
@@ -42,14 +43,15 @@ func estimate(r model.Row, k float64) report.Value {
 }
 
 func coefficientReport(r *report.Report, m *model.Model) {
-	s, unit, axis := m.Summary(), scoreUnit(m), axisOf(m)
+	s, unit := m.Summary(), scoreUnit(m)
+	axis := axisOf(m)
 	r.Coefficients = coefficientTable(s, unit)
 	r.CoefficientNotes = []string{meaning(m) + " The pictures show what a number changes from one end of its declared " +
 		"range to the other, so that columns can be compared; the table has the coefficient of one more unit."}
 	if s.Level > 0 {
 		r.CoefficientNotes = append(r.CoefficientNotes, fmt.Sprintf("Chance and noise move each value. The bars are "+
 			"intervals: about %s of such intervals hold the true value. A bar that crosses the line of no change leaves open "+
-			"whether there is any.", percent0(s.Level)))
+			"whether there is any.", levelText(s.Level)))
 		r.CoefficientDetail = s.Note
 	} else {
 		r.CoefficientNotes = append(r.CoefficientNotes, "This model does not say how far chance and noise may have moved "+
@@ -100,7 +102,7 @@ func coefficientTable(s model.Summary, unit string) report.Table {
 		t.Caption = fmt.Sprintf("The first %d of %d coefficients (%s)", reportRows, len(s.Rows), unit)
 	}
 	if s.Level > 0 {
-		t.Head = []string{"Coefficient", "Estimate", "Debiased", "Std. err.", "Lower " + percent0(s.Level),
+		t.Head = []string{"Coefficient", "Estimate", "Debiased", "Std. err.", "Lower " + levelText(s.Level),
 			"Upper", "z", "p", "From noise", "Note"}
 	} else if shown[0].Class != "" {
 		t.Head = t.Head[:1]
@@ -119,11 +121,7 @@ func coefficientTable(s model.Summary, unit string) report.Table {
 			t.Rows[k] = append(t.Rows[k], number(row.Estimate, 3))
 			continue
 		}
-		cells := []string{coefficientName(row.Class, row.Name), number(row.Estimate, 3)}
-		if s.Level > 0 {
-			cells = append(cells, intervalCells(row.Interval)...)
-		}
-		t.Rows = append(t.Rows, cells)
+		t.Rows = append(t.Rows, append([]string{coefficientName(row.Class, row.Name)}, estimateCells(row)...))
 	}
 	for i := range t.Rows { // of the last class shown, some may be left out
 		for len(t.Rows[i]) < len(t.Head) {
@@ -199,18 +197,35 @@ func inWords(bin string) string {
 	return bin
 }
 
+// levelInWords returns the level or bin of a coefficient of column c.
+func levelInWords(coefficient string, c table.Column) string {
+	name := strings.TrimPrefix(printable(coefficient), printable(c.Name))
+	if c.Bins != nil {
+		name = inWords(name)
+	}
+	return strings.TrimLeft(name, "= ")
+}
+
 func effectReport(r *report.Report, m *model.Model) {
 	e := m.Encoder()
 	if e == nil {
 		return
 	}
 	s := e.Schema()
-	columns := map[string]string{} // of coefficients
+	columns := map[string]string{}    // of coefficients
+	references := map[string]string{} // of columns: the only coefficient that Summary leaves out
+	summary, listed := m.Summary(), map[string]bool{}
+	for _, row := range summary.Rows {
+		listed[row.Name] = true
+	}
 	for _, c := range m.Coefficients() {
 		columns[c.Name] = c.Column
+		if !listed[c.Name] {
+			references[c.Column] = c.Name
+		}
 	}
 	byColumn := map[string][]model.Row{}
-	for _, row := range m.Summary().Rows {
+	for _, row := range summary.Rows {
 		if c := columns[row.Name]; c != "" && row.Name != "(intercept)" {
 			byColumn[c] = append(byColumn[c], row)
 		}
@@ -234,11 +249,8 @@ func effectReport(r *report.Report, m *model.Model) {
 					break
 				}
 				series = append(series, report.Series{Name: printable(row.Class)})
-				if c.Reference != "" {
-					series[n].Values = []report.Value{{Name: printable(c.Reference)}}
-					if c.Bins != nil {
-						series[n].Values[0].Name = inWords(printable(c.Reference))
-					}
+				if name := references[c.Name]; name != "" {
+					series[n].Values = []report.Value{{Name: levelInWords(name, c)}}
 				}
 			}
 			last := &series[len(series)-1]
@@ -249,11 +261,7 @@ func effectReport(r *report.Report, m *model.Model) {
 				last.Values = append(last.Values, estimate(row, 1))
 			} else if len(last.Values) < reportLevels {
 				v := estimate(row, 1)
-				v.Name = strings.TrimPrefix(v.Name, printable(c.Name))
-				if c.Bins != nil {
-					v.Name = inWords(v.Name)
-				}
-				v.Name = strings.TrimLeft(v.Name, "= ")
+				v.Name = levelInWords(row.Name, c)
 				last.Values = append(last.Values, v)
 			}
 		}

@@ -68,26 +68,36 @@ becomes "other". privopt fit without --schema does both steps for one budget.`,
 				if example != "adult" {
 					return usagef("--example %q: the one example is adult, for the Adult (Census Income) data", example)
 				}
-				return a.write(t.out, t.force, func(w io.Writer) error { _, err := io.WriteString(w, adult.Schema); return err })
+				return a.write(t.out, kindSchema, t.force, func(w io.Writer) error {
+					_, err := io.WriteString(w, adult.Schema)
+					return err
+				})
 			}
 			if t.search.person != "" || t.search.rows != 0 {
 				return usagef("--person and --rows are for --private: add \"person\" and \"rows\" to a draft by hand")
 			}
 			o.File, o.Label.Column = t.search.file(), t.search.label
-			in, err := a.open(ctx, "--public", public, "reading")
+			in, err := a.openTable(ctx, "--public", public, "reading", nil)
 			if err != nil {
 				return err
 			}
 			defer in.close()
+			if in.plain {
+				o.File = table.File{Delimiter: ",", Decimal: "."}
+			}
 			s, notes, err := table.Draft(in, o)
 			if err != nil {
 				return fmt.Errorf("%s: %w", in.name, err)
+			}
+			if in.plain {
+				s.File = table.File{} // of the text that its rows were read as
 			}
 			s.Records, s.Neighbors = t.search.records, t.options.Relation
 			if err := s.Check(); err != nil {
 				return err
 			}
-			if err := a.write(t.out, t.force, func(w io.Writer) error { _, err := s.WriteTo(w); return err }); err != nil {
+			err = a.write(t.out, kindSchema, t.force, func(w io.Writer) error { _, err := s.WriteTo(w); return err })
+			if err != nil {
 				return err
 			}
 			for _, note := range notes {

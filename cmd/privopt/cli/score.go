@@ -3,20 +3,19 @@
 package cli
 
 import (
-	"cmp"
+	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/privopt/privopt/cmd/internal/report"
+	"github.com/privopt/privopt/cmd/privopt/report"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/table"
@@ -40,7 +39,8 @@ func (u *usage) score(ctx context.Context, a *app) (*model.Model, model.Scores, 
 		data, err := openPacked(ctx, u.data, m.Encoder(), false)
 		if err != nil && ofPersons(m) { // a score that is not private needs no persons
 			s := m.Encoder().Schema()
-			s.Person, s.Rows, s.Weights = "", 0, ""
+			s.Person, s.Rows = "", 0
+			s.Weights = ""
 			if e, failed := s.Encoder(); failed == nil {
 				data, err = openPacked(ctx, u.data, e, false)
 			}
@@ -58,7 +58,7 @@ func (u *usage) score(ctx context.Context, a *app) (*model.Model, model.Scores, 
 	}
 	defer in.close()
 	t := &table.Tally{}
-	s, err := m.ScoreCSV(in, table.Options{Public: u.public, Tally: t})
+	s, err := m.ScoreCSV(in, table.Options{Public: u.public, Plain: in.plain, Tally: t})
 	if err != nil {
 		return nil, s, nil, fmt.Errorf("%s: %w", in.name, err)
 	}
@@ -132,10 +132,17 @@ func publicScore(m *model.Model, s model.Scores, public bool) string {
 			"(--public)."))
 	}
 	line := func(name, value string) { fmt.Fprintf(&b, "%-9s %s\n", name, value) }
-	line("records", humanize.Comma(int64(s.Records)))
+	if ofPersons(m) {
+		line("lines", humanize.Comma(int64(s.Records))+", each of which counts 1; with --epsilon each person does")
+	} else {
+		line("records", humanize.Comma(int64(s.Records)))
+	}
 	if classNames(m) == nil {
-		line("R²", number(s.R2)+" (1 is best, 0 is no better than the mean)")
+		line("R²", number(s.R2)+" (1 is best; baseline 0, always the mean)")
 		line("RMSE", number(s.RMSE)+" in units of "+printable(m.Encoder().Schema().Label.Column))
+		if s.R2 < 1 {
+			line("baseline", number(s.RMSE/math.Sqrt(1-s.R2))+" (RMSE of always the mean)")
+		}
 		if s.Outside > 0 {
 			b.WriteString(paragraph("", "warning: "+labels(s.Outside)+" beyond the range that the schema declares, and count "+
 				"as its end, so their errors are not those of the table"))
@@ -152,7 +159,7 @@ func publicScore(m *model.Model, s model.Scores, public bool) string {
 		if hasProbabilities(m) {
 			what = "probability"
 		}
-		line("AUC", number(s.AUC))
+		line("AUC", number(s.AUC)+" (baseline 0.5)")
 		line("best", fmt.Sprintf("%s accuracy, at the threshold %s of the %s", percent(s.Best), number(s.Threshold, 3), what))
 		head := []string{"tenth by score", "records", "positives"}
 		if hasProbabilities(m) {
@@ -178,11 +185,11 @@ func labels(n int) string {
 
 // privateScore holds the flags of a private score.
 type privateScore struct {
-	private                                                   bool
-	budget                                                    dp.Budget
-	records                                                   int
-	only, shares, seed, ledger, compare, plot, threshold, out string
-	options                                                   model.ScoreOptions
+	private                                        bool
+	budget                                         dp.Budget
+	records                                        int
+	only, shares, seed, ledger, compare, plot, out string
+	options                                        model.ScoreOptions
 }
 
 func (t *privateScore) flags(c *cobra.Command) {
@@ -194,8 +201,8 @@ func (t *privateScore) flags(c *cobra.Command) {
 	f.StringVar(&t.ledger, "ledger", "", "charge the budget to the ledger `FILE` of the test set before noise is drawn")
 	f.StringVar(&t.plot, "plot", "", "write the ROC curve and the calibration to a new SVG `FILE`")
 	f.StringVar(&t.out, "out", "", "also write the score as JSON to a new `FILE`, for report --score")
-	f.StringVar(&t.threshold, "threshold", "", "choose the threshold of the probability with the best `SCORE`, accuracy "+
-		"or balanced, from the released cells")
+	f.StringVar(&t.options.Threshold, "threshold", "", "choose the threshold of the probability with the best `SCORE`, "+
+		"accuracy or balanced, from the released cells")
 	f.StringVar(&t.seed, "seed", "", "draw reproducible noise from the seed `N`; the score is NOT PRIVATE")
 	complete(c, "threshold", []string{"accuracy", "balanced"})
 }
@@ -218,7 +225,7 @@ func (t *privateScore) budgetFlags(c *cobra.Command) {
 // unused refuses flags of a private score without a budget.
 func (t *privateScore) unused() error {
 	for flag, v := range map[string]string{"--only": t.only, "--shares": t.shares, "--seed": t.seed, "--ledger": t.ledger,
-		"--compare": t.compare, "--plot": t.plot, "--out": t.out, "--threshold": t.threshold} {
+		"--compare": t.compare, "--plot": t.plot, "--out": t.out, "--threshold": t.options.Threshold} {
 		if v != "" {
 			return usagef("%s is a flag of private scores: state a budget with --epsilon", flag)
 		}
@@ -237,7 +244,7 @@ func (t *privateScore) complete(ctx context.Context, a *app) (err error) {
 	}
 	if t.shares != "" {
 		for _, s := range strings.Split(t.shares, ",") {
-			v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+			v, err := decimal(strings.TrimSpace(s))
 			if err != nil {
 				return usagef("--shares %q: want numbers that add up to 1, separated by commas, such as 0.45,0.35,0.2", t.shares)
 			}
@@ -286,29 +293,44 @@ func (t *privateScore) relation(m *model.Model) dp.Relation {
 	return dp.Replace
 }
 
-// privatelyScored is the output of a private score as JSON.
-type privatelyScored struct {
-	Private bool   `json:"private"`
-	Delta   string `json:"deltaIs"`
-	*model.PrivateScores
-	Threshold *chosen `json:"threshold,omitempty"`
-}
-
-// chosen is a threshold of the probability that was chosen from released cells.
-type chosen struct {
-	For   string  `json:"for"`
-	Value float64 `json:"value"`
-}
-
 func (a *app) scorePrivately(ctx context.Context, u *usage, t *privateScore) error {
-	o := &t.options
+	m, err := t.check(ctx, a, u)
+	if err != nil {
+		return err
+	}
+	plot, out, err := t.create(a)
+	if err != nil {
+		return err
+	}
+	defer plot.abandon()
+	defer out.abandon()
+	o, entries := &t.options, 0
+	if t.ledger != "" {
+		if o.Ledger, err = openLedger("--ledger", t.ledger); err != nil {
+			return err
+		}
+		entries = len(o.Ledger.Entries())
+	}
+	p, set, err := t.plan(ctx, a, u, m)
+	if err != nil {
+		return err
+	}
+	s, err := p.Score(ctx, set)
+	if s == nil {
+		return charged(err, o.Ledger, entries, "score")
+	}
+	return a.writeScore(t, m, s, plot, out, err)
+}
+
+// check checks everything that needs no records, and returns the model.
+func (t *privateScore) check(ctx context.Context, a *app, u *usage) (*model.Model, error) {
 	switch {
 	case t.budget.Epsilon == 0:
-		return usagef("--private needs a budget: state --epsilon, such as 0.3")
+		return nil, usagef("--private needs a budget: state --epsilon, such as 0.3")
 	case u.public:
-		return usagef("--public with a private score: leave out --epsilon for a table that is public")
-	case t.threshold != "" && t.threshold != "accuracy" && t.threshold != "balanced":
-		return usagef("--threshold %q: want accuracy or balanced", t.threshold)
+		return nil, usagef("--public with a private score: leave out --epsilon for a table that is public")
+	case t.options.Threshold != "" && t.options.Threshold != "accuracy" && t.options.Threshold != "balanced":
+		return nil, usagef("--threshold %q: want accuracy or balanced", t.options.Threshold)
 	}
 	stdin := 0
 	for _, path := range []string{u.model, u.data, t.compare} {
@@ -317,25 +339,25 @@ func (a *app) scorePrivately(ctx context.Context, u *usage, t *privateScore) err
 		}
 	}
 	if stdin > 1 {
-		return usagef("two of --model, --compare and --data are standard input: want a file for one of them")
+		return nil, usagef("two of --model, --compare and --data are standard input: want a file for one of them")
 	}
 	m, err := u.load(ctx, a)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := t.complete(ctx, a); err != nil {
-		return err
+		return nil, err
 	}
 	relation := t.relation(m)
 	if relation == dp.Replace && t.records != 0 {
-		return usagef("--records is for add-remove neighbors: under replace they are counted, and the number is public")
+		return nil, usagef("--records is for add-remove neighbors: under replace they are counted, and the number is public")
 	}
-	if relation == dp.AddRemove { // everything that needs no records, before they are read
+	if relation == dp.AddRemove {
 		if _, err := t.delta(ofPersons(m)); err != nil {
-			return err
+			return nil, err
 		}
-		if _, err := model.NewScorePlan(m, t.budget, o); err != nil {
-			return err
+		if _, err := model.NewScorePlan(m, t.budget, &t.options); err != nil {
+			return nil, err
 		}
 	}
 	b := t.budget
@@ -343,72 +365,94 @@ func (a *app) scorePrivately(ctx context.Context, u *usage, t *privateScore) err
 		b.Delta = 1e-6
 	}
 	if err := b.Check(); err != nil {
-		return err
+		return nil, err
 	}
-	if o.Source, err = source(t.seed, t.ledger); err != nil {
-		return err
+	t.options.Source, err = source(t.seed, t.ledger)
+	return m, err
+}
+
+// create begins the files of the picture and the score, which are new; no file stands for none.
+func (t *privateScore) create(a *app) (plot, out *output, err error) {
+	if t.out == "-" {
+		return nil, nil, usagef("--out -: want the name of a file; --json prints the score to standard output")
 	}
-	var files [2]*output // the picture and the score
-	for i, path := range []string{t.plot, t.out} {
-		flag := []string{"--plot", "--out"}[i]
-		switch _, err := os.Stat(path); {
-		case path == "":
+	files := []*output{{}, {}}
+	for i, p := range []place{{"--plot", t.plot}, {"--out", t.out}} {
+		if p.path == "" {
 			continue
-		case path == "-" && i == 1:
-			return usagef("--out -: want the name of a file; --json prints the score to standard output")
-		case err == nil:
-			return usagef("%s: %s exists: choose another name", flag, path)
 		}
-		if files[i], err = a.create(path, false, 0); err != nil {
-			return err
+		var o *output
+		if info, failed := os.Stat(p.path); failed == nil && info.Mode().IsRegular() {
+			err = usagef("%s: %s exists: choose another name", p.flag, p.path)
+		} else {
+			o, err = a.create(p.path, kindScore, false, 1<<16)
 		}
-		defer files[i].abandon()
+		if err != nil {
+			files[0].abandon()
+			return nil, nil, err
+		}
+		files[i] = o
 	}
-	spent := 0
-	if t.ledger != "" {
-		if o.Ledger, err = openLedger("--ledger", t.ledger); err != nil {
-			return err
-		}
-		spent = len(o.Ledger.Entries())
-	}
+	return files[0], files[1], nil
+}
+
+// plan reads the table and plans for the number of its records.
+func (t *privateScore) plan(
+	ctx context.Context, a *app, u *usage, m *model.Model,
+) (*model.ScorePlan, *model.TestSet, error) {
+	o := &t.options
 	set, err := u.testSet(ctx, a, m, o.Against)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	if relation == dp.Replace {
+	if t.relation(m) == dp.Replace {
 		if o.Records = set.Records(); o.Records == 0 {
-			return usagef("%s: the table has no %s to compare with", u.data, units(ofPersons(m)))
+			return nil, nil, usagef("%s: the table has no %s to compare with", u.data, units(ofPersons(m)))
 		}
 	}
-	origin, err := t.delta(ofPersons(m))
-	if err != nil {
-		return err
+	if _, err := t.delta(ofPersons(m)); err != nil {
+		return nil, nil, err
 	}
+	a.loose(t.budget, o.Records, ofPersons(m))
 	p, err := model.NewScorePlan(m, t.budget, o)
-	if err != nil {
+	return p, set, err
+}
+
+// writeScore writes the score, which was paid for, to its file or else to standard output, then the
+// picture. failed is an error of the ledger.
+func (a *app) writeScore(
+	t *privateScore, m *model.Model, s *model.PrivateScores, plot, out *output, failed error,
+) error {
+	var text bytes.Buffer
+	if err := s.Save(&text); err != nil {
 		return err
 	}
-	s, err := p.Score(ctx, set)
-	if err != nil {
-		return charged(err, o.Ledger, spent, "score")
+	where := "the output"
+	if out.Writer != nil {
+		if err := a.deliver(out, text.Bytes()); err != nil {
+			return err
+		}
+		where = out.path
 	}
-	out := privatelyScored{o.Source == nil, origin, s, choose(s.ROC, t.threshold)}
-	object, err := json.MarshalIndent(out, "", "  ")
-	if err != nil {
+	shown := scoreText(s, m)
+	if a.json {
+		shown = text.String()
+	}
+	if _, err := io.WriteString(a.stdout, shown); err != nil && out.Writer == nil {
+		return a.rescue(err, text.Bytes())
+	} else if err != nil {
 		return err
 	}
-	for i, text := range []string{report.Sheet(scoreReport(&out, m).Figures), string(object) + "\n"} {
-		if files[i] == nil {
-			continue
+	if plot.Writer != nil {
+		_, err := io.WriteString(plot, report.Sheet(scoreReport(s, m).Figures))
+		if err == nil {
+			err = plot.commit()
 		}
-		if _, err := io.WriteString(files[i], text); err != nil {
-			return err
-		}
-		if err := files[i].commit(); err != nil {
-			return err
+		if err != nil {
+			return noted{fmt.Errorf("--plot: %s: %w", plot.path, cause(err)), "the score itself is in " + where}
 		}
 	}
-	return a.show(out, out.text(m, relation))
+	return uncommitted(failed, t.options.Ledger, where)
 }
 
 // testSet reads the sums of the table.
@@ -424,33 +468,16 @@ func (u *usage) testSet(ctx context.Context, a *app, m, against *model.Model) (*
 		}
 		return m.TestSet(ctx, data.Data, against)
 	}
-	in, err := a.open(ctx, "--data", u.data, "reading")
+	in, err := a.openTable(ctx, "--data", u.data, "reading", m.Encoder().Schema().Missing)
 	if err != nil {
 		return nil, err
 	}
 	defer in.close()
-	t, err := m.TestSetCSV(ctx, in, table.Options{}, against)
+	t, err := m.TestSetCSV(ctx, in, table.Options{Plain: in.plain}, against)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}
 	return t, nil
-}
-
-// choose returns the threshold with the best score.
-func choose(points []model.Operating, by string) *chosen {
-	if by == "" || len(points) == 0 {
-		return nil
-	}
-	value := func(o model.Operating) float64 {
-		if by == "balanced" {
-			return o.TPR - o.FPR
-		}
-		return o.Accuracy
-	}
-	best := slices.MaxFunc(points, func(x, y model.Operating) int {
-		return cmp.Compare(value(x), value(y))
-	})
-	return &chosen{by, best.Threshold}
 }
 
 // scoreForecast is the output of plan --score.
@@ -484,8 +511,8 @@ func (a *app) planScore(ctx context.Context, path string, t *privateScore) error
 	}
 	out := scoreForecast{Certificate: p.Certificate(), Delta: origin, Blocks: p.Params().Blocks}
 	var b strings.Builder
-	b.WriteString(paragraph("privacy  ", fmt.Sprintf("ε = %s, δ = %s (%s), %v neighbors", number(t.budget.Epsilon),
-		number(t.budget.Delta, 3), origin, out.Certificate.Relation)))
+	b.WriteString(paragraph("privacy  ", fmt.Sprintf("ε = %s, δ = %s (%s), %v neighbors", claim(t.budget.Epsilon),
+		claim(t.budget.Delta, 3), origin, out.Certificate.Relation)))
 	b.WriteString(paragraph("plan     ", p.String()))
 	var head []string
 	var rows [][]string

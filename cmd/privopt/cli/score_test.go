@@ -34,16 +34,16 @@ func TestPrivateScoreText(t *testing.T) {
 	require.Equal(t, `NOT PRIVATE: anyone who guesses --seed can reproduce the noise. Otherwise
 (ε = 2, δ = 6.25e-06), replace neighbors, model.score/1
 records   400
-             value  ± 95 %  std. err.  sampling  privacy
-  accuracy  76.7 %     4.6       2.35      2.11     1.03
-  balanced  74.7 %     4.9       2.51      2.25     1.11
-  AUC        0.745   0.093      0.048     0.031    0.036  cells can add or hide
-                                                          about 0.026
-  log loss   0.485   0.133      0.068     0.043    0.053  nats; losses above 4.6
-                                                          count 4.6
+             value  ± 95 %  baseline  sampling  privacy
+  accuracy  78.0 %     4.5    61.7 %      2.07     1.03
+  balanced  75.2 %     4.9    50.0 %      2.22     1.12
+  AUC        0.740   0.094     0.500     0.031    0.037  cells can add or hide
+                                                         about 0.022
+  log loss   0.486   0.131     0.666     0.041    0.053  nats; losses above 4.6
+                                                         count 4.6
   true class  predicted no  predicted yes
-  no               101 ± 7         52 ± 7
-  yes               41 ± 7        206 ± 7
+  no                97 ± 7         56 ± 7
+  yes               32 ± 7        215 ± 7
 threshold 0.5: the best for balanced accuracy of the 23 public ones, chosen from
 the released cells
 Standard errors suppose that the model was fitted to other records. About 95 %

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -15,7 +16,7 @@ const scoreNote = "Standard errors suppose that the model was fitted to other re
 	"hold the true value (92 to 99 % in simulations). The best of many models that were scored on one " +
 	"test set is less good than its score says."
 
-func (r *privatelyScored) text(m *model.Model, relation dp.Relation) string {
+func scoreText(r *model.PrivateScores, m *model.Model) string {
 	var b strings.Builder
 	c := r.Certificate
 	head := fmt.Sprintf("private: %v, %v neighbors, %s: may be published", budget(c.Budget), c.Relation, c.Theorem)
@@ -25,20 +26,21 @@ func (r *privatelyScored) text(m *model.Model, relation dp.Relation) string {
 	}
 	b.WriteString(paragraph("", head))
 	records := rounded(r.Records.Value)
-	if relation == dp.AddRemove {
+	if c.Relation == dp.AddRemove {
 		records += " ± " + rounded(1.96*r.Records.StdErr)
 	}
 	fmt.Fprintf(&b, "%-9s %s\n", units(ofPersons(m)), records)
 	var rows [][]string
+	baselines := baselinesOf(r)
 	for _, v := range r.Metrics {
-		cells, note := metricCells(v, r.Cap)
+		cells, note := metricCells(v, r.Cap, baselines)
 		rows = append(rows, append(cells, note))
 	}
-	b.WriteString(aligned("lrrrrrt", []string{"", "value", "± 95 %", "std. err.", "sampling", "privacy", ""}, rows))
+	b.WriteString(aligned("lrrrrrt", []string{"", "value", "± 95 %", "baseline", "sampling", "privacy", ""}, rows))
 	if r.Cap > 0 {
 		fmt.Fprintf(&b, "Errors above %s count %[1]s: the cap was chosen from released counts.\n", number(r.Cap, 3))
 	}
-	b.WriteString(r.confusion(m))
+	b.WriteString(confusion(r, m))
 	if t := r.Threshold; t != nil {
 		b.WriteString(paragraph("", fmt.Sprintf("threshold %s: the best for %s of the 23 public ones, chosen from the "+
 			"released cells", number(t.Value),
@@ -46,36 +48,72 @@ func (r *privatelyScored) text(m *model.Model, relation dp.Relation) string {
 	}
 	if c.Rows > 0 {
 		b.WriteString(paragraph("", fmt.Sprintf("A unit of privacy is a person with all lines, of which at most %d count. "+
-			"Every person counts 1.", c.Rows)))
+			"Every person counts 1; without --epsilon every line does.", c.Rows)))
 	}
 	b.WriteString(paragraph("", scoreNote))
 	return b.String()
 }
 
 func budget(b dp.Budget) string {
-	return fmt.Sprintf("(ε = %s, δ = %s)", number(b.Epsilon), number(b.Delta, 3))
+	return fmt.Sprintf("(ε = %s, δ = %s)", claim(b.Epsilon), claim(b.Delta, 3))
 }
 
-// metricCells formats a metric, and a note about it.
-func metricCells(v model.Metric, ceiling float64) (cells []string, note string) {
+// baselinesOf returns what a model that says the same of every record would score, as far as the
+// released numbers show it, by the name of the metric.
+func baselinesOf(r *model.PrivateScores) map[string]float64 {
+	out := map[string]float64{"AUC": 0.5, "R²": 0}
+	if k := len(r.Confusion); k > 0 {
+		out["balanced"] = 1 / float64(k)
+		total, most := 0.0, 0.0
+		entropy := 0.0
+		var sums []float64
+		for _, line := range r.Confusion {
+			sum := 0.0
+			for _, v := range line {
+				sum += v.Value
+			}
+			sums = append(sums, max(sum, 0))
+			total += max(sum, 0)
+		}
+		for _, s := range sums {
+			most = max(most, s)
+			if s > 0 {
+				entropy -= s / total * math.Log(s/total)
+			}
+		}
+		if total > 0 {
+			out["accuracy"], out["log loss"] = most/total, entropy
+		}
+	}
+	rmse, known := r.Metric("RMSE")
+	if r2, ok := r.Metric("R²"); ok && known && r2.Value < 1 {
+		out["RMSE"] = rmse.Value / math.Sqrt(1-r2.Value)
+	}
+	return out
+}
+
+// metricCells formats a metric and its baseline, if there is one, and a note about it.
+func metricCells(v model.Metric, ceiling float64, baselines map[string]float64) (cells []string, note string) {
 	if v.Withheld != "" {
 		return []string{v.Name, "–", "–", "–", "–", "–"}, v.Withheld
 	}
 	if v.Name == "RMSE at most" {
 		return []string{v.Name, number(v.Value, 3), "", "", "", ""}, "also with errors above the cap"
 	}
-	digits, unit, scale := 3, "", 1.0
+	digits, unit := 3, ""
+	scale := 1.0
 	note = map[string]string{"log loss": "nats; losses above 4.6 count 4.6",
 		"log loss difference": "nats; first less second; cut to ± 1",
 		"accuracy difference": "first model less second"}[v.Name]
 	switch v.Name {
 	case "accuracy", "balanced", "accuracy difference", "larger errors":
-		digits, unit, scale = 1, " %", 100
+		digits, unit = 1, " %"
+		scale = 100
 	}
 	if v.Bound > 0 {
 		note = fmt.Sprintf("cells can add or hide about %.3f", v.Bound)
 	}
-	value := strconv.FormatFloat(scale*v.Value, 'f', digits, 64) + unit
+	full := func(x float64) string { return strconv.FormatFloat(scale*x, 'f', digits, 64) + unit }
 	part := func(x float64) string {
 		if scale == 100 {
 			return strconv.FormatFloat(scale*x, 'f', 2, 64)
@@ -85,14 +123,18 @@ func metricCells(v model.Metric, ceiling float64) (cells []string, note string) 
 	half := strconv.FormatFloat(scale*1.96*v.StdErr, 'f', digits, 64)
 	if ceiling > 0 && (v.Name == "RMSE" || v.Name == "MAE" || v.Name == "squared error difference") {
 		// in units of the label
-		value, half = number(v.Value, 3), number(1.96*v.StdErr, 2)
+		full, half = func(x float64) string { return number(x, 3) }, number(1.96*v.StdErr, 2)
 		part = func(x float64) string { return number(x, 2) }
 	}
-	return []string{v.Name, value, half, part(v.StdErr), part(v.Sampling), part(v.Privacy)}, note
+	baseline := "–"
+	if b, ok := baselines[v.Name]; ok {
+		baseline = full(b)
+	}
+	return []string{v.Name, full(v.Value), half, baseline, part(v.Sampling), part(v.Privacy)}, note
 }
 
 // confusion formats the confusion matrix.
-func (r *privatelyScored) confusion(m *model.Model) string {
+func confusion(r *model.PrivateScores, m *model.Model) string {
 	classes := classNames(m)
 	if len(r.Confusion) == 0 {
 		return ""

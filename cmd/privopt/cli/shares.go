@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/privopt/privopt/table"
 )
 
@@ -16,14 +18,19 @@ const (
 	unlikely   = 0.1
 )
 
-// sharesText prints the shares of fields that are missing, outside their range, or not declared,
-// and warns of columns that may be misread. It is a function of the rows.
+// sharesText prints how many fields are missing, outside their range, or not declared, and how many
+// lines of persons count nowhere, and warns of columns that may be misread. It is a function of the
+// rows.
 func sharesText(s *table.Schema, t *table.Tally) string {
 	share := func(n int) string {
-		if v := float64(n) / float64(t.Records); n == 0 || v >= 0.0005 {
-			return percent(v)
+		switch v := float64(n) / float64(t.Records); {
+		case n == 0:
+			return "0"
+		case v < 0.0005:
+			return humanize.Comma(int64(n)) + " (< 0.1 %)"
+		default:
+			return fmt.Sprintf("%s (%s)", humanize.Comma(int64(n)), percent(v))
 		}
-		return "< 0.1 %"
 	}
 	var rows [][]string
 	for _, c := range t.Columns {
@@ -35,9 +42,18 @@ func sharesText(s *table.Schema, t *table.Tally) string {
 	case t.Records == 0:
 		return ""
 	case len(rows) == 0:
-		return "Every field has a value that the schema declares.\n"
+		return "Every field has a value that the schema declares.\n" + linesText(s, t)
 	}
-	return grid([]string{"column", "missing", "clamped", "other"}, rows) + misreadText(s, t)
+	return grid([]string{"column", "missing", "clamped", "other"}, rows) + linesText(s, t) + misreadText(s, t)
+}
+
+// linesText says how many lines of a table of persons count nowhere.
+func linesText(s *table.Schema, t *table.Tally) string {
+	if t.Nobody+t.Beyond == 0 {
+		return ""
+	}
+	return paragraph("", fmt.Sprintf("Of %s, %s without an id and %s beyond the %d of a person count nowhere.",
+		amount(t.Records, "line"), amount(t.Nobody, "line"), amount(t.Beyond, "line"), s.Rows))
 }
 
 // misreadText warns of columns that may be misread.

@@ -5,18 +5,22 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/privopt/privopt/cmd/internal/screen"
+	"github.com/privopt/privopt/cmd/privopt/report"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/model"
 )
 
 func (a *app) summary() *cobra.Command {
-	all := false
+	all, plot := false, ""
 	c := &cobra.Command{
 		Use:   "summary MODEL",
 		Short: "Print the coefficients, with intervals if fit released them",
@@ -32,10 +36,12 @@ with --intervals, summary also prints
              below 100 columns z, debiased divided by std. err., is left out
   privacy    the share of the variance that comes from privacy noise
 
-A coefficient marked "weak" is not identified at this budget. Everything printed here may
+A coefficient marked "weak" is not identified at this budget: its numbers would say nothing,
+and only --json has them. --plot draws the coefficients. Everything printed here may
 be published with the model.`,
 		Example: `  privopt summary model.json
   privopt summary model.json --all
+  privopt summary model.json --plot coefficients.svg
   privopt summary model.json --json`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.do(func(ctx context.Context, args []string) error {
@@ -44,10 +50,19 @@ be published with the model.`,
 				return err
 			}
 			s := m.Summary()
+			if plot != "" {
+				r := &report.Report{}
+				coefficientReport(r, m)
+				picture := func(w io.Writer) error { _, err := io.WriteString(w, report.Sheet(r.Forests)); return err }
+				if err := a.write(plot, "picture", false, picture); err != nil {
+					return err
+				}
+			}
 			return a.show(s, summaryText(m, s, all))
 		}),
 	}
 	c.Flags().BoolVar(&all, "all", false, fmt.Sprintf("print all coefficients, not the first %d", someRows))
+	c.Flags().StringVar(&plot, "plot", "", "draw the coefficients, with their intervals, to a new SVG `FILE`")
 	return c
 }
 
@@ -58,16 +73,13 @@ func summaryText(m *model.Model, s model.Summary, all bool) string {
 	}
 	rows := make([][]string, len(s.Rows))
 	for i, r := range s.Rows {
-		rows[i] = []string{coefficientName(r.Class, r.Name), number(r.Estimate)}
-		if s.Level > 0 {
-			rows[i] = append(rows[i], intervalCells(r.Interval)...)
-		}
+		rows[i] = append([]string{coefficientName(r.Class, r.Name)}, estimateCells(r)...)
 	}
 	rows, more := first(rows, all)
 	var b strings.Builder
 	if s.Level > 0 {
 		b.WriteString(paragraph("", fmt.Sprintf("In %s, with %s intervals; privacy is the share of the variance that "+
-			"comes from privacy noise.", scoreUnit(m), percent0(s.Level))) + "\n")
+			"comes from privacy noise.", scoreUnit(m), levelText(s.Level))) + "\n")
 	}
 	note := s.Note
 	if s.Level == 0 {
@@ -107,17 +119,15 @@ func narrow(head []string, rows [][]string) ([]string, [][]string) {
 	return head, rows
 }
 
-func intervalCells(i *model.Interval) []string {
-	if i == nil {
-		return make([]string, 8)
-	}
-	lower, upper, mark := number(i.Lower, 3), number(i.Upper, 3), ""
-	if i.Unidentified {
-		lower, upper = "−∞", "∞"
-	}
-	z, p := number(i.Z, 3), pValue(i.P)
-	if i.Weak { // no test of a weak coefficient is valid
-		z, p, mark = "–", "–", "weak"
+// estimateCells formats the numbers of a coefficient to the digits that its standard error leaves.
+// A weak one has none that mean anything: its numbers are in the JSON form only.
+func estimateCells(r model.Row) []string {
+	i := r.Interval
+	switch {
+	case i == nil:
+		return []string{number(r.Estimate)}
+	case i.Weak || i.Unidentified:
+		return []string{"–", "–", "–", "–", "–", "–", "–", "–", "weak"}
 	}
 	// All of the privacy noise, that on the curvature included; PrivacyShare counts the gradients
 	// only.
@@ -125,10 +135,37 @@ func intervalCells(i *model.Interval) []string {
 	if i.StdErr > 0 {
 		share = percent0(i.PrivacyErr * i.PrivacyErr / (i.StdErr * i.StdErr))
 	}
-	return []string{number(i.Debiased, 3), number(i.StdErr, 2), lower, upper, z, p, share, mark}
+	to := func(v float64) string { return toError(v, i.StdErr) }
+	return []string{to(r.Estimate), to(i.Debiased), to(i.StdErr), to(i.Lower), to(i.Upper), number(i.Z, 3), pValue(i.P),
+		share, ""}
 }
 
-func percent0(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
+// toError formats v to the second digit of its standard error.
+func toError(v, stdErr float64) string {
+	if !(stdErr > 1e-12 && stdErr < 1e12) {
+		return number(v, 3)
+	}
+	decimals := 1 - int(math.Floor(math.Log10(stdErr)))
+	if decimals < 0 {
+		unit := math.Pow10(-decimals)
+		return strconv.FormatFloat(unit*math.Round(v/unit), 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64)
+}
+
+// percent0 formats a share without decimals, but what is neither 0 nor 1 as neither of them.
+func percent0(v float64) string {
+	switch {
+	case v > 0 && v < 0.005:
+		return "<1 %"
+	case v < 1 && v >= 0.995:
+		return ">99 %"
+	}
+	return fmt.Sprintf("%.0f %%", 100*v)
+}
+
+// levelText formats a confidence level in full.
+func levelText(v float64) string { return strconv.FormatFloat(100*v, 'g', 12, 64) + " %" }
 
 // scoreUnit returns the unit of the coefficients of m.
 func scoreUnit(m *model.Model) string {

@@ -3,6 +3,10 @@
 package cli
 
 import (
+	"fmt"
+	"math"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,10 +14,52 @@ import (
 	"github.com/privopt/privopt/model"
 )
 
-// TestIntervalCellsPrivacy checks that the column privacy counts all noise, also where hardly any
-// of it is noise on the gradients.
-func TestIntervalCellsPrivacy(t *testing.T) {
-	cells := intervalCells(&model.Interval{StdErr: 2, PrivacyErr: 1.9, PrivacyShare: 0.001, Weak: true})
-	require.Equal(t, []string{"–", "–", "90 %", "weak"}, cells[4:])
-	require.Equal(t, "–", intervalCells(&model.Interval{})[6], "no standard error, no share")
+// TestEstimateCells: a weak coefficient prints no number, others are printed to the second digit of
+// their standard error, and the column privacy counts all noise.
+func TestEstimateCells(t *testing.T) {
+	i := model.Interval{Debiased: 14.123, StdErr: 0.234, PrivacyErr: 0.222, PrivacyShare: 0.001, Lower: 13.66,
+		Upper: 14.58,
+		Z:     60.4, P: 1e-30}
+	row := model.Row{Name: "x", Estimate: 13.98765, Interval: &i}
+	require.Equal(t, []string{"13.99", "14.12", "0.23", "13.66", "14.58", "60.4", "<1e-16", "90 %", ""},
+		estimateCells(row))
+	i.Weak = true
+	require.Equal(t, []string{"–", "–", "–", "–", "–", "–", "–", "–", "weak"}, estimateCells(row))
+	require.Equal(t, []string{"13.99"}, estimateCells(model.Row{Estimate: 13.98765}))
+	require.Equal(t, "–", estimateCells(model.Row{Interval: &model.Interval{}})[7], "no standard error, no share")
+	for stdErr, want := range map[float64]string{2345: "12300", 30: "12346", 0.5: "12345.68", 1e-5: "12345.678901"} {
+		require.Equal(t, want, toError(12345.678901, stdErr), stdErr)
+	}
+	require.Equal(t, "12346", toError(12345.67, math.NaN()))
+}
+
+// TestSummaryOfLevels: every row of a summary is a column, a level that the schema declares, or the
+// intercept, and --plot draws them.
+func TestSummaryOfLevels(t *testing.T) {
+	at := folder(t)
+	for k, schema := range []string{people, strings.Replace(people, `, "other": true`, "", 1),
+		strings.Replace(people, `"max": 80`, `"max": 80, "bins": [40], "missing": true`, 1)} {
+		require.NoError(t, os.WriteFile(at("s.json"), []byte(schema), 0o600))
+		data := strings.ReplaceAll(rows(400, true), "baker", "nurse")
+		require.NoError(t, os.WriteFile(at("t.csv"), []byte(data), 0o600))
+		model, plot := at(fmt.Sprint(k)), at(fmt.Sprint(k, ".svg"))
+		code, _, errs := call(t, "", "fit", "--schema", at("s.json"), "--data", at("t.csv"), "--epsilon", "2", "--out", model)
+		require.Equal(t, 0, code, errs)
+		_, out, _ := call(t, "", "summary", model, "--plot", plot)
+		want := []string{"(intercept)", "age", "job=pilot", "job other"} // against nurses
+		switch k {
+		case 1:
+			want = want[:3]
+		case 2:
+			want = []string{"(intercept)", "age>=40", "age missing", "job=pilot", "job other"}
+		}
+		var got []string
+		for _, line := range strings.Split(out, "\n")[1:] {
+			if name, _, ok := strings.Cut(strings.TrimSpace(line), "  "); ok {
+				got = append(got, name)
+			}
+		}
+		require.Equal(t, want, got)
+		require.Contains(t, must(os.ReadFile(plot)), "<svg")
+	}
 }

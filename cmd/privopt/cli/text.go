@@ -79,12 +79,50 @@ func number(v float64, digits ...int) string {
 	}
 }
 
+// claim formats a number of a guarantee as number does, but rounds it up: a guarantee holds with a
+// larger number, and with no smaller one. What is below 1 is not shown as 1.
+func claim(v float64, digits ...int) string {
+	d := 4
+	if len(digits) > 0 {
+		d = digits[0]
+	}
+	if near := towards(v, d, 1); v >= 1 || near < 1 {
+		return number(near, d)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// room formats what is left of a total, rounded down.
+func room(v float64) string { return number(towards(v, 4, -1)) }
+
+// towards returns the nearest number of so many digits, three if v is tiny, that is at least v for
+// the sign 1, and at most v for the sign −1.
+func towards(v float64, digits int, sign float64) float64 {
+	if v < 1e-4 {
+		digits = min(digits, 3)
+	}
+	text := strconv.FormatFloat(v, 'e', digits-1, 64)
+	near, err := strconv.ParseFloat(text, 64)
+	if err != nil || near == 0 || sign*near >= sign*v {
+		return near
+	}
+	_, exponent, _ := strings.Cut(text, "e")
+	e, _ := strconv.Atoi(exponent)
+	step, _ := strconv.ParseFloat(fmt.Sprintf("1e%d", e-digits+1), 64)
+	return near + sign*step
+}
+
 // pValue formats a p-value. Normal tails below 1e-16 are as good as 0 and would be printed so.
 func pValue(p float64) string {
 	if p < 1e-16 {
 		return "<1e-16"
 	}
 	return number(p, 2)
+}
+
+// atMost formats a share that is an upper bound as percent does, but rounds it up.
+func atMost(share float64) string {
+	return strconv.FormatFloat(min(math.Ceil(1000*share-1e-9)/10, 100), 'f', 1, 64) + " %"
 }
 
 func percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" }

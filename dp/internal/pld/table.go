@@ -125,7 +125,8 @@ func middle(up, down table) float64 {
 		least := math.Inf(1)
 		for i := 1; i < len(side.eps); i++ {
 			if d := math.Expm1(side.eps[i]); (side.f[i]-t)/d < least {
-				least, x1, f = (side.f[i]-t)/d, d, side.f[i]
+				least, x1 = (side.f[i]-t)/d, d
+				f = side.f[i]
 			}
 		}
 		return x1, f

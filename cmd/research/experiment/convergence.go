@@ -1,0 +1,337 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/splitting"
+)
+
+// Curves are the errors of the methods of package splitting against their work, on a problem for
+// each question:
+//
+//	deterministic  methods that read all records: a lasso in a box
+//	adaptive       a line search where the smoothness differs between regions
+//	bias           stochastic splitting with a fixed step stays biased in a box, not in an affine
+//	               set, and not with variance reduction
+//
+// Rows hold a method, its work and its error. All data are drawn from a fixed seed; nothing here is
+// private.
+func Curves(ctx context.Context, question string) ([][]string, error) {
+	e := questions[question]()
+	rows := [][]string{{"method", e.x, e.y}}
+	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+	for _, m := range e.methods {
+		points, err := e.trace(ctx, m)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", question, m.name, err)
+		}
+		for _, p := range points {
+			rows = append(rows, []string{m.name, number(e.abscissa(p)), number(p.Value)})
+		}
+	}
+	return rows, nil
+}
+
+var questions = map[string]func() experiment{"deterministic": deterministic, "adaptive": adaptive, "bias": bias}
+
+// regression is f(x) = Σᵢ (1/n)φ(⟨aᵢ,x⟩; bᵢ) + (ridge/2)‖x‖², φ(t;b) = ½(t−b)² or
+// log(1+e^t) − bt, each term with its share of the square.
+type regression struct {
+	a        blas64.General
+	b, t     []float64
+	logistic bool
+	ridge    float64
+	lip, one float64
+}
+
+var (
+	_ splitting.FiniteSum    = (*regression)(nil)
+	_ splitting.TermSmoother = (*regression)(nil)
+	_ splitting.Convex       = (*regression)(nil)
+	_ splitting.FuncGrader   = (*regression)(nil)
+)
+
+// newRegression draws rows of standard normals, decay 1 and more of them shrunk
+// so that column j has size 10^(−2·decay·j/d), and labels of a sparse truth.
+func newRegression(n, d int, decay float64, logistic bool) *regression {
+	src := noise.Reproducible(5, "convergence")
+	normal := func() float64 {
+		var x [1]float64
+		noise.Normal(x[:], 1, src)
+		return x[0]
+	}
+	a := blas64.General{Rows: n, Cols: d, Stride: d, Data: make([]float64, n*d)}
+	f := &regression{a: a, b: make([]float64, n), t: make([]float64, n), logistic: logistic}
+	truth := make([]float64, d)
+	for j := range truth {
+		if j/10%10 == 3 || !logistic && j%4 == 0 {
+			truth[j] = normal()
+		}
+	}
+	for i := range n {
+		row := f.row(i)
+		for j := range row {
+			row[j] = normal()
+			if !logistic {
+				row[j] *= math.Pow(10, -2*decay*float64(j)/float64(d))
+			} else if j > 0 { // neighbors are correlated
+				row[j] = decay*row[j] + (1-decay)*row[j-1]
+			}
+		}
+		f.b[i] = floats.Dot(row, truth) + normal()
+		if logistic {
+			f.b[i] = math.Max(math.Copysign(1, f.b[i]), 0)
+		}
+	}
+	f.bound()
+	return f
+}
+
+// bound computes the Lipschitz constants of ∇f and of its terms.
+func (f *regression) bound() {
+	n, curve := float64(f.a.Rows), 1.0
+	if f.logistic {
+		curve = 0.25
+	}
+	f.one = 0
+	for i := range f.b {
+		f.one = math.Max(f.one, (curve*floats.Dot(f.row(i), f.row(i))+f.ridge)/n)
+	}
+	var svd mat.SVD
+	if !svd.Factorize(mat.NewDense(f.a.Rows, f.a.Cols, f.a.Data), mat.SVDNone) {
+		panic("convergence: singular values not found")
+	}
+	top := svd.Values(nil)[0] * (1 + 1e-12)
+	f.lip = curve*top*top/n + f.ridge
+}
+
+func (f *regression) row(i int) []float64 { return f.a.Data[i*f.a.Stride:][:f.a.Cols] }
+
+func (f *regression) Len() int                { return f.a.Rows }
+func (f *regression) Smoothness() float64     { return f.lip }
+func (f *regression) TermSmoothness() float64 { return f.one }
+func (f *regression) Convexity() float64      { return f.ridge }
+
+// phi returns φ and φ′.
+func (f *regression) phi(t, b float64) (v, d float64) {
+	if !f.logistic {
+		return (t - b) * (t - b) / 2, t - b
+	}
+	return math.Max(t, 0) + math.Log1p(math.Exp(-math.Abs(t))) - b*t, 1/(1+math.Exp(-t)) - b
+}
+
+func vector(x []float64) blas64.Vector { return blas64.Vector{N: len(x), Data: x, Inc: 1} }
+
+// Func implements Smooth.
+func (f *regression) Func(x []float64) (s float64) {
+	blas64.Gemv(blas.NoTrans, 1, f.a, vector(x), 0, vector(f.t))
+	for i, t := range f.t {
+		v, _ := f.phi(t, f.b[i])
+		s += v
+	}
+	return s/float64(f.a.Rows) + f.ridge/2*floats.Dot(x, x)
+}
+
+// Grad implements Smooth.
+func (f *regression) Grad(dst, x []float64) { f.FuncGrad(dst, x) }
+
+// FuncGrad implements FuncGrader.
+func (f *regression) FuncGrad(dst, x []float64) (s float64) {
+	blas64.Gemv(blas.NoTrans, 1, f.a, vector(x), 0, vector(f.t))
+	for i, t := range f.t {
+		var v float64
+		v, f.t[i] = f.phi(t, f.b[i])
+		s += v
+	}
+	copy(dst, x)
+	blas64.Gemv(blas.Trans, 1/float64(f.a.Rows), f.a, vector(f.t), f.ridge, vector(dst))
+	return s/float64(f.a.Rows) + f.ridge/2*floats.Dot(x, x)
+}
+
+// GradTerms implements FiniteSum.
+func (f *regression) GradTerms(dst, x []float64, idx []int) {
+	n := float64(f.a.Rows)
+	floats.ScaleTo(dst, f.ridge*float64(len(idx))/n, x)
+	for _, i := range idx {
+		_, d := f.phi(floats.Dot(f.row(i), x), f.b[i])
+		floats.AddScaled(dst, d/n, f.row(i))
+	}
+}
+
+// method is a named method that makes steps steps.
+type method struct {
+	name  string
+	m     splitting.Method
+	steps int
+	other *experiment // if not nil, the method solves the problem of this one
+}
+
+type experiment struct {
+	problem splitting.Problem
+	dim     int
+	err     func(x []float64) float64 // what is drawn
+	methods []method
+	byPass  bool // the abscissa counts passes, not iterations
+	x, y    string
+}
+
+// floor is where the curves are cut: below it they are rounding.
+const floor = 1e-12
+
+// firstPass is where the curves against passes begin: before it nothing happens.
+const firstPass = 0.1
+
+// trace solves by m and returns error against work, log-spaced.
+func (e experiment) trace(ctx context.Context, m method) ([]splitting.TracePoint, error) {
+	if m.other != nil {
+		e = *m.other
+	}
+	t := &splitting.Trace{Func: e.err, PerDecade: 25}
+	s := &splitting.Settings{Iterations: m.steps, Tolerance: -1, Src: noise.Reproducible(20, "convergence"),
+		Recorder: t}
+	if _, err := splitting.Solve(ctx, e.problem, make([]float64, e.dim), s, m.m); err != nil {
+		return nil, err
+	}
+	var points []splitting.TracePoint
+	for _, p := range t.Points {
+		if !(p.Value > floor) {
+			break
+		}
+		if !e.byPass || e.passes(p) >= firstPass {
+			points = append(points, p)
+		}
+	}
+	return points, nil
+}
+
+// passes returns the gradients of terms in units of one pass over the data.
+func (e experiment) passes(p splitting.TracePoint) float64 {
+	return float64(p.GradTerms) / float64(e.problem.F.(splitting.FiniteSum).Len())
+}
+
+func (e experiment) abscissa(p splitting.TracePoint) float64 {
+	if e.byPass {
+		return e.passes(p)
+	}
+	return float64(p.Iterations)
+}
+
+// minimizer returns what a long solve finds.
+func minimizer(p splitting.Problem, dim int, m splitting.Method, steps int) []float64 {
+	long := &splitting.Settings{Iterations: steps, Tolerance: -1}
+	res, err := splitting.Solve(context.Background(), p, make([]float64, dim), long, m)
+	if err != nil {
+		panic(err) // the data are ours
+	}
+	return res.X
+}
+
+// gap returns J(x) − J* over J* for the minimizer found by a long solve.
+func gap(p splitting.Problem, dim int, m splitting.Method, steps int) func(x []float64) float64 {
+	best := p.Func(minimizer(p, dim, m, steps))
+	return func(x []float64) float64 { return (p.Func(x) - best) / math.Abs(best) }
+}
+
+func deterministic() experiment {
+	const n, d = 400, 200
+	f := newRegression(n, d, 1, false)
+	p := splitting.Problem{F: f, G: prox.L1{Weight: 0.02}, H: prox.Box{Lo: -0.5, Hi: 0.5}}
+	lip := f.Smoothness()
+	return experiment{
+		problem: p, dim: d, err: gap(p, d, &splitting.ForwardBackward{}, 20_000),
+		methods: []method{
+			{name: "ForwardBackward", m: &splitting.ForwardBackward{}, steps: 5000},
+			{name: "ForwardBackward, search", m: &splitting.ForwardBackward{Rule: splitting.LineSearch}, steps: 5000},
+			{name: "ForwardBackward, plain", m: &splitting.ForwardBackward{Plain: true}, steps: 5000},
+			{name: "backward-forward, 1.9/L", m: &backwardForward{splitting.DavisYin{StepSize: 1.9 / lip}}, steps: 5000},
+			{name: "DavisYin", m: &splitting.DavisYin{}, steps: 5000},
+			{name: "DavisYin, 1.9/L", m: &splitting.DavisYin{StepSize: 1.9 / lip}, steps: 5000},
+			{name: "DavisYin, search", m: &splitting.DavisYin{Rule: splitting.LineSearch}, steps: 5000},
+			{name: "PrimalDual", m: &splitting.PrimalDual{}, steps: 5000},
+		},
+		x: "iterations", y: "relative gap to the minimum",
+	}
+}
+
+// backwardForward is DavisYin with G + H in the place of G.
+type backwardForward struct{ splitting.DavisYin }
+
+func (m *backwardForward) Init(p splitting.Problem, x0 []float64, rnd *rand.Rand) error {
+	psi, err := prox.Sum(p.G, p.H)
+	if err != nil {
+		return splitting.ErrProblem
+	}
+	return m.DavisYin.Init(splitting.Problem{F: p.F, G: psi}, x0, rnd)
+}
+
+func adaptive() experiment {
+	const n, d = 100, 1002
+	f := newRegression(n, d, 0.95, true)
+	groups := make([][]int, 125) // of ten, each sharing two with the next
+	for i := range groups {
+		for j := range 10 {
+			groups[i] = append(groups[i], 8*i+j)
+		}
+	}
+	pieces := prox.SplitGroups(prox.GroupL2{Groups: groups, Weight: 1e-2})
+	p := splitting.Problem{F: f, G: pieces[1], H: pieces[0]}
+	return experiment{
+		problem: p, dim: d, err: gap(p, d, &splitting.DavisYin{Rule: splitting.LineSearch}, 3000),
+		methods: []method{
+			{name: "DavisYin, search", m: &splitting.DavisYin{Rule: splitting.LineSearch}, steps: 3000},
+			{name: "DavisYin, 1.9/L", m: &splitting.DavisYin{StepSize: 1.9 / f.Smoothness()}, steps: 3000},
+			{name: "DavisYin", m: &splitting.DavisYin{}, steps: 3000},
+			{name: "PrimalDual", m: &splitting.PrimalDual{}, steps: 3000},
+		},
+		x: "iterations", y: "relative gap to the minimum",
+	}
+}
+
+func bias() experiment {
+	const n, d, passes = 2000, 40, 200
+	f := newRegression(n, d, 0.5, false)
+	f.ridge = 0.01
+	f.bound()
+	sums := mat.NewDense(4, d, nil) // the coordinates of each quarter have sum 0
+	for j := range d {
+		sums.Set(4*j/d, j, 1)
+	}
+	affine, err := prox.NewAffine(sums, make([]float64, 4))
+	if err != nil {
+		panic(err) // the matrix is ours
+	}
+	in := func(h prox.Operator, m splitting.Method) experiment {
+		p := splitting.Problem{F: f, G: prox.L1{Weight: 0.02}, H: h}
+		best := minimizer(p, d, m, 20_000)
+		size := floats.Norm(best, 2)
+		return experiment{problem: p, dim: d, byPass: true,
+			err: func(x []float64) float64 { return floats.Distance(x, best, 2) / size }}
+	}
+	e := in(prox.Box{Lo: -0.3, Hi: 0.3}, &splitting.ForwardBackward{})
+	plane := in(affine, &splitting.DavisYin{})
+	tos := func(r splitting.StepRule) *splitting.StochasticTOS { return &splitting.StochasticTOS{Rule: r} }
+	e.methods = []method{
+		{name: "StochasticTOS, fixed step", m: tos(splitting.FixedStep), steps: n * passes},
+		{name: "StochasticTOS, affine set", m: tos(splitting.FixedStep), steps: n * passes, other: &plane},
+		{name: "StochasticTOS, root", m: tos(splitting.RootStep), steps: n * passes},
+		{name: "StochasticTOS, strongly convex", m: tos(splitting.StronglyConvexStep), steps: n * passes},
+		{name: "StochasticTOS, SAGA", m: &splitting.StochasticTOS{Estimator: splitting.SAGA}, steps: n * passes / 2},
+		{name: "StochasticTOS, SVRG", m: &splitting.StochasticTOS{Estimator: splitting.SVRG}, steps: n * passes / 3},
+		{name: "DavisYin", m: &splitting.DavisYin{}, steps: passes},
+	}
+	e.x, e.y = "passes over the data", "relative distance to the minimizer"
+	return e
+}

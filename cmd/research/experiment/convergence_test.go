@@ -1,0 +1,78 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package experiment
+
+import (
+	"context"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+)
+
+// TestCurves: what the pictures say.
+func TestCurves(t *testing.T) {
+	if testing.Short() {
+		t.Skip("three problems by eighteen methods: eight seconds")
+	}
+	least := map[string]float64{} // error that a method reaches
+	for question, make := range questions {
+		rows, err := Curves(t.Context(), question)
+		require.NoError(t, err)
+		for _, row := range rows[1:] {
+			v, err := strconv.ParseFloat(row[2], 64)
+			require.NoError(t, err)
+			name := question + ": " + row[0]
+			if old, ok := least[name]; !ok || v < old {
+				least[name] = v
+			}
+		}
+		for _, m := range make().methods { // no name outlives a type
+			name, _, _ := strings.Cut(strings.ReplaceAll(m.name, "-", ""), ",")
+			require.True(t, strings.EqualFold(name, reflect.TypeOf(m.m).Elem().Name()), m.name)
+		}
+	}
+	for _, m := range []string{"fixed step", "root", "strongly convex"} {
+		require.Greater(t, least["bias: StochasticTOS, "+m], 1e-6, m)
+	}
+	for _, m := range []string{"SAGA", "SVRG"} {
+		require.Less(t, least["bias: StochasticTOS, "+m], 1e-6, m)
+	}
+	require.Less(t, least["adaptive: DavisYin, search"], 1e-9)
+	require.Greater(t, least["adaptive: DavisYin, 1.9/L"], 1e-9)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Curves(ctx, "adaptive")
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// The declared constants hold: ∇f and its terms by differences, and their sum.
+func TestRegression(t *testing.T) {
+	for _, logistic := range []bool{false, true} {
+		f := newRegression(12, 5, 0.5, logistic)
+		f.ridge = 0.3
+		f.bound()
+		x := []float64{0.3, -1, 2, 0, 0.7}
+		g, sum, one := make([]float64, 5), make([]float64, 5), make([]float64, 5)
+		require.InDelta(t, f.Func(x), f.FuncGrad(g, x), 1e-14)
+		for i := range 12 {
+			f.GradTerms(one, x, []int{i})
+			floats.Add(sum, one)
+		}
+		require.InDeltaSlice(t, g, sum, 1e-13)
+		for j := range x {
+			const h = 1e-6
+			up := append([]float64(nil), x...)
+			up[j] += h
+			down := append([]float64(nil), x...)
+			down[j] -= h
+			require.InDelta(t, (f.Func(up)-f.Func(down))/(2*h), g[j], 1e-8)
+		}
+		require.LessOrEqual(t, f.TermSmoothness(), f.Smoothness())
+		require.LessOrEqual(t, f.Smoothness(), 12*f.TermSmoothness()*(1+1e-9))
+	}
+}

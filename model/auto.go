@@ -1,0 +1,405 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package model
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/prefix"
+)
+
+// The automatic fit of least squares and of the logistic loss,
+// docs/theory/composition.md#model.auto/2: Gaussian releases alone, whose shares of μ² add up to
+// at most the share of the fit. Rows and labels are in units of their bounds.
+
+// Shares of μ², fixed on public data.
+const (
+	labelFirst  = 0.03  // mean of the labels within their range
+	classShare  = 0.02  // counts of two classes, beside two histograms
+	centerShare = 0.01  // of each of two means of the rows
+	traceShare  = 0.01  // Σ‖a‖²
+	spreadShare = 0.08  // Σaa′, where its noise allows
+	spreadNoise = 30.0  // norm of its noise, over the mean eigenvalue, from which on it has less
+	finishShare = 0.07  // offset and factor of the scores
+	countShare  = 0.01  // Σw of persons whose lines weigh the same
+	leastShare  = 0.005 // of a histogram
+)
+
+const gradientWords = "Noisy gradients of all records, after noisy sums that center the rows and choose coordinates " +
+	"in which they have a similar spread. A last release sets the offset and the factor of the predictions. No ridge " +
+	"is needed."
+
+// byGradients reports whether the automatic fit serves the options: squares or the logistic loss
+// for a declared number of records, without penalty, set, intervals, clip and radius, which need
+// minimizers.
+func (o Options) byGradients(q erm.Public, b dp.Budget) bool {
+	return (o.Loss.Name == Squares || o.Loss.Name == Logistic) && o.Penalty == Penalty{} && o.Set == Set{} &&
+		o.Intervals == nil && o.Clip == 0 && o.Radius == 0 &&
+		b.Delta > 0 && q.Records > 0 && q.MaxRecords <= mostSummed && q.Dim <= mostDim
+}
+
+// automatic plans the automatic fit.
+func (pl *Plan) automatic(q erm.Public, o Options) error {
+	s := &Sequence{Shares: Shares{Gradients: 1 - pl.search, Search: pl.search}}
+	var err error
+	if s.Mu, err = pl.mu(*s, 0); err != nil {
+		return err
+	}
+	pl.params.Sequence, pl.params.Decision = s, gradientWords
+	pl.finish(q, s, o)
+	return nil
+}
+
+// checkRange returns an error for bounds so large or so small that the coefficients may leave the
+// range of float64. It reads no record.
+func (pl *Plan) checkRange() error {
+	b := pl.params.Bounds
+	for _, v := range []float64{b.Row, b.Label, b.Label / b.Row} {
+		if !(v >= 0x1p-300 && v <= 0x1p300) {
+			return fmt.Errorf("model: %w: rows up to %.3g and labels up to %.3g leave the range of float64: rescale the "+
+				"columns and the label", dp.ErrCondition, b.Row, b.Label)
+		}
+	}
+	return nil
+}
+
+// gradientFit is one run of the automatic fit. All that it computes follows from noisy outputs and
+// public numbers, apart from the records that each and mapped read.
+type gradientFit struct {
+	pl       *Plan
+	ctx      context.Context
+	faults   *fault.Set
+	data     *erm.Data
+	src      rand.Source
+	logistic bool
+	persons  bool
+
+	d, p, icept int     // coordinates of a row, without the intercept; its index, -1 for none
+	entry       float64 // of the intercept, in units of the rows
+	row, label  float64 // bounds
+	n           float64 // sum of the weights of all records
+	unit        float64 // noise of a mean of numbers up to 1 at the whole budget
+	left        float64 // share of μ² that is left
+	share       float64 // of a histogram
+
+	m, variance  float64   // mean of the labels or of their logit, and the variance of its error
+	k            []float64 // center of the rows
+	basis        []float64 // p×p, row by row: z = basis′(a − k)
+	scale        float64   // z = scale·(a − k) without a basis
+	shifted      []float64 // basis′k
+	reach        float64   // norm of z from which on a row has less weight
+	z            []float64 // of all records, if they fit in memory
+	kappa, unit1 float64   // entry of the offset in a row u = unit1·(z/reach, kappa)
+	h, bound     []float64 // estimated eigenvalues of Σuu′, and bounds on them
+	x            []float64 // coefficients of u
+	seen         residuals
+	doubt        float64 // of the factor of the scores
+	choice       Choice
+}
+
+// mostCoordinates keeps sums of integers from overflowing. Only a search can find so many.
+const mostCoordinates = 1 << 20
+
+// byGradients runs the automatic fit.
+func (pl *Plan) byGradients(
+	ctx context.Context, p *erm.Problem, src rand.Source, cert dp.Certificate,
+) (*outcome, error) {
+	q := pl.params
+	if q.Dim > mostCoordinates {
+		return nil, prefix.Errorf("model: %w: %d coordinates, want at most %d: lower the number of columns or levels",
+			dp.ErrCondition, q.Dim, mostCoordinates)
+	}
+	f := &gradientFit{pl: pl, ctx: ctx, faults: fault.From(ctx), data: p.Data, src: src,
+		left: 1, logistic: q.Loss.Name == Logistic, d: q.Dim, p: q.Dim, icept: -1,
+		row: q.Bounds.Row, label: q.Bounds.Label, n: float64(q.Records)}
+	var who erm.Persons
+	who, f.persons = p.Data.Persons()
+	if e := pl.encoder; e != nil {
+		for j, c := range e.Features() {
+			if c.Column == "" {
+				f.icept, f.p = j, f.d-1
+				f.entry = c.Offset / f.row
+				if !f.logistic {
+					f.entry /= e.LabelValue(f.label)/f.label - e.LabelValue(0)/f.label
+				}
+			}
+		}
+	}
+	f.unit = pl.gradients() / (pl.params.Sequence.Mu * math.Sqrt(pl.params.Sequence.Shares.Gradients) * f.n)
+	size := 1 / f.unit // nμ/L
+	f.share = max(leastShare, min(math.Pow(12/size, 2), 0.025, 0.025*math.Pow(size/60, 2)))
+	for _, step := range []func() error{
+		func() error { return f.count(who) }, f.offset, f.center, f.spread, f.descend, f.calibrate,
+	} {
+		if err := step(); err != nil {
+			return nil, prefix.Errorf("model: %w", err)
+		}
+	}
+	return &outcome{theta: f.theta(), cert: cert, choice: &f.choice}, nil
+}
+
+// gradientSensitivity returns the ℓ₂ sensitivity of a sum of vectors of norm at most bound that are
+// rounded to a grid, times 1 or 2, and the exponent of the grid:
+//
+//	add or remove  bound + g√d/2
+//	replace        2·bound + g√d
+//
+// The factor covers the rounding of the float64 products.
+func gradientSensitivity(bound, pair float64, d int) (sensitivity float64, exponent int) {
+	root := math.Sqrt(float64(d))
+	_, e := math.Frexp(bound / root)
+	exponent = e - 1 - 20
+	return pair * (bound*(1+0x1p-40) + math.Ldexp(root, exponent-1)), exponent
+}
+
+// take returns the sensitivity over the noise of a release that has the share w of the fit, and
+// takes w from what is left of it. No release gets more than what is left, apart from 2⁻⁶⁰, which
+// safeScale covers.
+func (f *gradientFit) take(w float64) float64 {
+	w = max(min(w, f.left), 0x1p-60)
+	f.left -= w
+	return f.pl.shift(w * f.pl.params.Sequence.Shares.Gradients)
+}
+
+// value returns a label in units of its bound, or the class 0 or 1.
+func (f *gradientFit) value(b float64) float64 {
+	if !f.logistic {
+		return b / f.label
+	}
+	if b > 0 {
+		return 1
+	}
+	return 0
+}
+
+// record is one record of a pass: its number i, or -1 if it has none, and its row and value.
+type record struct {
+	i int
+	a []float64
+	y float64
+}
+
+// each calls f with the vectors of all records, or persons, one by one, scaled to a norm of most.
+func (f *gradientFit) each(
+	dim int, most float64, add func(dst []float64, w float64, r record), done func(v []float64),
+) error {
+	if f.persons {
+		return f.data.EachPerson(f.ctx, dim, most, func(dst []float64, w float64, a []float64, b float64) {
+			add(dst, w, record{-1, a, f.value(b)})
+		}, done)
+	}
+	v, i := make([]float64, dim), -1
+	return f.data.Each(func(a []float64, b float64) {
+		i++
+		clear(v)
+		add(v, 1, record{i, a, f.value(b)})
+		switch size := floats.Norm(v, 2); {
+		case math.IsNaN(size) || math.IsInf(size, 1):
+			clear(v)
+		case size > most:
+			floats.Scale(most/size*(1-0x1p-50), v)
+		}
+		done(v)
+	})
+}
+
+// sum releases the sum of the vectors of all records, of norm at most most, and returns it over n
+// with the deviation of its noise.
+func (f *gradientFit) sum(
+	dim int, most, w float64, add func(dst []float64, w float64, r record),
+) (mean []float64, noise float64, err error) {
+	sensitivity, exponent := gradientSensitivity(most, f.pl.gradients(), dim)
+	sigma := sensitivity / f.take(w) * safeScale
+	total, unit := make([]int64, dim), math.Ldexp(1, -exponent)
+	if err := f.pass(); err != nil {
+		return nil, 0, err
+	}
+	err = f.each(dim, most, add, func(v []float64) {
+		for j, x := range v {
+			if x != 0 {
+				total[j] += int64(math.RoundToEven(x * unit))
+			}
+		}
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	mean = f.release(total, exponent, sigma)
+	floats.Scale(1/f.n, mean)
+	return mean, sigma / f.n, nil
+}
+
+// release adds noise of deviation sigma to a sum of integers times 2^exponent.
+func (f *gradientFit) release(terms []int64, exponent int, sigma float64) []float64 {
+	s := fault.At(f.faults, fault.Release, fault.Sum{Terms: terms, Exponent: exponent, Sigma: sigma})
+	return withNoise(s.Terms, s.Sigma, s.Exponent, f.src)
+}
+
+// pass returns an error if the context has ended.
+func (f *gradientFit) pass() error {
+	if err := f.ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", dp.ErrWithheld, err)
+	}
+	return nil
+}
+
+// histogram releases the shares of the records by the edges, and returns them with the deviation of
+// their noise.
+func (f *gradientFit) histogram(
+	edges []float64, w float64, of func(r record) float64,
+) (shares histogram, noise float64, err error) {
+	tau := f.pl.pair() / f.take(w) * safeScale
+	total, exponent := make([]int64, len(edges)), countGrid(tau)
+	if err := f.pass(); err != nil {
+		return nil, 0, err
+	}
+	count := func(dst []float64, w float64, r record) { dst[bin(edges, of(r))] += w }
+	err = f.each(len(edges), 1, count, func(v []float64) {
+		for k, c := range v {
+			total[k] += int64(math.Floor(math.Ldexp(c, -exponent)))
+		}
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	shares = f.release(total, exponent, tau)
+	floats.Scale(1/f.n, shares)
+	return shares, tau / f.n, nil
+}
+
+// quantile releases a histogram and returns the edge below which the share q lies, or other if the
+// noise hides it.
+func (f *gradientFit) quantile(edges []float64, q, w, other float64, of func(r record) float64) (float64, error) {
+	h, noise, err := f.histogram(edges, w, of)
+	if err != nil {
+		return 0, err
+	}
+	q = min(q, 1-4*noise)
+	for k, v := range h {
+		if v < 2.5*noise {
+			h[k] = 0
+		}
+	}
+	total, sum := floats.Sum(h), 0.0
+	if q < 0.5 || total < 0.5 {
+		return other, nil
+	}
+	for k, v := range h {
+		if sum += v; sum >= q*total {
+			return edges[k], nil
+		}
+	}
+	return other, nil
+}
+
+// powers returns base·ratio^j, lo ≤ j ≤ hi.
+func powers(base, ratio float64, lo, hi int) (out []float64) {
+	for j := lo; j <= hi; j++ {
+		out = append(out, base*math.Pow(ratio, float64(j)))
+	}
+	return out
+}
+
+// count releases the sum of the weights, which is far below the number of persons where all lines
+// weigh the same.
+func (f *gradientFit) count(who erm.Persons) error {
+	if !f.persons || who.Weights != erm.LinesEqual {
+		return nil
+	}
+	v, noise, err := f.sum(1, 1, countShare, func(dst []float64, w float64, _ record) { dst[0] += w })
+	if err == nil {
+		part := min(max(v[0], 2*noise, 1/float64(who.Rows)), 1)
+		f.n, f.unit = f.n*part, f.unit/part
+	}
+	return err
+}
+
+// offset estimates the mean of the labels, or its logit.
+func (f *gradientFit) offset() error {
+	switch {
+	case f.icept < 0:
+		return nil
+	case f.logistic:
+		c, noise, err := f.sum(2, 1, 2*f.share+classShare, func(dst []float64, w float64, r record) { dst[int(r.y)] += w })
+		if err != nil {
+			return err
+		}
+		no, yes := max(c[0], 0)+1/f.n, max(c[1], 0)+1/f.n
+		least := min(max(0.001, 3*noise), 0.5)
+		rate := min(max(yes/(no+yes), least), 1-least)
+		f.m, f.variance = math.Log(rate/(1-rate)), math.Pow(noise/(rate*(1-rate)), 2)
+		return nil
+	}
+	f.variance = 0.25
+	mean := func(clip, share float64) (float64, float64, error) {
+		v, noise, err := f.sum(1, clip, share, func(dst []float64, w float64, r record) {
+			dst[0] += w * min(max(r.y-f.m, -clip), clip)
+		})
+		if err != nil {
+			return 0, 0, err
+		}
+		return v[0], noise * noise, nil
+	}
+	update := func(v, variance float64) {
+		gain := f.variance / (f.variance + variance)
+		f.m, f.variance = f.m+gain*v, gain*variance
+	}
+	v, variance, err := mean(1, labelFirst)
+	if err != nil {
+		return err
+	}
+	update(v, variance)
+	h, noise, err := f.histogram(residualEdges, f.share, func(r record) float64 { return f.m - r.y })
+	if err != nil {
+		return err
+	}
+	f.seen.add(h, noise)
+	clip := f.seen.clip(f.unit / math.Sqrt(f.share))
+	if v, variance, err = mean(clip, f.share); err != nil {
+		return err
+	}
+	if clip < 1.5 { // what the clip takes from the mean, which is 0 but for its error
+		f.seen.mean, f.seen.meanVariance = v, f.variance+variance
+		f.seen.meanClip = clip
+		_, _, bias := f.seen.at(clip)
+		variance += bias * bias
+	}
+	update(v, variance)
+	return nil
+}
+
+// theta returns the coefficients in the units of the data.
+func (f *gradientFit) theta() []float64 {
+	theta := make([]float64, f.d)
+	scale, sum := f.unit1/f.reach, 0.0
+	j := 0
+	for c := range theta {
+		if c == f.icept {
+			continue
+		}
+		v := scale * f.scale * f.x[j]
+		if f.basis != nil {
+			v = scale * floats.Dot(f.basis[j*f.p:(j+1)*f.p], f.x[:f.p])
+		}
+		theta[c] = v
+		sum += v * f.k[j]
+		j++
+	}
+	if f.icept >= 0 {
+		theta[f.icept] = (f.m - sum) / f.entry
+	}
+	unit := 1 / f.row
+	if !f.logistic {
+		unit *= f.label
+	}
+	floats.Scale(unit, theta)
+	return theta
+}

@@ -1,0 +1,189 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package model
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+)
+
+// Shares of the last release, over finishShare.
+const (
+	reachPart = 0.1 // histogram of the scores
+	lookPart  = 0.2 // histogram of the residuals
+	slopePart = 0.8 // of each round: sums of slopes; the rest: sums of curvatures
+	meanPart  = 0.7 // of the square of a vector of slopes: the offset; the rest: the factor
+)
+
+// calibrate sets the offset and the factor of the scores by two noisy equations,
+//
+//	Σ r = 0,   Σ rξ = 0,   ξ = t·min(1, 1/t²),  t = score/B
+//
+// in one Newton step for squares and two for classes, with priors on the offset and on the factor:
+// it is near 1 by as much as is known, or, with probability 0.1, anywhere.
+func (f *gradientFit) calibrate() error {
+	spread := max(f.spreadOfScores(), 1e-9)
+	if spread <= 1e-9 {
+		spread = 1e-3
+	}
+	row := make([]float64, f.p)
+	centered := f.m
+	if f.icept >= 0 {
+		centered += f.unit1 * f.kappa * f.x[f.p]
+	}
+	far := func(r record) float64 {
+		score, _ := f.score(row, r)
+		return math.Abs(score - centered)
+	}
+	b, err := f.quantile(powers(spread, math.Sqrt2, -6, 6), rowLevel, reachPart*finishShare, 1.5*spread, far)
+	if err != nil {
+		return err
+	}
+	clip, rounds := 1.0, 2
+	rest := 1 - reachPart
+	if !f.logistic {
+		h, noise, err := f.histogram(residualEdges, lookPart*finishShare, func(r record) float64 {
+			score, _ := f.score(row, r)
+			return f.residual(score, r.y)
+		})
+		if err != nil {
+			return err
+		}
+		f.seen.add(h, noise)
+		rounds, rest = 1, rest-lookPart
+		clip = f.seen.clip(f.unit / math.Sqrt(meanPart*slopePart*rest*finishShare))
+	}
+	c := calibration{b: b, clip: clip, spread: spread, share: rest * finishShare / float64(rounds), doubt: f.doubt * b,
+		center: centered, row: row}
+	c.prior[0] = 1e12
+	if f.icept >= 0 {
+		c.prior[0] = 1 / (4*f.variance + 0.09*f.choice.Clip*f.choice.Clip)
+		if f.logistic {
+			c.prior[0] = 1 / (2*f.variance + 1e-6)
+		}
+	}
+	for round := range rounds {
+		if err := f.round(&c, round); err != nil {
+			return err
+		}
+	}
+	// The score becomes m + factor·(score − center) + center − m + offset.
+	factor := min(max(1+c.factor/b, 0), 5)
+	floats.Scale(factor, f.x[:f.p])
+	f.x[f.p], f.m = 0, centered+c.offset
+	return nil
+}
+
+// calibration is the state of the last release.
+type calibration struct {
+	b, clip, spread, share, doubt, center float64
+	offset, factor                        float64    // what is added to a score: offset + factor·t
+	prior                                 [2]float64 // precisions of both
+	row                                   []float64
+}
+
+// position returns the score of a record as it is calibrated so far, t and ξ.
+func (f *gradientFit) position(c *calibration, r record) (score, t, xi float64) {
+	score, _ = f.score(c.row, r)
+	t = (score - c.center) / c.b
+	xi = t
+	if math.Abs(t) > 1 {
+		xi = 1 / t
+	}
+	return score + c.offset + c.factor*t, t, xi
+}
+
+// bend returns φ″ of a score.
+func (f *gradientFit) bend(score float64) float64 {
+	if !f.logistic {
+		return 1
+	}
+	p := 1 / (1 + math.Exp(-score))
+	return p * (1 - p)
+}
+
+// round releases the sums of one Newton step and takes it.
+func (f *gradientFit) round(c *calibration, round int) error {
+	first, second := math.Sqrt(meanPart), math.Sqrt(1-meanPart)
+	g, noise, err := f.sum(2, c.clip, slopePart*c.share, func(dst []float64, w float64, r record) {
+		score, _, xi := f.position(c, r)
+		slope := w * min(max(f.residual(score, r.y), -c.clip), c.clip)
+		dst[0] += first * slope
+		dst[1] += second * slope * xi
+	})
+	if err != nil {
+		return err
+	}
+	most := math.Sqrt(3)
+	if f.logistic {
+		most /= 4
+	}
+	sums, sumNoise, err := f.sum(3, most, (1-slopePart)*c.share, func(dst []float64, w float64, r record) {
+		score, t, xi := f.position(c, r)
+		w *= f.bend(score)
+		dst[0] += w
+		dst[1] += w * xi
+		dst[2] += w * xi * t
+	})
+	if err != nil {
+		return err
+	}
+	// What normal scores would give, as far as noise hides the sums.
+	var normal [3]float64
+	for k := range normal {
+		normal[k] = normalMean(func(q float64) float64 {
+			t := q * c.spread / c.b
+			xi := t * min(1, 1/max(t*t, math.SmallestNonzeroFloat64))
+			return f.bend(c.center+c.offset+t*(c.b+c.factor)) * [3]float64{1, xi, xi * t}[k]
+		})
+	}
+	scales := [3]float64{normal[0], math.Sqrt(normal[0] * normal[2]), normal[2]}
+	var h [3]float64
+	for k := range h {
+		v := math.Pow(0.3*scales[k], 2)
+		h[k] = normal[k] + v/(v+sumNoise*sumNoise)*(sums[k]-normal[k])
+	}
+	h[0], h[2] = max(h[0], 0.3*normal[0]), max(h[2], 0.3*normal[2])
+	most = 0.9 * math.Sqrt(h[0]*h[2])
+	h[1] = min(max(h[1], -most), most)
+	e := equations{h: h, slope: [2]float64{g[0] / first, g[1] / second}, prior: c.prior,
+		weight: [2]float64{math.Pow(first/noise, 2), math.Pow(second/noise, 2)}}
+	var offset, factor float64
+	if round == 0 {
+		e.prior[1] = 1 / (c.doubt * c.doubt)
+		o1, f1, log1, near := e.solve()
+		e.prior[1] = 1 / (9 * c.b * c.b)
+		o2, f2, log2, far := e.solve()
+		p := 1 / (1 + math.Exp(min(max(log2-log1, -50), 50))/9)
+		offset, factor = p*o1+(1-p)*o2, p*f1+(1-p)*f2
+		for k := range c.prior {
+			c.prior[k] = 0.5 * (p*near[k] + (1-p)*far[k])
+		}
+	} else {
+		offset, factor, _, _ = e.solve()
+	}
+	c.offset += offset
+	c.factor += min(max(factor, -c.b), c.b)
+	return nil
+}
+
+// equations are two linear equations with noise, (h₀ h₁; h₁ h₂)x = −slope, and priors on x.
+type equations struct {
+	h                    [3]float64
+	slope, weight, prior [2]float64
+}
+
+// solve returns the mean of x given the equations, the logarithm of the likelihood of the prior of
+// x₁, and the precisions of both.
+func (e equations) solve() (x0, x1, log float64, precision [2]float64) {
+	h, w := e.h, e.weight
+	a00 := h[0]*h[0]*w[0] + h[1]*h[1]*w[1] + e.prior[0]
+	a01 := h[0]*h[1]*w[0] + h[1]*h[2]*w[1]
+	a11 := h[1]*h[1]*w[0] + h[2]*h[2]*w[1] + e.prior[1]
+	b0 := -(h[0]*w[0]*e.slope[0] + h[1]*w[1]*e.slope[1])
+	b1 := -(h[1]*w[0]*e.slope[0] + h[2]*w[1]*e.slope[1])
+	det := a00*a11 - a01*a01
+	x0, x1 = (a11*b0-a01*b1)/det, (a00*b1-a01*b0)/det
+	return x0, x1, 0.5*(b0*x0+b1*x1) - 0.5*math.Log(det) + 0.5*math.Log(e.prior[1]), [2]float64{a00, a11}
+}

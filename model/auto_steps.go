@@ -1,0 +1,284 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package model
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+)
+
+var errSpectrum = errors.New("the eigenvalues of a noisy matrix were not found")
+
+// Numbers of the steps, fixed on public data.
+const (
+	fewestSteps = 24
+	mostSteps   = 100
+	growth      = 3   // of the share of μ² from the first step to the last
+	drift       = 0.3 // forgetting, relative to moves over their deviation: squares
+	classDrift  = 1   // the same for two classes, whose loss is no parabola
+	guessSpread = 0.7 // of scores, over that of the labels
+	guessWidth  = 1.2 // deviation of the logarithm of that guess
+)
+
+// steps returns the shares of the steps. Their number follows from the map, their total does not.
+func (f *gradientFit) steps() []float64 {
+	ratios := make([]float64, f.p)
+	for j := range ratios {
+		ratios[j] = f.bound[j] / f.h[j]
+	}
+	slices.Sort(ratios)
+	shares := make([]float64, int(min(max(math.Ceil(10*ratios[f.p/2]), fewestSteps), mostSteps)))
+	for t := range shares {
+		shares[t] = math.Pow(growth, float64(t)/float64(len(shares)-1))
+	}
+	total := f.left - finishShare
+	if !f.logistic {
+		total -= 5 * f.share
+	}
+	floats.Scale(total/floats.Sum(shares), shares)
+	return shares
+}
+
+// score returns the prediction of a record, of its logit for classes, and z.
+func (f *gradientFit) score(row []float64, r record) (score float64, z []float64) {
+	z = f.mapped(row, r)
+	score = f.m + f.unit1/f.reach*floats.Dot(z, f.x[:f.p])
+	if f.icept >= 0 {
+		score += f.unit1 * f.kappa * f.x[f.p]
+	}
+	return score, z
+}
+
+// residual is the slope of the loss at a score.
+func (f *gradientFit) residual(score, y float64) float64 {
+	if f.logistic {
+		return 1/(1+math.Exp(-score)) - y
+	}
+	return score - y
+}
+
+// weight returns √ω, by which a long row is shortened in gradients, and the norm of the gradient
+// of a record over its slope.
+func (f *gradientFit) weight(z []float64) (root, norm float64) {
+	size := floats.Norm(z, 2)
+	root = min(1, f.reach/max(size, math.SmallestNonzeroFloat64))
+	return root, f.unit1 * math.Hypot(root*size/f.reach, f.kappa)
+}
+
+// A measurement is a noisy gradient at a point: of the point where the gradient is 0, h·target with
+// the deviation noise.
+type measurement struct {
+	point, target []float64
+	bend, noise   float64
+}
+
+// descend takes steps along noisy gradients. Each gradient h·(x − x*) + noise measures x*, and its
+// gain weighs the variance of what is known of x* against the noise, as in a Kalman filter: if
+// noise dominates, x stays 0, and the predictions stay at the mean.
+func (f *gradientFit) descend() error {
+	shares := f.steps()
+	last, total := len(shares)-1, floats.Sum(shares)
+	f.x = make([]float64, f.p+1)
+	precision, prior := make([]float64, f.p), make([]float64, f.p)
+	before := make([]float64, f.p)
+	offset, moved := f.variance, 0.0
+	if f.logistic {
+		offset += 0.1
+	}
+	if f.icept >= 0 {
+		offset /= math.Pow(f.kappa*f.unit1, 2)
+	}
+	scale, rate := 1.0, 1/(1+math.Exp(-f.m))
+	clip, bend := 1.0, 1.0
+	var bias, shrink, noise float64
+	var seen []measurement
+	var spreads []float64
+	row := make([]float64, f.p)
+	for t, share := range shares {
+		if f.logistic {
+			bend = max(f.curvature(), 0.3*rate*(1-rate))
+		} else {
+			if t == 0 || t == len(shares)/4 || t == len(shares)/2 || t == 3*len(shares)/4 {
+				if err := f.look(t == 0); err != nil {
+					return err
+				}
+				if t == 0 {
+					scale = f.seen.spread()
+				}
+			}
+			clip, bend, bias = f.stepClip(total, float64(t)/float64(last))
+		}
+		g, deviation, err := f.sum(f.p+1, clip, share, func(dst []float64, w float64, r record) {
+			score, z := f.score(row, r)
+			root, norm := f.weight(z)
+			slope := f.residual(score, r.y)
+			if most := clip / norm; norm > 0 {
+				slope = min(max(slope, -most), most)
+			}
+			slope *= w * f.unit1
+			floats.AddScaled(dst[:f.p], slope*root/f.reach, z)
+			dst[f.p] += slope * f.kappa
+		})
+		if err != nil {
+			return err
+		}
+		noise = deviation
+		now := measurement{point: append([]float64{}, f.x...), target: make([]float64, f.p), bend: bend, noise: noise}
+		for j := range now.target {
+			now.target[j] = f.x[j] - g[j]/(bend*f.h[j])
+		}
+		seen = append(seen, now)
+		copy(before, prior)
+		shrink = f.evidence(seen, scale, prior)
+		moves := 0.0
+		for j := range f.p {
+			if q := precision[j]; q > 0 && before[j] > 0 { // as if the prior had been known
+				f.x[j] *= prior[j] * (1 + before[j]*q) / (before[j] * (1 + prior[j]*q))
+			}
+			h, v := bend*f.h[j], prior[j]/(1+prior[j]*precision[j])
+			move := g[j] * min(v*h/(h*h*v+noise*noise), 1/(bend*f.bound[j]))
+			f.x[j] -= move
+			precision[j] += h * h / (noise * noise)
+			moves += move * move * precision[j] / float64(f.p)
+		}
+		by := 1 + drift*moves
+		if f.logistic {
+			by = 1 + classDrift*moves
+		}
+		floats.Scale(1/by, precision)
+		if f.icept >= 0 {
+			offset += 0.25 * moved * moved
+			h, v := bend*f.h[f.p], noise*noise+math.Pow(f.kappa*f.unit1*bias, 2)
+			moved = g[f.p] * min(offset*h/(h*h*offset+v), 1/(bend*f.bound[f.p]))
+			f.x[f.p] -= moved
+			offset *= v / (h*h*offset + v)
+		}
+		spreads = append(spreads, f.spreadOfScores())
+	}
+	f.choice.Clip, f.choice.Sigma = clip, noise*f.n
+	f.doubt = math.Hypot(math.Hypot(0.03, 1-shrink), bias/scale)
+	f.doubt = math.Hypot(f.doubt, 2*math.Log((spreads[last]+1e-9)/(spreads[3*len(shares)/4-1]+1e-9)))
+	return nil
+}
+
+// look releases a histogram of residuals.
+func (f *gradientFit) look(first bool) error {
+	w := f.share
+	if first {
+		w *= 2
+	}
+	row := make([]float64, f.p)
+	h, noise, err := f.histogram(residualEdges, w, func(r record) float64 {
+		score, z := f.score(row, r)
+		_, norm := f.weight(z)
+		return f.residual(score, r.y) * norm
+	})
+	if err == nil {
+		f.seen.add(h, noise)
+	}
+	return err
+}
+
+// stepClip returns the clip of least risk: noise over the slope that is left, and bias. It also
+// returns the share of residuals within it, which is that slope, and the bias.
+func (f *gradientFit) stepClip(total, part float64) (clip, within, bias float64) {
+	inverse := 0.0
+	for j, h := range f.h {
+		if j < f.p || f.icept >= 0 {
+			inverse += 1 / h
+		}
+	}
+	least := math.Inf(1)
+	for c := firstClip; c < 2.2; c *= clipRatio {
+		q, tail, b := f.seen.at(c)
+		if q < clipShare && c < 1.8 {
+			continue
+		}
+		risk := math.Pow(c/q*f.unit, 2)*inverse/(0.5*total) + 0.1*math.Pow(5, part)*tail*tail + b*b
+		if risk < least {
+			least, clip = risk, min(c, 2)
+			within, bias = q, b
+		}
+	}
+	return clip, within, bias
+}
+
+// spreadOfScores returns the estimated standard deviation of the scores.
+func (f *gradientFit) spreadOfScores() float64 {
+	sum := 0.0
+	for j := range f.p {
+		sum += f.x[j] * f.x[j] * f.h[j]
+	}
+	return math.Sqrt(sum)
+}
+
+// normalMean returns the mean of g over a standard normal variable.
+func normalMean(g func(q float64) float64) float64 {
+	sum, total := 0.0, 0.0
+	for q := -4.0; q <= 4; q += 0.25 {
+		w := math.Exp(-q * q / 2)
+		sum, total = sum+w*g(q), total+w
+	}
+	return sum / total
+}
+
+// curvature returns the mean of φ″ over normal scores.
+func (f *gradientFit) curvature() float64 {
+	mean, spread := f.m, f.spreadOfScores()
+	if f.icept >= 0 {
+		mean += f.kappa * f.unit1 * f.x[f.p]
+	}
+	return normalMean(func(q float64) float64 {
+		p := 1 / (1 + math.Exp(-mean-q*spread))
+		return p * (1 - p)
+	})
+}
+
+// evidence sets the prior variance of the coefficients, a mean over guesses by the likelihood of
+// all measurements so far and a log-normal prior on the spread of the scores. It returns the mean
+// factor by which the prior shrinks a coefficient.
+func (f *gradientFit) evidence(seen []measurement, scale float64, prior []float64) (shrink float64) {
+	precision, target := make([]float64, f.p), make([]float64, f.p)
+	for _, m := range seen {
+		far := 0.0
+		for j := range f.p {
+			far += math.Pow(m.bend*f.h[j]*(f.x[j]-m.point[j]), 2)
+		}
+		v := m.noise*m.noise + 0.25*far/float64(f.p)
+		for j := range f.p {
+			w := math.Pow(m.bend*f.h[j], 2) / v
+			precision[j] += w
+			target[j] += w * m.target[j]
+		}
+	}
+	type guess struct{ variance, log float64 }
+	var guesses []guess
+	trace, best := floats.Sum(f.h[:f.p]), math.Inf(-1)
+	for l := -4.5; l <= 2; l += 0.25 {
+		g := guess{math.Pow(scale*guessSpread*math.Exp(l), 2) / trace, -0.5 * math.Pow(l/guessWidth, 2)}
+		for j, q := range precision {
+			v := 1/q + g.variance
+			g.log -= 0.5 * (math.Pow(target[j]/q, 2)/v + math.Log(v))
+		}
+		best = max(best, g.log)
+		guesses = append(guesses, g)
+	}
+	total := 0.0
+	clear(prior)
+	for _, g := range guesses {
+		w := math.Exp(g.log - best)
+		total += w
+		for j, q := range precision {
+			prior[j] += w * g.variance * q / (1 + g.variance*q)
+		}
+	}
+	for j, q := range precision {
+		part := min(prior[j]/total, 1-0x1p-30)
+		shrink += part / float64(f.p)
+		prior[j] = part / (q * (1 - part))
+	}
+	return shrink
+}

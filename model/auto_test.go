@@ -1,0 +1,280 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/table"
+)
+
+// spent returns Σ(S/σ)² of one run, where S is the distance by which the sums of two neighbors
+// differ given the same outputs before: the fit of the second data set gets the sums of the first
+// one.
+func spent(t *testing.T, pl *Plan, data [2]*erm.Data, seed uint64) float64 {
+	t.Helper()
+	var sums []fault.Sum
+	run := func(data *erm.Data, replace func(s fault.Sum) fault.Sum) {
+		p := &erm.Problem{Data: data, Loss: pl.params.Loss.of(data.Bounds(), 2), Records: pl.params.Records}
+		out, err := pl.run(fault.With(t.Context(), fault.Release, replace), p, noise.Reproducible(seed))
+		require.NoError(t, err)
+		for _, v := range out.theta {
+			require.False(t, math.IsNaN(v) || math.IsInf(v, 0))
+		}
+	}
+	run(data[0], func(s fault.Sum) fault.Sum {
+		c := s
+		c.Terms = append([]int64{}, s.Terms...)
+		sums = append(sums, c)
+		return s
+	})
+	total, at := 0.0, 0
+	run(data[1], func(s fault.Sum) fault.Sum {
+		first := sums[at]
+		require.Equal(t, first.Exponent, s.Exponent)
+		require.Equal(t, first.Sigma, s.Sigma, "the noise depends on the records")
+		square := 0.0
+		for j, v := range s.Terms {
+			square += math.Pow(math.Ldexp(float64(v-first.Terms[j]), s.Exponent)/s.Sigma, 2)
+		}
+		total += square
+		at++
+		return first
+	})
+	require.Len(t, sums, at, "the number of releases depends on the records")
+	return total
+}
+
+// neighborsOf returns records with and without, or with another, last record.
+func neighborsOf(
+	rnd *rand.Rand, n, d int, rel dp.Relation, class, far bool,
+) (rows [2][][]float64, labels [2][]float64) {
+	record := func(length float64) ([]float64, float64) {
+		a := make([]float64, d)
+		for j := range a {
+			a[j] = rnd.NormFloat64()
+		}
+		floats.Scale(length/floats.Norm(a, 2), a)
+		b := a[0] + 0.1*rnd.NormFloat64()
+		if class {
+			b = math.Copysign(1, b)
+		}
+		return a, max(-1, min(1, b))
+	}
+	for range n - 1 {
+		a, b := record(0.5 * rnd.Float64())
+		for i := range rows {
+			rows[i], labels[i] = append(rows[i], a), append(labels[i], b)
+		}
+	}
+	for i := range rows {
+		if i == 1 && rel == dp.AddRemove {
+			break
+		}
+		a, b := record(1)
+		if far {
+			a = make([]float64, d)
+			a[0], b = 1, -1
+			if i == 1 {
+				a[0], b = -1, -1
+			}
+		}
+		rows[i], labels[i] = append(rows[i], a), append(labels[i], b)
+	}
+	return rows, labels
+}
+
+// TestAutomaticSpends: given the same outputs, the sums of neighbors differ by no more than the
+// noise allows, all releases of a run together, whatever the record; far records use up most of
+// it.
+func TestAutomaticSpends(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(8, 1))
+	for _, name := range []string{Squares, Logistic} {
+		for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
+			for _, eps := range []float64{0.05, 1, 8} {
+				for _, far := range []bool{false, true} {
+					const n, d = 300, 4
+					rows, labels := neighborsOf(rnd, n, d, rel, name == Logistic, far)
+					var data [2]*erm.Data
+					for i := range data {
+						var err error
+						data[i], err = erm.NewData(rows[i], labels[i], loss.Bounds{Row: 1, Label: 1})
+						require.NoError(t, err)
+					}
+					pl := planFor(t, n, d, dp.Budget{Epsilon: eps, Delta: 1e-6},
+						Options{Loss: Loss{Name: name}, Relation: rel, Records: n})
+					require.Equal(t, theoremGradients, pl.Certificate().Theorem)
+					most := math.Pow(pl.params.Sequence.Mu, 2)
+					part := spent(t, pl, data, rnd.Uint64()) / most
+					require.LessOrEqual(t, part, 1., "%s %v ε = %v", name, rel, eps)
+					if far && rel == dp.AddRemove && name == Squares {
+						require.Greater(t, part, 0.8, "%s %v ε = %v", name, rel, eps)
+					}
+					require.LessOrEqual(t, dp.GaussianLogDelta(eps, pl.params.Sequence.Mu), math.Log(1e-6))
+				}
+			}
+		}
+	}
+}
+
+func readTable(t *testing.T, schema, text string) *table.Data {
+	t.Helper()
+	s, err := table.ReadSchema(strings.NewReader(schema))
+	require.NoError(t, err)
+	data, err := table.ReadCSV(strings.NewReader(text), s)
+	require.NoError(t, err)
+	return data
+}
+
+// TestAutomaticSpendsOfPersons is the same for neighbors that differ in all lines of one person,
+// with a schema, for both weightings of lines.
+func TestAutomaticSpendsOfPersons(t *testing.T) {
+	for _, weights := range []string{"", `, "weights": "rows"`} {
+		for _, label := range []string{`"min": -1, "max": 1`, `"positive": ["1"], "negative": ["-1"]`} {
+			for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
+				s := fmt.Sprintf(`{ "schema": 1, "intercept": true, "person": "who", "rows": 3%s, "records": 150,
+				  "neighbors": "%v", "label": {"column": "y", %s}, "columns": [{"name": "x", "min": -1, "max": 1},
+				  {"name": "z", "min": -1, "max": 1}] }`, weights, rel, label)
+				var data [2]*table.Data
+				rnd := rand.New(rand.NewPCG(4, 4))
+				common, other := "who,x,z,y\n", ""
+				line := func(who int, x, y float64) string {
+					return fmt.Sprintf("%d,%.3f,%.3f,%v\n", who, x, x*x, math.Copysign(1, y))
+				}
+				for who := range 149 {
+					for range 1 + who%4 {
+						x := 2*rnd.Float64() - 1
+						common += line(who, x, x+0.3*rnd.NormFloat64())
+					}
+				}
+				last := line(1000, 1, -1) + line(1000, 0.9, -1) + line(1000, -1, 1)
+				if rel == dp.Replace {
+					other = line(1000, -1, 1) + line(1000, -1, 1)
+				}
+				for i, text := range []string{common + last, common + other} {
+					data[i] = readTable(t, s, text)
+				}
+				o := &Options{Relation: rel}
+				task, err := newTask(data[0], o)
+				require.NoError(t, err)
+				pl, err := task.plan(dp.Budget{Epsilon: 1, Delta: 1e-6})
+				require.NoError(t, err)
+				require.Equal(t, theoremGradients, pl.Certificate().Theorem)
+				require.Equal(t, 3, pl.Certificate().Rows)
+				part := spent(t, pl, [2]*erm.Data{data[0].Records, data[1].Records}, 5) / math.Pow(pl.params.Sequence.Mu, 2)
+				require.LessOrEqual(t, part, 1.)
+				require.Greater(t, part, 0.01)
+			}
+		}
+	}
+}
+
+// TestAutomaticTakes: whatever is asked for, the releases of a fit get no more than its share of
+// μ².
+func TestAutomaticTakes(t *testing.T) {
+	pl := planFor(t, 300, 2, some, Options{Loss: Loss{Name: Squares}})
+	f := &gradientFit{pl: pl, left: 0.75}
+	sum := 0.0
+	for _, w := range []float64{0.1, 0.5, 0.3, 0.2, 1} {
+		s := f.take(w) / pl.params.Sequence.Mu
+		sum += s * s
+	}
+	require.InDelta(t, 0.75, sum, 1e-12)
+	require.LessOrEqual(t, sum, 0.75*(1+1e-15))
+}
+
+// TestAutomaticRecovers: offset and factor are right, for wide ranges, far offsets, rare classes
+// and numbers that are 0 or 1, and a fit that learns nothing predicts the mean.
+func TestAutomaticRecovers(t *testing.T) {
+	for what, c := range map[string]struct {
+		label string
+		make  func(r *rand.Rand, x []float64) float64
+		eps   float64
+		most  float64 // loss, over that of the mean
+	}{
+		"wide ranges": {`"min": -1000, "max": 1000`, func(r *rand.Rand, x []float64) float64 {
+			return 3*x[0] - 2*x[1] + 20 + r.NormFloat64()
+		}, 1, 0.12},
+		"flags of numbers": {`"min": 0, "max": 1`, func(r *rand.Rand, x []float64) float64 {
+			if r.Float64() < 1/(1+math.Exp(2.2-x[0])) {
+				return 1
+			}
+			return 0
+		}, 1, 1},
+		"rare": {`"positive": ["1"], "negative": ["0"]`, func(r *rand.Rand, x []float64) float64 {
+			if r.Float64() < 1/(1+math.Exp(3.2-x[0])) {
+				return 1
+			}
+			return 0
+		}, 1, 1},
+		"nothing": {`"min": -10, "max": 10`, func(r *rand.Rand, _ []float64) float64 {
+			return 2 + r.NormFloat64()
+		}, 0.2, 1.05},
+	} {
+		rnd := rand.New(rand.NewPCG(7, 7))
+		text, n := "a,b,y\n", 8000
+		mean := 0.0
+		for range n {
+			x := []float64{rnd.NormFloat64(), rnd.NormFloat64()}
+			y := c.make(rnd, x)
+			mean += y / float64(n)
+			text += fmt.Sprintf("%.4f,%.4f,%.6g\n", x[0], x[1], y)
+		}
+		data := readTable(t, fmt.Sprintf(`{ "schema": 1, "intercept": true, "records": 8000, "neighbors": "add-remove",
+		  "label": {"column": "y", %s}, "columns": [{"name": "a", "min": -100, "max": 100},
+		  {"name": "b", "min": -100, "max": 100}] }`, c.label), text)
+		m, err := Fit(t.Context(), data, dp.Budget{Epsilon: c.eps, Delta: 1e-8}, &Options{Source: noise.Reproducible(3)})
+		require.NoError(t, err)
+		loss, base, average := 0.0, 0.0, 0.0
+		require.NoError(t, data.Records.Each(func(a []float64, b float64) {
+			p := m.Predict(a)
+			v, y := p.Score, data.Encoder.LabelValue(b)
+			if p.Probabilities != nil {
+				v, y = p.Probabilities[1], (1+math.Copysign(1, b))/2
+			}
+			average += v / float64(n)
+			loss += (v - y) * (v - y)
+			base += (mean - y) * (mean - y)
+		}))
+		require.Less(t, loss/base, c.most, what)
+		require.InDelta(t, mean, average, 0.1*math.Sqrt(base/float64(n)), what)
+		roundTrip(t, m, data)
+	}
+}
+
+// TestAutomaticChecksRange checks that bounds for which coefficients may leave the range of float64
+// are refused before noise is drawn, because they are public.
+func TestAutomaticChecksRange(t *testing.T) {
+	rows, labels := make([][]float64, 300), make([]float64, 300)
+	for i := range rows {
+		rows[i] = make([]float64, 4)
+	}
+	for _, name := range []string{Squares, Logistic} {
+		for _, row := range []float64{1e-160, 1e-100, 1, 1e100, 1e155} {
+			data, err := erm.NewData(rows, labels, loss.Bounds{Row: row, Label: max(row, 1)})
+			require.NoError(t, err)
+			m, err := Fit(context.Background(), &table.Data{Records: data}, dp.Budget{Epsilon: 0.1, Delta: 1e-5},
+				&Options{Loss: Loss{Name: name}})
+			if err == nil {
+				require.Equal(t, theoremGradients, m.Certificate().Theorem)
+			} else {
+				require.NotEqual(t, 1., row)
+				require.True(t, errors.Is(err, dp.ErrCondition) || errors.Is(err, erm.ErrProblem), "%v", err)
+			}
+		}
+	}
+}

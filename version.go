@@ -1,0 +1,6 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package privopt
+
+// Version is the version of this module: README.md states it, commands print it, models name it.
+const Version = "0.2.0"
