@@ -26,9 +26,7 @@ var layer = map[string]int{
 	"dp/internal/pld":    -1,
 	"internal/noise":     -1,
 	"dp":                 0,
-	"internal/draw":      0,
 	"internal/linear":    1,
-	"internal/sqrtsum":   1,
 	"internal/perturb":   2,
 	"prox":               0,
 	"loss":               0,
@@ -62,13 +60,12 @@ var sameLayer = map[[2]string]string{
 	{"sco", "lop"}:                    "and has its plans",
 	{"internal/release", "erm"}:       "the loop that solves and certifies is where the two meet",
 	{"internal/release", "splitting"}: "the loop that solves and certifies is where the two meet",
-	{"internal/draw", "dp"}:           "a caller's source is an assumption of the certificate",
 }
 
 // once lists expressions that stand in one place only, outside of tests, with the files.
 var once = map[string][]string{
-	"noise.Watch(": {"internal/draw/draw.go"},                    // one source of a release
-	"1 << 61":      {"internal/draw/draw.go", "objpert/plan.go"}, // one clamp; objpert saturates its tables too
+	"noise.Watch(": {"internal/release/draw.go"},                    // one source of a release
+	"1 << 61":      {"internal/release/draw.go", "objpert/plan.go"}, // one clamp; objpert saturates its tables too
 }
 
 // TestOnce: the randomness of a release, where mistakes cost privacy, is written once.

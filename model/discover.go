@@ -14,13 +14,11 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/discover"
-	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/internal/sqrtsum"
 	"github.com/privopt/privopt/table"
 )
 
@@ -246,7 +244,7 @@ func threshold(sigma, q, parts, least float64) int {
 	}
 	for less := t; ; t = less {
 		if less = min(t-1, math.Nextafter(t, 0)); !enough(less) {
-			return int(min(t, 1<<62)) // no count is above draw.Most
+			return int(min(t, 1<<62)) // no count is above release.Most
 		}
 	}
 }
@@ -256,15 +254,15 @@ func threshold(sigma, q, parts, least float64) int {
 func (pl *DiscoveryPlan) sight() (least int, deviation float64) {
 	m := float64(pl.columns)
 	p := pl.part(1, m)
-	_, deviation = prefixNoise(sqrtsum.New(discover.NumCells), pl.relation, p*math.Sqrt(roundShares[0]))
+	_, deviation = prefixNoise(newRoot(discover.NumCells), pl.relation, p*math.Sqrt(roundShares[0]))
 	t := threshold(pl.sensitivity(nil)/p*safeScale, pl.q/m, pl.parts(), pl.leastWeight())
 	return int(math.Ceil(float64(t) / pl.parts())), deviation
 }
 
 // prefixNoise returns the noise of the weighted sums at s, and the deviation of a prefix sum.
-func prefixNoise(m *sqrtsum.Matrix, r dp.Relation, s float64) (sigma, deviation float64) {
+func prefixNoise(m *sumRoot, r dp.Relation, s float64) (sigma, deviation float64) {
 	sigma = m.Sensitivity(r) / s * safeScale
-	return sigma, sigma * math.Sqrt(float64(m.Norm2())) / sqrtsum.One / sqrtsum.One
+	return sigma, sigma * math.Sqrt(float64(m.Norm2())) / rootOne / rootOne
 }
 
 // refuse returns an error if the search can hardly show anything.
@@ -286,7 +284,7 @@ func (pl *DiscoveryPlan) refuse() error {
 			"%s to be seen. Declare columns, ignore some, or use ε ≥ %.3g", dp.ErrCondition, pl.records, pl.unit(),
 			pl.columns, pl.budget.Epsilon, least, pl.unit(), math.Ceil(100*enough)/100)
 	}
-	if sigma, _ := prefixNoise(sqrtsum.New(discover.NumCells), pl.relation,
+	if sigma, _ := prefixNoise(newRoot(discover.NumCells), pl.relation,
 		pl.part(1, 2*float64(pl.columns))*math.Sqrt(roundShares[3]/2)/pl.parts()); !(sigma < 1<<55) {
 		return prefix.Errorf("model: %w: discovery: noise of deviation %.3g is beyond integers: use a larger ε",
 			dp.ErrCondition, sigma)
@@ -438,9 +436,9 @@ var searched = fault.NewStep[*table.Undeclared](fault.SearchTable)
 
 // search draws the noise once and returns the schema.
 func (pl *DiscoveryPlan) search(ctx context.Context, u *table.Undeclared, src rand.Source) (*table.Schema, error) {
-	source, cert := draw.Open(src, pl.cert)
+	source, cert := release.Open(src, pl.cert)
 	u = fault.At(fault.From(ctx), searched, u)
-	s := &searcher{pl: pl, u: u, cert: cert, f: fault.From(ctx), src: source, matrix: map[int]*sqrtsum.Matrix{}}
+	s := &searcher{pl: pl, u: u, cert: cert, f: fault.From(ctx), src: source, matrix: map[int]*sumRoot{}}
 	out := s.run()
 	if err := source.Err(); err != nil {
 		return nil, err

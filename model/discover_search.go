@@ -13,9 +13,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/discover"
-	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/sqrtsum"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/table"
 )
 
@@ -26,15 +25,15 @@ type searcher struct {
 	cert   dp.Certificate // with the assumption about a source of the caller
 	f      *fault.Set
 	src    rand.Source
-	matrix map[int]*sqrtsum.Matrix
+	matrix map[int]*sumRoot
 }
 
-// noisy returns k + round(σX), cut to ±draw.Most.
+// noisy returns k + round(σX), cut to ±release.Most.
 func (s *searcher) noisy(k []int64, sigma float64) []int64 {
 	out := make([]int64, len(k))
-	draw.Noise{Sigma: sigma}.Fill(out, s.src)
+	release.Noise{Sigma: sigma}.Fill(out, s.src)
 	for i, v := range fault.At(s.f, fault.Counts, k) {
-		out[i] = min(max(out[i]+v, -draw.Most), draw.Most)
+		out[i] = min(max(out[i]+v, -release.Most), release.Most)
 	}
 	return out
 }
@@ -44,7 +43,7 @@ func (s *searcher) noisy(k []int64, sigma float64) []int64 {
 func (s *searcher) prefixes(cells []int64, shift float64) (prefix []float64, deviation float64, line string) {
 	m := s.matrix[len(cells)]
 	if m == nil {
-		m = sqrtsum.New(len(cells))
+		m = newRoot(len(cells))
 		s.matrix[len(cells)] = m
 	}
 	sigma, deviation := prefixNoise(m, s.pl.relation, shift/s.pl.parts())

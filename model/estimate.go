@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/sqrtsum"
 	"github.com/privopt/privopt/table"
 )
 
@@ -96,12 +95,12 @@ func fromChains(y []float64, variance float64) *estimate {
 	inverse := make([][]float64, numCells) // columns of (2⁻²⁰R)⁻¹
 	for j := range inverse {
 		unit := make([]float64, numCells)
-		unit[j] = sqrtsum.One
+		unit[j] = rootOne
 		inverse[j] = chains.Solve(unit)
 	}
 	for class := range 2 {
 		scaled := append([]float64(nil), y[class*numCells:(class+1)*numCells]...)
-		floats.Scale(sqrtsum.One, scaled)
+		floats.Scale(rootOne, scaled)
 		e.h = append(e.h, chains.Solve(scaled)...)
 		for i := range numCells {
 			for k := i; k < numCells; k++ {

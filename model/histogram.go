@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
 )
 
 // Limits under which sums of integers stay below 2⁶⁰: a record adds at most 2²¹√m < 2³¹.
@@ -23,7 +23,7 @@ const (
 
 // withNoise returns g·(k + round(τN/g)), g = 2^exponent.
 func withNoise(k []int64, tau float64, exponent int, src rand.Source) []float64 {
-	law := draw.Noise{Exponent: exponent, Sigma: tau}
+	law := release.Noise{Exponent: exponent, Sigma: tau}
 	nu, out := make([]int64, len(k)), make([]float64, len(k))
 	defer clear(nu)
 	law.Fill(nu, src)

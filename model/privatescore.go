@@ -14,7 +14,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
@@ -143,7 +142,7 @@ func (p *ScorePlan) Score(ctx context.Context, t *TestSet) (*PrivateScores, erro
 		return nil, err
 	}
 	f := fault.From(ctx)
-	src, cert := draw.Open(p.options.Source, p.cert.With())
+	src, cert := release.Open(p.options.Source, p.cert.With())
 	d := &drawn{p: p, t: t, f: f, src: src, values: map[string][]float64{}}
 	for i, s := range fault.At(f, fault.ScoreSigmas, p.sigmas()) {
 		d.sigma = append(d.sigma, s)
@@ -196,7 +195,7 @@ type drawn struct {
 // add releases the sums of block i.
 func (d *drawn) add(i int, sums []int64) {
 	k := d.p.blocks[i]
-	law := draw.Noise{Exponent: k.exponent, Sigma: d.sigma[i]}
+	law := release.Noise{Exponent: k.exponent, Sigma: d.sigma[i]}
 	nu, out := make([]int64, len(sums)), make([]float64, len(sums))
 	defer clear(nu)
 	law.Fill(nu, d.src)

@@ -11,7 +11,6 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/sqrtsum"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table"
 )
@@ -24,9 +23,9 @@ import (
 // count, 2⁻¹², are shared out among the lines of a person without a remainder.
 const personBits = 12
 
-// mostPersons bounds their number: sums of 2¹² units a person stay below sqrtsum.MostRecords, and
+// mostPersons bounds their number: sums of 2¹² units a person stay below mostRooted, and
 // those of 2³² units below 2⁶⁰.
-const mostPersons = sqrtsum.MostRecords >> personBits
+const mostPersons = mostRooted >> personBits
 
 // unit returns how many units of TestSet.counts a record or a person adds.
 func (s *subject) unit() int64 {
@@ -40,7 +39,7 @@ func (s *subject) unit() int64 {
 func (s *subject) units() string { return units(s.rows) }
 
 // most returns the largest number of units of privacy.
-func (s *subject) most() int { return int(sqrtsum.MostRecords / s.unit()) }
+func (s *subject) most() int { return int(mostRooted / s.unit()) }
 
 // mostSigma bounds the noise of a block: with the steps of its grid, 2⁻³² at the finest, its
 // integers stay below 2⁶⁰.

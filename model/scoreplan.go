@@ -14,7 +14,6 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/prefix"
-	"github.com/privopt/privopt/internal/sqrtsum"
 	"github.com/privopt/privopt/table"
 )
 
@@ -210,7 +209,7 @@ func (p *ScorePlan) useful(b dp.Budget) error {
 		return half * sigma * p.shift * n / records
 	}
 	eps, _ := num.BisectTo(func(e float64) bool { return width(e, n) <= mostNoisy }, dp.MaxEpsilon, b.Epsilon, 1e-3)
-	want, _ := num.BisectTo(func(r float64) bool { return width(b.Epsilon, r) <= mostNoisy }, sqrtsum.MostRecords, n,
+	want, _ := num.BisectTo(func(r float64) bool { return width(b.Epsilon, r) <= mostNoisy }, mostRooted, n,
 		1e-3)
 	return fmt.Errorf("%w: with %d %s and ε = %.4g noise alone makes %s uncertain by ± %.0f %s; want at least %.0f "+
 		"%[3]s, or ε ≥ %.2[9]g", dp.ErrCondition, p.options.Records, p.subject.units(), b.Epsilon, what, 100*half, unit,
@@ -341,7 +340,7 @@ func sameLabel(a, b *Model) bool {
 }
 
 // chains is the matrix of the prefix sums over the cells of the probability.
-var chains = sqrtsum.New(len(probabilities) + 1)
+var chains = newRoot(len(probabilities) + 1)
 
 // blocks returns the blocks with their default shares and their sensitivities, which
 // docs/theory/evaluation.md#model.score/1 proves.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/prefix"
@@ -295,7 +294,7 @@ func (pl *Plan) run(ctx context.Context, p *erm.Problem, src rand.Source) (*outc
 		}
 		return &outcome{theta: rel.Theta, cert: rel.Certificate}, nil
 	}
-	direct, cert := draw.Open(src, pl.cert) // for histograms and sums; minimizers certify their own
+	direct, cert := release.Open(src, pl.cert) // for histograms and sums; minimizers certify their own
 	if pl.params.Sequence.Shares.Gradients > 0 {
 		out, err := pl.byGradients(ctx, p, direct, cert)
 		if err == nil {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/release"
-	"github.com/privopt/privopt/internal/sqrtsum"
 	"github.com/privopt/privopt/table"
 )
 
@@ -150,7 +149,7 @@ func (m *Model) TestSet(ctx context.Context, data *table.Data, against *Model) (
 			return nil, fmt.Errorf("%w: the table has %d parameters, want %d, those of the model", ErrOptions, d, len(m.theta))
 		}
 	}
-	if n, _ := data.Records.Dims(); n > sqrtsum.MostRecords {
+	if n, _ := data.Records.Dims(); n > mostRooted {
 		return nil, fmt.Errorf("%w: %d records, want at most 2⁴⁰", ErrOptions, n)
 	}
 	judge := func(a []float64, b float64) judgment {
@@ -215,7 +214,7 @@ func (m *Model) TestSetCSV(ctx context.Context, r io.Reader, o table.Options, ag
 			continue
 		}
 		t.addJudgment(o)
-		if t.n > sqrtsum.MostRecords {
+		if t.n > mostRooted {
 			return nil, fmt.Errorf("%w: more than 2⁴⁰ records", ErrOptions)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/release"
 )
@@ -60,7 +59,7 @@ func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Relea
 		return nil, fmt.Errorf("%w: the problem is over another space than the plan, want the same Dim, Values, NormSq "+
 			"and Allowed, and the same kind of loss", ErrMechanism)
 	}
-	source, cert := draw.Open(src, pl.Certificate())
+	source, cert := release.Open(src, pl.Certificate())
 	// Before anything reads a record: the noise, or the release without it.
 	eta := pl.draw(f, source)
 	defer eta.wipe()

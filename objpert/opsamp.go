@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/num"
@@ -282,7 +281,7 @@ func (pl *SampPlan) Fit(ctx context.Context, m Minimizer, src rand.Source) (*dp.
 	}
 	f := fault.From(ctx)
 	q := fault.At(f, stepSamp, pl.params)
-	source, cert := draw.Open(src, pl.Certificate())
+	source, cert := release.Open(src, pl.Certificate())
 	calls := max(1, q.Calls)
 	sum := make([]int64, q.Dim) // mμ in steps of g
 	noise.LaplaceGrid(sum, q.Scale*float64(calls)*(1+0x1p-50), q.Exponent, source)

@@ -13,9 +13,9 @@ import (
 	"strings"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/release"
 )
 
 // ErrMechanism reports a field of a mechanism outside its range, or an empty plan. Test with
@@ -347,7 +347,7 @@ func (pl *Plan) logRare() float64 {
 // pure records that the law needs no δ.
 func (pl *Plan) pure() {
 	q := &pl.params
-	q.CoinBits = draw.CoinBits
+	q.CoinBits = release.CoinBits
 	q.Proved = dp.Budget{Epsilon: q.Budget.Epsilon}
 	if q.Failure > 0 {
 		q.Proved.Delta = max(dp.MinDelta, pl.failureDelta()*safeScale)
@@ -381,7 +381,7 @@ func errReach(b dp.Budget, reach float64) error {
 // beyond Limit.
 func (pl *Plan) draw(f *fault.Set, src rand.Source) *perturbation {
 	q := &pl.params
-	if draw.Coin(q.CoinBits, src) {
+	if release.Coin(q.CoinBits, src) {
 		return nil
 	}
 	integers, spread := pl.drawFeatures, pl.spreadFeatures // integers in steps of 2^Exponent; the tables that they make

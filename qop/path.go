@@ -14,7 +14,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/release"
@@ -267,7 +266,7 @@ func (pl *Plan) sums(ctx context.Context, p *erm.Problem) (clipped []int64, whol
 // tangent draws c̃ = γ(sum + round(N(0, τ²I)/γ)), projects it on the ball that Cover was fixed for,
 // and returns it less what is taken from the risk.
 func (pl *Plan) tangent(ctx context.Context, sum []int64, taken []float64, src rand.Source) []float64 {
-	law := draw.Noise{Exponent: math.Ilogb(pl.params.SlopeGrid), Sigma: pl.params.SlopeSigma}
+	law := release.Noise{Exponent: math.Ilogb(pl.params.SlopeGrid), Sigma: pl.params.SlopeSigma}
 	nu, c := make([]int64, len(sum)), make([]float64, len(sum))
 	defer clear(nu)
 	law.Fill(nu, src)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/prox"
@@ -153,7 +152,7 @@ func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.R
 	if err != nil {
 		return nil, err
 	}
-	source, cert := draw.Open(src, pl.cert.With(own...))
+	source, cert := release.Open(src, pl.cert.With(own...))
 	par := fault.At(fault.From(ctx), numbers, pl.Params())
 	f := &fit{Params: par, ctx: ctx, f: fault.From(ctx), src: source, set: p.Set, op: op, w: w}
 	f.obj = (&erm.Problem{Data: p.Data, Loss: par.perRecord(p.Loss)}).Perturb(erm.Perturbation{})

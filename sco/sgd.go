@@ -13,8 +13,8 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -153,7 +153,7 @@ func (m *DPSGD) Plan(p *erm.Problem, b dp.Budget) (*Plan, error) {
 // batches runs noisy SGD.
 func (f *fit) batches() error {
 	grid := newGrid(f.Clip, f.Dim)
-	law := draw.Noise{Exponent: grid.exponent, Sigma: f.scale()} // N(0, z²L²I)
+	law := release.Noise{Exponent: grid.exponent, Sigma: f.scale()} // N(0, z²L²I)
 	list := f.Sampler.Batches(f.obj.Len(), f.src)
 	d := f.Dim
 	w, avg := f.w, make([]float64, d)

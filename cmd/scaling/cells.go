@@ -11,7 +11,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/cmd/internal/published"
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
@@ -277,7 +276,7 @@ func (s *dataSource) nonprivate(ctx context.Context, p *erm.Problem, at scalingP
 // constants m = 2d, L = dξ², δ₁ = δ₃ = δ/2. Not private.
 func (s *dataSource) published(in *lasso.Instance, method string, at scalingParams) (sweep.Task, error) {
 	_, dim := in.Dims()
-	q, err := published.Inputs{
+	q, err := sweep.Published{
 		Dim: dim, Degrees: 2 * float64(dim), Rank: at.Rho, Smoothness: float64(dim) * in.Xi * in.Xi,
 		Epsilon1: at.Epsilon, Delta1: at.Delta / 2, Delta3: at.Delta / 2,
 	}.Constants(true)
@@ -338,7 +337,7 @@ var boundKinds = []boundKind{
 // to which a release comes as near as the output noise allows.
 func (k boundKind) bound(b dp.Budget, eta float64) (float64, error) {
 	if k.structure == 0 {
-		return published.Bound(b, eta)
+		return sweep.PublishedBound(b, eta)
 	}
 	const d = 12
 	m := qop.Mechanism{Radius: 1, Eta: eta}

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/num"
@@ -16,7 +15,7 @@ import (
 
 // Output is the grid and the noise of a release, fixed from public quantities.
 type Output struct {
-	draw.Noise  // the law of ν: Gaussian, or for pure mechanisms of density ∝ exp(−a‖ν‖)
+	Noise       // the law of ν: Gaussian, or for pure mechanisms of density ∝ exp(−a‖ν‖)
 	Dim         int
 	Cover       float64 // R: θ̂ lies within it of the exact minimizer
 	Sensitivity float64 // S′ = S + g√d in the Euclidean norm; ν hides it
@@ -70,7 +69,7 @@ func gridOf(dim int, root, s, reach float64) Output {
 		_, top := math.Frexp(reach)
 		e = max(e, top-pointBits)
 	}
-	o := Output{Noise: draw.Noise{Exponent: e}, Dim: dim}
+	o := Output{Noise: Noise{Exponent: e}, Dim: dim}
 	o.Sensitivity = (s + o.Grid()*root) * safeScale
 	return o
 }
@@ -114,7 +113,7 @@ func (o Output) Mean() float64 {
 //
 //	P(‖b‖ > x/rate) ≤ exp(−(x − d − d ln(x/d))) ≤ (e^ε−1)/(e^ε+1) · γ/(2K+1)^d
 func MostRadial(dim int, eps, rate float64) float64 {
-	return mostRadial(dim, eps, rate, 2*mostFinite+1, draw.CoinBits)
+	return mostRadial(dim, eps, rate, 2*mostFinite+1, CoinBits)
 }
 
 // mostRadial is MostRadial for a grid of side points in each coordinate and γ = 2^−bits.
@@ -156,19 +155,19 @@ func Failure(c enclose.Arithmetic, dim int, eps float64, most enclose.Interval) 
 }
 
 // coin reports whether a Finite release is to be a uniform point.
-func (o Output) coin(src rand.Source) bool { return o.Finite && draw.Coin(draw.CoinBits, src) }
+func (o Output) coin(src rand.Source) bool { return o.Finite && Coin(CoinBits, src) }
 
 // add replaces θ by g·(round(θ/g) + round(ν/g)). A Finite release that failed becomes a uniform
 // point.
 func (o Output) add(f *fault.Set, theta []float64, failed bool, src rand.Source) {
 	k, nu := make([]int64, o.Dim), make([]int64, o.Dim)
-	most := int64(draw.Most)
+	most := int64(Most)
 	defer clear(nu)
 	if o.Finite {
 		most = mostFinite
 	}
 	if o.Finite && failed {
-		draw.Uniform(k, most, src)
+		Uniform(k, most, src)
 	} else {
 		o.Fill(nu, src)
 		nu = fault.At(f, OutputNoise, nu)

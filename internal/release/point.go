@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/enclose"
 	"github.com/privopt/privopt/internal/fault"
 )
@@ -49,7 +48,7 @@ func (o Output) ProvesLaplace(b dp.Budget) bool {
 // Release releases a point of the reach of the grid: g·(round(x/g) + round(ν/g)). It overwrites x.
 // The error is about src.
 func (o Output) Release(ctx context.Context, x []float64, cert dp.Certificate, src rand.Source) (*dp.Release, error) {
-	source, cert := draw.Open(src, cert.With())
+	source, cert := Open(src, cert.With())
 	o.add(fault.From(ctx), x, false, source)
 	if err := source.Err(); err != nil {
 		return nil, err

@@ -43,7 +43,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/draw"
 	"github.com/privopt/privopt/internal/fault"
 )
 
@@ -84,7 +83,7 @@ type Job struct {
 // memory could not be read: that is outside of the model, like time. What was drawn is spent.
 func (j *Job) Run(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.Release, error) {
 	f := fault.From(ctx)
-	source, cert := draw.Open(src, j.Certificate.With())
+	source, cert := Open(src, j.Certificate.With())
 	p = fault.At(f, Data, p)
 	uniform := j.Output.coin(source)
 	var per erm.Perturbation

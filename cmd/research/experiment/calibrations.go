@@ -6,7 +6,6 @@ import (
 	"context"
 	"math"
 
-	"github.com/privopt/privopt/cmd/internal/published"
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
@@ -73,7 +72,7 @@ type calibration func(epsilon float64) (noise, proved float64, err error)
 // curvature is σ²m by the published constants at m = 2d, as printed or repaired.
 func curvature(d int, asPrinted bool) calibration {
 	return func(eps float64) (noise, proved float64, err error) {
-		p := published.Inputs{Dim: d, Degrees: 2 * float64(d), Rank: 1, Smoothness: 1, Epsilon1: eps, Delta1: 0.005,
+		p := sweep.Published{Dim: d, Degrees: 2 * float64(d), Rank: 1, Smoothness: 1, Epsilon1: eps, Delta1: 0.005,
 			Delta3: 0.005}
 		c, err := p.Constants(asPrinted)
 		if err == nil && !asPrinted {

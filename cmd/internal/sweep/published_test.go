@@ -1,6 +1,6 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-package published
+package sweep
 
 import (
 	"encoding/json"
@@ -64,7 +64,7 @@ func TestGoldenPaper(t *testing.T) {
 		require.InDelta(t, float64(want), got, 1e-8*math.Abs(float64(want)))
 	}
 	for _, c := range g.Calibration {
-		in := Inputs{
+		in := Published{
 			Dim: c.D, Degrees: float64(c.M), Rank: c.Rho, Smoothness: float64(c.L),
 			Epsilon1: float64(c.Eps1), Epsilon2: float64(c.Eps2),
 			Delta1: float64(c.Delta1), Delta2: float64(c.Delta2), Delta3: float64(c.Delta3), Delta4: float64(c.Delta4),
@@ -82,7 +82,7 @@ func TestGoldenPaper(t *testing.T) {
 		}
 	}
 
-	in := Inputs{Dim: 100, Degrees: 200, Rank: 1, Smoothness: 1, Epsilon1: 0.5, Delta1: 0.005, Delta3: 0.005}
+	in := Published{Dim: 100, Degrees: 200, Rank: 1, Smoothness: 1, Epsilon1: 0.5, Delta1: 0.005, Delta3: 0.005}
 	for printed, want := range map[bool]goldenConstants{true: g.Figure2.PaperCode, false: g.Figure2.PaperCorrected} {
 		k, err := in.Constants(printed)
 		require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestGoldenPaper(t *testing.T) {
 
 	// The defect in numbers: d = 100, m = 318, ε = 4, δ = 1e-5, δ₁ = 0.02 δ. The first
 	// term of the maximum is 3.67; the repaired second one needs 254.
-	in = Inputs{Dim: 100, Degrees: 318, Rank: 1, Smoothness: 1, Epsilon1: 4, Delta1: 2e-7, Delta3: 9.8e-6}
+	in = Published{Dim: 100, Degrees: 318, Rank: 1, Smoothness: 1, Epsilon1: 4, Delta1: 2e-7, Delta3: 9.8e-6}
 	k, err := in.Constants(false)
 	require.NoError(t, err)
 	require.InDelta(t, 254, k.Sigma2, 0.5)
@@ -102,7 +102,7 @@ func TestGoldenPaper(t *testing.T) {
 	// Without a solution the published program keeps the first term. In one
 	// dimension with m = 2 all is elementary: α = −2·ln(1−δ₃), and the printed
 	// equation has none if e^{−α} ≤ δ₁(1−δ₃).
-	in = Inputs{Dim: 1, Degrees: 2, Rank: 1, Smoothness: 1, Epsilon1: 1, Delta1: 0.9, Delta3: 0.6}
+	in = Published{Dim: 1, Degrees: 2, Rank: 1, Smoothness: 1, Epsilon1: 1, Delta1: 0.9, Delta3: 0.6}
 	k, err = in.Constants(true)
 	require.NoError(t, err)
 	require.InEpsilon(t, -2*math.Log(0.4), k.Alpha, 1e-12)
@@ -112,7 +112,7 @@ func TestGoldenPaper(t *testing.T) {
 	k, err = in.Constants(true)
 	require.NoError(t, err)
 	require.InEpsilon(t, -math.Log(math.Exp(-k.Alpha)-0.12)-k.Alpha, k.Alpha1, 1e-9)
-	for _, bad := range []Inputs{
+	for _, bad := range []Published{
 		{},
 		{Dim: 2, Degrees: math.NaN(), Rank: 1, Smoothness: 1, Epsilon1: 1, Delta1: 0.1, Delta3: 0.1},
 		{Dim: 2, Degrees: 3, Rank: 1, Smoothness: math.Inf(1), Epsilon1: 1, Delta1: 0.1, Delta3: 0.1},
@@ -128,14 +128,14 @@ func TestGoldenPaper(t *testing.T) {
 func TestPublishedBound(t *testing.T) {
 	for i, row := range golden(t).Figure1.Paper {
 		for j, want := range row {
-			got, err := Bound(dp.Budget{Epsilon: float64(i + 1), Delta: []float64{1e-5, 1e-4, 1e-3, 1e-2}[j]}, 0)
+			got, err := PublishedBound(dp.Budget{Epsilon: float64(i + 1), Delta: []float64{1e-5, 1e-4, 1e-3, 1e-2}[j]}, 0)
 			require.NoError(t, err)
 			require.InEpsilon(t, want, got, 0.01, "ε=%v, curve %d", i+1, j)
 		}
 	}
 	last := math.Inf(1)
 	for _, delta := range []float64{1e-5, 1e-4, 1e-3, 1e-2} {
-		got, err := Bound(dp.Budget{Epsilon: 2, Delta: delta}, 1e-3)
+		got, err := PublishedBound(dp.Budget{Epsilon: 2, Delta: delta}, 1e-3)
 		require.NoError(t, err)
 		require.Less(t, got, last)
 		last = got

@@ -1,6 +1,26 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-// Package sqrtsum holds the square root of prefix sums, in integers: the matrix by which a
+package model
+
+import (
+	"math"
+	"math/big"
+	"slices"
+
+	"github.com/privopt/privopt/dp"
+)
+
+// rootOne is ρ₀: the value that stands for 1.
+const rootOne = 1 << 20
+
+// mostRooted bounds the number of records for which the sums of Times stay below 2⁶⁰.
+const mostRooted = 1 << 40
+
+// mostCells bounds the cells of a matrix: its squared norms stay far below 2⁵³.
+const mostCells = 1 << 12
+
+// sumRoot is the square root of prefix sums for a number of cells, in integers: the matrix by which
+// a
 // histogram is released so that its prefix sums have little noise.
 //
 // Let r_k be the coefficients of (1−x)^{−1/2}: r₀ = 1, r_k = r_{k−1}(2k−1)/(2k). R is the lower
@@ -11,40 +31,20 @@
 //	y = Rc + round(σX)
 //
 // is exact in int64 and has the privacy of a Gaussian release of sensitivity S_t
-// (Matrix.Sensitivity). The solution of Rĉ = y has no bias. The prefix sums of ĉ, AR⁻¹y, have noise
+// (Sensitivity). The solution of Rĉ = y has no bias. The prefix sums of ĉ, AR⁻¹y, have noise
 // of deviation at most about 2⁻⁴⁰‖ρ‖σ, where a histogram that gets the noise directly has √t times
-// that of a cell.
-package sqrtsum
-
-import (
-	"math"
-	"math/big"
-	"slices"
-
-	"github.com/privopt/privopt/dp"
-)
-
-// One is ρ₀: the value that stands for 1.
-const One = 1 << 20
-
-// MostRecords bounds the number of records for which the sums of Matrix.Times stay below 2⁶⁰.
-const MostRecords = 1 << 40
-
-// MostCells bounds the cells of a matrix: its squared norms stay far below 2⁵³.
-const MostCells = 1 << 12
-
-// Matrix is R for a number of cells. It is immutable.
-type Matrix struct {
+// that of a cell. It is immutable.
+type sumRoot struct {
 	rho           []int64
 	norm2, apart2 int64
 }
 
-// New returns the matrix for t cells. It panics unless 1 ≤ t ≤ MostCells.
-func New(t int) *Matrix {
-	if t < 1 || t > MostCells {
-		panic("sqrtsum: number of cells out of range")
+// newRoot returns the matrix for t cells. It panics unless 1 ≤ t ≤ mostCells.
+func newRoot(t int) *sumRoot {
+	if t < 1 || t > mostCells {
+		panic("model: number of cells out of range")
 	}
-	m := &Matrix{rho: make([]int64, t)}
+	m := &sumRoot{rho: make([]int64, t)}
 	r := big.NewInt(1) // binomial(2k, k) = 4ᵏr_k
 	for k := range m.rho {
 		if k > 0 {
@@ -71,23 +71,17 @@ func New(t int) *Matrix {
 	return m
 }
 
-// Cells returns t.
-func (m *Matrix) Cells() int { return len(m.rho) }
-
-// Rho returns a copy of ρ.
-func (m *Matrix) Rho() []int64 { return slices.Clone(m.rho) }
-
 // Norm2 returns ‖ρ‖², the largest squared norm of a column, in units of 2⁻⁴⁰: the squared distance
 // of the contributions to neighbors of which one has a record more.
-func (m *Matrix) Norm2() int64 { return m.norm2 }
+func (m *sumRoot) Norm2() int64 { return m.norm2 }
 
 // Apart2 returns max(‖ρ‖², max ‖Re_i − Re_j‖²), the largest squared distance between the
 // contributions of two records, of which either may have no cell.
-func (m *Matrix) Apart2() int64 { return m.apart2 }
+func (m *sumRoot) Apart2() int64 { return m.apart2 }
 
 // Sensitivity returns S_t, rounded up, in the units of ρ: the root of Norm2 under dp.AddRemove and
 // of Apart2 under dp.Replace.
-func (m *Matrix) Sensitivity(r dp.Relation) float64 {
+func (m *sumRoot) Sensitivity(r dp.Relation) float64 {
 	square := m.apart2
 	if r == dp.AddRemove {
 		square = m.norm2
@@ -96,14 +90,14 @@ func (m *Matrix) Sensitivity(r dp.Relation) float64 {
 }
 
 // Add adds the column of a cell, Re_cell, times a count to y, which has t elements.
-func (m *Matrix) Add(y []int64, cell int, count int64) {
+func (m *sumRoot) Add(y []int64, cell int, count int64) {
 	for k, v := range m.rho[:len(m.rho)-cell] {
 		y[cell+k] += count * v
 	}
 }
 
-// Times returns Rc for a histogram of at most MostRecords records.
-func (m *Matrix) Times(c []int64) []int64 {
+// Times returns Rc for a histogram of at most mostRooted records.
+func (m *sumRoot) Times(c []int64) []int64 {
 	y := make([]int64, len(m.rho))
 	for cell, count := range c {
 		m.Add(y, cell, count)
@@ -112,13 +106,13 @@ func (m *Matrix) Times(c []int64) []int64 {
 }
 
 // Solve returns c with Rc = y, by substitution.
-func (m *Matrix) Solve(y []float64) []float64 {
+func (m *sumRoot) Solve(y []float64) []float64 {
 	c := slices.Clone(y)
 	for i := range c {
 		for k := range i {
 			c[i] -= float64(m.rho[i-k]) * c[k]
 		}
-		c[i] /= One
+		c[i] /= rootOne
 	}
 	return c
 }

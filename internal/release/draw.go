@@ -1,22 +1,6 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-// Package draw holds the parts of a release that are random in the same way in every mechanism: its
-// source, the integer noise on a grid, and the coin of a pure guarantee.
-//
-//	src, cert := draw.Open(src, plan.cert)             // nil stands for a secure source
-//	nu := make([]int64, d)
-//	law := draw.Noise{Exponent: -30, Sigma: sigma}
-//	law.Fill(nu, src)                                  // round(ν/g), g = 2⁻³⁰
-//	law.Add(theta, k, nu)                              // g·(k + round(ν/g)), k from the records
-//	if err := src.Err(); err != nil {                  // after the last draw
-//		return nil, err
-//	}
-//
-// The sum of k and round(ν/g) is exact and has the law of round(k + ν/g), so that a release is as
-// private as the real gk + ν: docs/theory/release.md#release.grid. A pure guarantee has no δ that
-// could pay for rare events of the noise. A coin pays for them:
-// docs/theory/release.md#release.coin.
-package draw
+package release
 
 import (
 	"math"
@@ -43,6 +27,8 @@ func Open(src rand.Source, cert dp.Certificate) (noise.Source, dp.Certificate) {
 const Most = 1 << 61
 
 // Noise is a law of integers: round(ν/g) in each coordinate, for real noise ν and g = 2^Exponent.
+// The sum of integers k from the records and round(ν/g) is exact and has the law of round(k + ν/g),
+// so that a release is as private as the real gk + ν: docs/theory/release.md#release.grid
 type Noise struct {
 	Exponent int
 	Sigma    float64 // standard deviation of a Gaussian ν; 0 for none
@@ -89,7 +75,8 @@ func (n Noise) AddWithin(most int64, dst []float64, k, nu []int64) {
 }
 
 // CoinBits is the number of fair bits that the coin of a pure guarantee takes: its probability is
-// 2⁻⁶⁴.
+// 2⁻⁶⁴. Where no δ can pay for rare events of the noise, it does:
+// docs/theory/release.md#release.coin
 const CoinBits = 64
 
 // Coin reports, with probability 2^−bits, that a release is to be a point that no record enters. It

@@ -1,6 +1,6 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-package sqrtsum
+package model
 
 import (
 	"encoding/json"
@@ -15,10 +15,11 @@ import (
 	"github.com/privopt/privopt/dp"
 )
 
-// TestGolden compares ρ, ‖ρ‖² and the largest distance with integers computed in Python, and the
-// sensitivities with 30 digits of mpmath (testdata/golden.json).
-func TestGolden(t *testing.T) {
-	raw, err := os.ReadFile("testdata/golden.json")
+// TestRootGolden compares ρ, ‖ρ‖² and the largest distance with integers computed in Python, and
+// the
+// sensitivities with 30 digits of mpmath (testdata/sqrtsum.json).
+func TestRootGolden(t *testing.T) {
+	raw, err := os.ReadFile("testdata/sqrtsum.json")
 	require.NoError(t, err)
 	var rows []struct {
 		Cells              int
@@ -30,15 +31,15 @@ func TestGolden(t *testing.T) {
 	require.NoError(t, json.Unmarshal(raw, &rows))
 	require.Len(t, rows, 8)
 	for _, row := range rows {
-		m := New(row.Cells)
-		require.Equal(t, row.Cells, m.Cells())
-		require.Equal(t, row.Rho, m.Rho()[:len(row.Rho)])
+		m := newRoot(row.Cells)
+		require.Equal(t, row.Cells, len(m.rho))
+		require.Equal(t, row.Rho, m.rho[:len(row.Rho)])
 		require.Equal(t, row.Norm2, strconv.FormatInt(m.Norm2(), 10))
 		require.Equal(t, row.ReplaceDistance2, strconv.FormatInt(m.Apart2(), 10))
 		for r, want := range map[dp.Relation]string{dp.AddRemove: row.AddRemove, dp.Replace: row.Replace} {
 			exact, _, err := big.ParseFloat(want, 10, 100, big.ToNearestEven)
 			require.NoError(t, err)
-			exact.Mul(exact, big.NewFloat(One))
+			exact.Mul(exact, big.NewFloat(rootOne))
 			s := m.Sensitivity(r)
 			require.LessOrEqual(t, exact.Cmp(big.NewFloat(s)), 0, "rounded up")
 			near, _ := exact.Float64()
@@ -47,10 +48,11 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestSensitivity: the distances are those of all pairs of columns, and of a column and nothing.
-func TestSensitivity(t *testing.T) {
+// TestRootSensitivity: the distances are those of all pairs of columns, and of a column and
+// nothing.
+func TestRootSensitivity(t *testing.T) {
 	for cells := 1; cells <= 60; cells++ {
-		m := New(cells)
+		m := newRoot(cells)
 		column := make([][]int64, cells)
 		norm2, apart2 := int64(0), int64(0)
 		for i := range column {
@@ -75,20 +77,20 @@ func distance2(a, b []int64) int64 {
 	return sum
 }
 
-// TestTimes: Rc is the exact sum at the largest number of records, and Solve inverts it.
-func TestTimes(t *testing.T) {
+// TestRootTimes: Rc is the exact sum at the largest number of records, and Solve inverts it.
+func TestRootTimes(t *testing.T) {
 	const cells = 435
-	m := New(cells)
+	m := newRoot(cells)
 	c := make([]int64, cells)
 	for k := range c {
 		c[k] = int64(k*k*7919%1009) + 1
 	}
-	c[0] += MostRecords - sum(c)
+	c[0] += mostRooted - sum(c)
 	y := m.Times(c)
 	for i := range y {
 		want := new(big.Int)
 		for k := range i + 1 {
-			want.Add(want, new(big.Int).Mul(big.NewInt(m.Rho()[i-k]), big.NewInt(c[k])))
+			want.Add(want, new(big.Int).Mul(big.NewInt(m.rho[i-k]), big.NewInt(c[k])))
 		}
 		require.Equal(t, want.String(), strconv.FormatInt(y[i], 10))
 		require.Less(t, y[i], int64(1)<<61)
@@ -111,24 +113,25 @@ func sum(c []int64) int64 {
 	return total
 }
 
-// TestRoot: R·R/2⁴⁰ is the matrix of ones up to the rounding of ρ, so that the noise of a prefix
+// TestRootOfSums: R·R/2⁴⁰ is the matrix of ones up to the rounding of ρ, so that the noise of a
+// prefix
 // sum is that of a row of R.
-func TestRoot(t *testing.T) {
-	rho := New(435).Rho()
+func TestRootOfSums(t *testing.T) {
+	rho := newRoot(435).rho
 	for k := range rho {
 		square := 0.0
 		for i := range k + 1 {
 			square += float64(rho[i]) * float64(rho[k-i])
 		}
-		require.InDelta(t, 1, square/One/One, 2.5e-6)
+		require.InDelta(t, 1, square/rootOne/rootOne, 2.5e-6)
 	}
 }
 
-func TestRange(t *testing.T) {
-	for _, cells := range []int{-1, 0, MostCells + 1} {
-		require.Panics(t, func() { New(cells) })
+func TestRootRange(t *testing.T) {
+	for _, cells := range []int{-1, 0, mostCells + 1} {
+		require.Panics(t, func() { newRoot(cells) })
 	}
-	m := New(MostCells)
+	m := newRoot(mostCells)
 	require.Less(t, m.Apart2(), int64(1)<<53)
 	require.Less(t, 2*m.Norm2(), int64(1)<<53)
 }

@@ -1,16 +1,6 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-// Package published holds the constants and the bound of [CC26] as they were published.
-//
-// # Notation
-//
-// That of package qop.
-//
-// # References
-//
-//	[CC26]  Cortild, Cartis. Quadratic Objective Perturbation: Curvature-Based
-//	        Differential Privacy. 2026.
-package published
+package sweep
 
 import (
 	"fmt"
@@ -22,8 +12,9 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// Inputs holds the inputs of the constants of [CC26], in the notation of package qop.
-type Inputs struct {
+// Published holds the inputs of the constants of [CC26] as they were published, in the notation of
+// package qop.
+type Published struct {
 	Dim, Rank           int
 	Degrees, Smoothness float64 // m ≥ d+1, real
 
@@ -32,9 +23,9 @@ type Inputs struct {
 	Tau, Eta                       float64 // objective gap of the solver and error of the anchor
 }
 
-// Constants are the constants of [CC26]. The printed ones are not proved, and Sigma2 is 6
+// PublishedConstants are the constants of [CC26]. The printed ones are not proved, and Sigma2 is 6
 // to 148 times the σ² that package qop needs.
-type Constants struct {
+type PublishedConstants struct {
 	Alpha, F2, Beta float64 // Beta is 0 without Delta4
 	Alpha1          float64 // +Inf where the equation has no solution
 	Sigma2          float64
@@ -52,7 +43,7 @@ type Constants struct {
 //
 // With asPrinted, α₁ solves P(k/2, α+α₁) = P(k/2, α) + δ₁(1−δ₃)/C, which misses two factors ½: α₁
 // is then smaller by up to 10¹³, or +Inf, which loses the second term of σ².
-func (p Inputs) Constants(asPrinted bool) (c Constants, err error) {
+func (p Published) Constants(asPrinted bool) (c PublishedConstants, err error) {
 	d := float64(p.Dim)
 	share := func(delta float64) bool { return delta > dp.MinDelta && delta < 1 }
 	if !(d >= 1 && p.Degrees >= d+1 && p.Degrees <= 1<<16 && share(p.Delta1) && share(p.Delta3)) ||
@@ -80,20 +71,20 @@ func (p Inputs) Constants(asPrinted bool) (c Constants, err error) {
 			(2 / p.Epsilon2) * math.Sqrt(2*num.Log(1.25/p.Delta2))
 	}
 	if all := c.Sigma2 + c.Beta + c.OutputSigma; !(c.Sigma2 > 0 && all >= c.Sigma2) || math.IsInf(all, 1) { // also NaN
-		return Constants{}, fmt.Errorf("the published constants do not exist for %+v", p)
+		return PublishedConstants{}, fmt.Errorf("the published constants do not exist for %+v", p)
 	}
 	return c, nil
 }
 
 func square(x float64) float64 { return x * x }
 
-// Bound returns the bound of Figure 1 of [CC26] with the repaired constants,
+// PublishedBound returns the bound of Figure 1 of [CC26] with the repaired constants,
 //
 //	nLdσ̃²/2 + G√d·σ̃ + τ + (σ²m/2)(D²+η²),
 //
 // for n = 10, d = 12, D = ρ = G = L = 1 and τ = η, minimized over log(m−d), the share of ε₁ and
 // those of δ₁…δ₄.
-func Bound(b dp.Budget, eta float64) (float64, error) {
+func PublishedBound(b dp.Budget, eta float64) (float64, error) {
 	const n, d = 10.0, 12.0
 	logBound := func(x []float64) float64 {
 		w := [4]float64{1, math.Exp(x[1]), 0, 0}
@@ -103,7 +94,7 @@ func Bound(b dp.Budget, eta float64) (float64, error) {
 			e1 = 1 / (1 + math.Exp(-x[2]))
 		}
 		sum := w[0] + w[1] + w[2] + w[3]
-		in := Inputs{
+		in := Published{
 			Dim: d, Degrees: d + 1 + math.Exp(x[0]), Rank: 1, Smoothness: 1,
 			Epsilon1: e1 * b.Epsilon, Epsilon2: (1 - e1) * b.Epsilon,
 			Delta1: b.Delta * w[0] / sum, Delta3: b.Delta * w[1] / sum,
