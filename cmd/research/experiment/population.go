@@ -29,20 +29,21 @@ import (
 //	onepass  averaged SGD, one gradient a record, no privacy
 //	zero     w = 0
 type Population struct {
-	Family string // linear, absolute or logistic: law of the records and their loss
-	Swept  string // n, d or eps
+	Swept string // n, d or eps
 	sweep.Sizes
 	Delta   float64
 	Signal  float64 // ‖μ‖ of the linear family over the rate
 	Runs    int     // of a cell, each with fresh records and noise
 	Methods []string
+
+	law func(d int) population // of the records and their loss; nil for the linear family
 }
 
 // PrivacyLimits are sizes where privacy limits the excess, StatisticsLimit those where the number
 // of records does.
 var (
-	PrivacyLimits   = Population{"linear", "n", sweep.Sizes{N: 8000, D: 50, Epsilon: 0.1}, 1e-6, 3, 30, nil}
-	StatisticsLimit = Population{"linear", "n", sweep.Sizes{N: 4000, D: 5, Epsilon: 8}, 1e-6, 3, 30, nil}
+	PrivacyLimits   = Population{"n", sweep.Sizes{N: 8000, D: 50, Epsilon: 0.1}, 1e-6, 3, 30, nil, nil}
+	StatisticsLimit = Population{"n", sweep.Sizes{N: 4000, D: 5, Epsilon: 8}, 1e-6, 3, 30, nil, nil}
 )
 
 // stochastic are the private methods.

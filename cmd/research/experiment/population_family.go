@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 )
@@ -40,11 +39,8 @@ func (p population) problem(n, d int, src *rand.Rand) (*erm.Problem, error) {
 }
 
 func (p Population) population() population {
-	switch p.Family {
-	case "absolute":
-		return onehot(p.D)
-	case "logistic":
-		return rademacher(p.D)
+	if p.law != nil {
+		return p.law(p.D)
 	}
 	return hard(p.D, min(1, p.Signal*p.rate()))
 }
@@ -92,81 +88,4 @@ func hard(d int, signal float64) population {
 		},
 		excess: func(w []float64) float64 { return signal - signal*scale*floats.Sum(w) },
 	}
-}
-
-// onehot is absolute loss on a = ±e_j with Gaussian doubt s = ½: for t = w − w*
-//
-//	F(w) = (1/d) Σ_j s√(2/π) e^{−t_j²/2s²} + t_j erf(t_j/(s√2))
-func onehot(d int) population {
-	const s = 0.5
-	target := 0.5 / math.Sqrt(float64(d)) // every coordinate of w*
-	return population{
-		loss:   loss.Absolute{},
-		bounds: loss.Bounds{Row: 1, Label: 10}, // a label beyond has a probability below 1e-70
-		radius: 1,
-		draw: func(a []float64, src *rand.Rand) float64 {
-			clear(a)
-			sign := float64(2*src.IntN(2) - 1)
-			a[src.IntN(len(a))] = sign
-			var doubt [1]float64
-			noise.Normal(doubt[:], s, src)
-			return sign*target + doubt[0]
-		},
-		excess: func(w []float64) float64 {
-			sum := 0.0
-			for _, v := range w {
-				t := v - target
-				// s√(2/π)(e^{−x} − 1) + t erf(t/(s√2)): no cancellation at t = 0
-				sum += s*math.Sqrt(2/math.Pi)*math.Expm1(-t*t/(2*s*s)) + t*math.Erf(t/(s*math.Sqrt2))
-			}
-			return sum / float64(len(w))
-		},
-	}
-}
-
-// rademacher is logistic loss on the 2ᵈ points {±1/√d}ᵈ, which are enumerated:
-//
-//	F(w) − F(w*) = 2⁻ᵈ Σ_a KL( p*(a) ‖ p(a) ),   p = 1/(1 + e^{−⟨a,w⟩})
-func rademacher(d int) population {
-	scale := 1 / math.Sqrt(float64(d))
-	target := make([]float64, d) // alternating, of norm 4
-	for j := range target {
-		target[j] = 4 * scale * float64(1-2*(j%2))
-	}
-	return population{
-		loss:   loss.Logistic{},
-		bounds: loss.Bounds{Row: 1, Label: 1},
-		radius: 5,
-		draw: func(a []float64, src *rand.Rand) float64 {
-			for j := range a {
-				a[j] = scale * float64(2*src.IntN(2)-1)
-			}
-			if src.Float64() < 1/(1+math.Exp(-floats.Dot(a, target))) {
-				return 1
-			}
-			return -1
-		},
-		excess: func(w []float64) float64 {
-			a := make([]float64, d)
-			sum := 0.0
-			for code := range 1 << d {
-				for j := range a {
-					a[j] = scale * float64(2*(code>>j&1)-1)
-				}
-				u, best := floats.Dot(a, w), floats.Dot(a, target)
-				p := 1 / (1 + math.Exp(-best))
-				// E φ(u) − E φ(best) with φ(u) = log(1 + e^{−u}) under p
-				sum += p*(softplus(-u)-softplus(-best)) + (1-p)*(softplus(u)-softplus(best))
-			}
-			return math.Ldexp(sum, -d)
-		},
-	}
-}
-
-// softplus is log(1 + eˣ).
-func softplus(x float64) float64 {
-	if x > 0 {
-		return x + math.Log1p(math.Exp(-x))
-	}
-	return math.Log1p(math.Exp(x))
 }

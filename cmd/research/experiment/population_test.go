@@ -47,12 +47,15 @@ func below(t *testing.T, results []sweep.Result) {
 
 // Every family and method, in small.
 func TestFamilies(t *testing.T) {
-	for family, methods := range map[string][]string{
-		"linear":   {"sgd", "objpert", "output", "onepass"},
-		"absolute": {"prox", "dpsgd", "onepass"},
-		"logistic": {"sgd", "objpert", "svrg", "output", "dpsgd", "prox", "onepass", "zero"},
+	for _, family := range []struct {
+		law     func(d int) population
+		methods []string
+	}{
+		{nil, []string{"sgd", "objpert", "output", "onepass"}},
+		{onehot, []string{"prox", "dpsgd", "onepass"}},
+		{rademacher, []string{"sgd", "objpert", "svrg", "output", "dpsgd", "prox", "onepass", "zero"}},
 	} {
-		c := Population{family, "n", sweep.Sizes{D: 4, Epsilon: 1}, 1e-6, 3, 3, methods}
+		c := Population{"n", sweep.Sizes{D: 4, Epsilon: 1}, 1e-6, 3, 3, family.methods, family.law}
 		sum, results := summarized(t, c.Over(200, 400))
 		below(t, results)
 		require.Contains(t, sum.Slopes, "onepass")
@@ -64,7 +67,7 @@ func TestFamilies(t *testing.T) {
 		}
 	}
 	// A condition of a theorem: no smooth method takes a loss with kinks.
-	c := Population{"absolute", "n", sweep.Sizes{D: 4, Epsilon: 1}, 1e-6, 3, 3, []string{"objpert"}}
+	c := Population{"n", sweep.Sizes{D: 4, Epsilon: 1}, 1e-6, 3, 3, []string{"objpert"}, onehot}
 	_, err := c.Over(200).Run(t.Context(), &sweep.Options{Out: t.TempDir(), Quiet: true}, io.Discard, io.Discard)
 	require.ErrorIs(t, err, dp.ErrCondition)
 }
@@ -114,8 +117,9 @@ func TestFit(t *testing.T) {
 func TestPopulations(t *testing.T) {
 	src := rand.New(noise.Reproducible(1))
 	const d, n = 4, 200000
+	laws := map[string]func(d int) population{"linear": nil, "absolute": onehot, "logistic": rademacher}
 	for _, family := range []string{"linear", "absolute", "logistic"} {
-		p := Population{Family: family, Sizes: sweep.Sizes{N: 1000, D: d, Epsilon: 1}, Delta: 1e-6, Signal: 1}
+		p := Population{law: laws[family], Sizes: sweep.Sizes{N: 1000, D: d, Epsilon: 1}, Delta: 1e-6, Signal: 1}
 		pop := p.population()
 		w, best := make([]float64, d), make([]float64, d)
 		noise.Normal(w, 0.3, src)
@@ -195,4 +199,81 @@ func TestAdultMethods(t *testing.T) {
 	for _, r := range measured(t, in.accuracy(2, []string{"lop", "objpert", "output", "sgd", "dpsgd"}, []float64{2})) {
 		require.Greater(t, r.Mean, 0.3, r.Method)
 	}
+}
+
+// onehot is absolute loss on a = ±e_j with Gaussian doubt s = ½: for t = w − w*
+//
+//	F(w) = (1/d) Σ_j s√(2/π) e^{−t_j²/2s²} + t_j erf(t_j/(s√2))
+func onehot(d int) population {
+	const s = 0.5
+	target := 0.5 / math.Sqrt(float64(d)) // every coordinate of w*
+	return population{
+		loss:   loss.Absolute{},
+		bounds: loss.Bounds{Row: 1, Label: 10}, // a label beyond has a probability below 1e-70
+		radius: 1,
+		draw: func(a []float64, src *rand.Rand) float64 {
+			clear(a)
+			sign := float64(2*src.IntN(2) - 1)
+			a[src.IntN(len(a))] = sign
+			var doubt [1]float64
+			noise.Normal(doubt[:], s, src)
+			return sign*target + doubt[0]
+		},
+		excess: func(w []float64) float64 {
+			sum := 0.0
+			for _, v := range w {
+				t := v - target
+				// s√(2/π)(e^{−x} − 1) + t erf(t/(s√2)): no cancellation at t = 0
+				sum += s*math.Sqrt(2/math.Pi)*math.Expm1(-t*t/(2*s*s)) + t*math.Erf(t/(s*math.Sqrt2))
+			}
+			return sum / float64(len(w))
+		},
+	}
+}
+
+// rademacher is logistic loss on the 2ᵈ points {±1/√d}ᵈ, which are enumerated:
+//
+//	F(w) − F(w*) = 2⁻ᵈ Σ_a KL( p*(a) ‖ p(a) ),   p = 1/(1 + e^{−⟨a,w⟩})
+func rademacher(d int) population {
+	scale := 1 / math.Sqrt(float64(d))
+	target := make([]float64, d) // alternating, of norm 4
+	for j := range target {
+		target[j] = 4 * scale * float64(1-2*(j%2))
+	}
+	return population{
+		loss:   loss.Logistic{},
+		bounds: loss.Bounds{Row: 1, Label: 1},
+		radius: 5,
+		draw: func(a []float64, src *rand.Rand) float64 {
+			for j := range a {
+				a[j] = scale * float64(2*src.IntN(2)-1)
+			}
+			if src.Float64() < 1/(1+math.Exp(-floats.Dot(a, target))) {
+				return 1
+			}
+			return -1
+		},
+		excess: func(w []float64) float64 {
+			a := make([]float64, d)
+			sum := 0.0
+			for code := range 1 << d {
+				for j := range a {
+					a[j] = scale * float64(2*(code>>j&1)-1)
+				}
+				u, best := floats.Dot(a, w), floats.Dot(a, target)
+				p := 1 / (1 + math.Exp(-best))
+				// E φ(u) − E φ(best) with φ(u) = log(1 + e^{−u}) under p
+				sum += p*(softplus(-u)-softplus(-best)) + (1-p)*(softplus(u)-softplus(best))
+			}
+			return math.Ldexp(sum, -d)
+		},
+	}
+}
+
+// softplus is log(1 + eˣ).
+func softplus(x float64) float64 {
+	if x > 0 {
+		return x + math.Log1p(math.Exp(-x))
+	}
+	return math.Log1p(math.Exp(x))
 }
