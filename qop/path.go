@@ -75,11 +75,11 @@ func (c *calibrator) tilted() error {
 			slope /= 2 // of one record
 		}
 		least := leastDegrees(s.dim)
-		m = math.Round(least + (2*d+2)*math.Exp(math.Max(-6, math.Min(4, x[1]))))
-		if m = math.Min(m, s.most()); c.asked.Degrees != 0 {
-			m = c.asked.Degrees
+		if len(x) == 1 {
+			return slope, c.asked.Degrees
 		}
-		return slope, m
+		m = math.Round(least + (2*d+2)*math.Exp(math.Max(-6, math.Min(4, x[1]))))
+		return slope, math.Min(m, s.most())
 	}
 	guess := s.eps
 	cost := func(x []float64) float64 {
@@ -101,7 +101,11 @@ func (c *calibrator) tilted() error {
 		}
 		return num.Log(sum / weight)
 	}
-	x, _ := simplex(cost, []float64{0, -1}, 60)
+	start := []float64{0, -1}
+	if c.asked.Degrees != 0 {
+		start = start[:1]
+	}
+	x, _ := simplex(cost, start, 30*len(start))
 	slope, m := at(x)
 	p.SlopeSigma = sensitivity / slope
 	if p.Relation == dp.Replace {

@@ -81,13 +81,17 @@ var knots = [...]float64{0.8, 1.05, 1.2, 1.3, 1.38, 1.45, 1.51, math.Pi / 2}
 // turned bounds sup_φ B(t sin φ)∘ν(2s cos(φ/2)), 0 ≤ φ ≤ π/2. The pairs of shifts (t sin φ, 2s
 // cos(φ/2)) are the concave arc v = 2tc√(1−c²), y = 2sc, 1/√2 ≤ c ≤ 1. The set of pairs with
 // hockey-stick at most δ is convex and contains what lies below its points: it contains the arc if
-// it contains the corners of a polygon of tangents around it. The first tangent is y = 2s.
+// it contains the corners of a polygon of tangents around it. The first tangent is y = 2s. A rough
+// curve takes φ = π/2 alone.
 func (p *tilted) turned(t float64) float64 {
 	value := func(v, c float64) float64 { return p.b.smooth(v, p.gauss(math.Hypot(2*p.slope*c, p.output))) }
 	if p.slope == 0 { // the arc is the line below (t, 0)
 		return value(t, 0)
 	}
 	worst := value(t, math.Sqrt2/2)
+	if p.rough {
+		return worst
+	}
 	c1, v1 := 1.0, 0.0 // a point of the arc
 	d1 := math.Inf(-1) // the slope dv/dc there
 	for i, phi := range knots {
