@@ -165,7 +165,7 @@ func mechanisms(cover float64) []mechanism {
 		add("qop.Tilt", true, false, func(p *erm.Problem, b dp.Budget, t tracing) (any, release, error) {
 			_, d := p.Data.Dims()
 			return opened(&qop.Mechanism{Relation: rel, Center: make([]float64, d), Interpolation: qop.Tilt{Clip: 0.5},
-				Degrees: float64(d + 8), Share: 0.3, Trace: t}, p, b) // the search for these takes seconds
+				Degrees: float64(d + 14), Share: 0.3, Trace: t}, p, b) // the search for these takes seconds
 		})
 		add("sco.NoisySGD", false, false, func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) {
 			return opened(&sco.NoisySGD{Relation: rel, Radius: 1, Batch: 50, Steps: 4, StepSize: 0.1}, p, b)

@@ -55,7 +55,7 @@ func TestOutOfCore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a file of 1 GB")
 	}
-	n := testkit.Of(2_000_000, 10_000_000)
+	n := testkit.Of(1_200_000, 2_000_000, 10_000_000)
 	if s := os.Getenv("PRIVOPT_ROWS"); s != "" {
 		v, err := strconv.ParseFloat(s, 64)
 		require.NoError(t, err, "PRIVOPT_ROWS")

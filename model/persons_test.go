@@ -147,7 +147,7 @@ func flats(t *testing.T, rnd *rand.Rand, n int, persons string) *table.Data {
 // alike, under both relations, and that the model says whom it is about.
 func TestIntervalsOfPersons(t *testing.T) {
 	rnd, hits := rand.New(rand.NewPCG(3, 4)), map[string]float64{}
-	runs := testkit.Of(40, 200, 1000)
+	runs := testkit.Of(20, 100, 1000)
 	const n = 3000
 	for i := range runs {
 		m, err := Fit(t.Context(), flats(t, rnd, n, `"rows": 6`), dp.Budget{Epsilon: 2, Delta: 1e-7}, &Options{

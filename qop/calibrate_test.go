@@ -309,10 +309,10 @@ func TestCurvatureFallsWithEpsilon(t *testing.T) {
 // TestSafeSide: δ(t) at the planned t is at most δ₁, and 1e-6 beyond it is not.
 func TestSafeSide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := rapid.IntRange(1, testkit.Of(12, 200)).Draw(t, "d")
+		d := rapid.IntRange(1, testkit.Of(4, 12, 200)).Draw(t, "d")
 		eps := math.Exp(rapid.Float64Range(-5, 3).Draw(t, "log ε"))
 		logDelta := rapid.Float64Range(-60, -1).Draw(t, "log δ")
-		m := float64(d + rapid.IntRange(1, 400).Draw(t, "k"))
+		m := float64(d + rapid.IntRange(1, testkit.Of(40, 400)).Draw(t, "k"))
 		k := m - float64(d) + 1
 		for s, p := range map[loss.Structure]profile{
 			loss.LSQ: newLSQ(setting{dim: d, relation: dp.Replace, eps: eps}, m, false),

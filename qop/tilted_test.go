@@ -417,9 +417,9 @@ func TestPath(t *testing.T) {
 // is against ε: integrals that would begin where δ_G is 0 in float64 are not computed.
 func TestSmallShifts(t *testing.T) {
 	computed := 0
-	for _, eps := range []float64{0.1, 0.5, 3} {
+	for _, eps := range testkit.Every(2, []float64{0.1, 0.5, 3}) {
 		for _, k := range []float64{4, 10, 16, 100} {
-			for _, nu := range []float64{1e-4, 1e-3, 1e-2, 0.1, 0.3} {
+			for _, nu := range testkit.Every(2, []float64{1e-4, 1e-3, 1e-2, 0.1, 0.3}) {
 				for _, x := range []float64{0.3, 1, 3} {
 					shift := x * eps * math.Sqrt(k) / 3
 					for _, s := range []setting{
@@ -441,7 +441,7 @@ func TestSmallShifts(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, computed, 100)
+	require.Greater(t, computed, 25)
 }
 
 // midpoints returns E δ_G(ε − l; ν), y ~ χ²_k, with 1 in the place of δ_G for y ≤ from, by the

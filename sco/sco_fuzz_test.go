@@ -16,6 +16,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/sco"
@@ -125,7 +126,7 @@ func FuzzParams(f *testing.F) {
 // an error of a documented kind that, withholding aside, does not depend on the
 // records, or it releases a finite point of the set with a valid certificate.
 func FuzzFit(f *testing.F) {
-	for i, v := range hostile {
+	for i, v := range testkit.Every(4, hostile) {
 		f.Add(v, 1.0, 1.0, 1e-6, 0.0, uint16(i*7))
 		f.Add(0.5, v, 1.0, 1e-6, 0.0, uint16(i*13+1))
 		f.Add(0.5, 1.0, v, 0.01, 0.0, uint16(i*31+2))

@@ -249,7 +249,7 @@ func searched(u *Undeclared) testkit.Counts {
 // a line means depends neither on its place nor on other lines. It is refused if and only if one of
 // its lines is. With "multiline" all lines but one are records by themselves, and that one is any.
 func TestOneLineIsOneRecord(t *testing.T) {
-	n := testkit.Of(600, 2500, 10_000)
+	n := testkit.Of(250, 2500, 10_000)
 	if testing.Short() {
 		n = 200
 	}
