@@ -392,7 +392,7 @@ model 8237
 objpert 4702
 prox 4607
 prox/proxtest 315
-qop 3661
+qop 3669
 randmat 992
 sco 1523
 splitting 6075
