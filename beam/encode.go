@@ -4,6 +4,7 @@ package beam
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -11,6 +12,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -51,7 +53,7 @@ const (
 // Encode runs one job in which workers read the files of t, encode their lines, group the lines of
 // persons and write the encoded rows, in the order of privopt pack --canonical, to files in a
 // folder of o.Scratch. It returns a Source of these files, whose Close removes them. So the driver
-// no line of the table, and sums have the bits of one machine.
+// reads no line of the table, and sums have the bits of one machine.
 //
 //	files → encode → (bucket, sealed lines) → GroupByKey → order → files
 //
@@ -72,6 +74,9 @@ func Encode(ctx context.Context, t Table, o Options) (*Source, error) {
 			len(t.Columns))
 	}
 	e := encoding{Columns: t.Columns, Hash: t.Hash}
+	if err := distinct(t.Paths); err != nil {
+		return nil, err
+	}
 	size := int64(0)
 	for _, path := range t.Paths {
 		if path, err = filepath.Abs(path); err != nil {
@@ -132,7 +137,7 @@ func (e encoding) attempt(ctx context.Context, o Options) (_ *Source, err error)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(dir))
+			err = errors.Join(err, wholefile.Discard(dir))
 		}
 	}()
 	t := ticket{File: filepath.Join(dir, taskFile), Pass: e.Pass}
@@ -214,7 +219,13 @@ func (f *encodeFile) ProcessElement(ctx context.Context, file int, emit func(int
 		if info, err := in.Stat(); err != nil || info.Size() != e.Sizes[file] {
 			return errors.New("its size is not that of the driver's file: want the same file")
 		}
-		rows, err := encoder.Rows(in, table.Options{})
+		text := io.Reader(in)
+		if filepath.Ext(e.Paths[file]) == ".gz" { // by its name: the first bytes of a table may be those of a record
+			if text, err = gzip.NewReader(in); err != nil {
+				return err
+			}
+		}
+		rows, err := encoder.Rows(text, table.Options{})
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ package beam
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -114,6 +115,47 @@ func TestEncode(t *testing.T) {
 	require.Empty(t, left, "secret files were left")
 }
 
+// TestEncodeForms: files without a header line, whose quoted fields hold line ends, give the same
+// records plain and compressed by gzip, in one file and in several.
+func TestEncodeForms(t *testing.T) {
+	scratch := t.TempDir()
+	s, err := table.ReadSchema(strings.NewReader(strings.NewReplacer(`"missing"`,
+		`"file": {"fields": ["id", "note", "age", "pays"], "multiline": true}, "missing"`,
+		`"columns": [`, `"columns": [{"name": "note", "ignore": true}, `).Replace(visits)))
+	require.NoError(t, err)
+	var want [][]float64
+	for _, files := range []int{1, 2} {
+		for _, ending := range []string{".csv", ".csv.gz"} {
+			texts := make([]bytes.Buffer, files)
+			for i := range 2000 {
+				fmt.Fprintf(&texts[i%files], "\"p%d\n\",\"a \"\"b\"\"\r\n\np,30,yes\",%d,yes\n", i%300, 20+i%60)
+			}
+			made := visitFiles(t, files)
+			made.Schema = s
+			for i := range texts {
+				text := texts[i].Bytes()
+				if made.Paths[i] += ending; ending == ".csv.gz" {
+					var b bytes.Buffer
+					z := gzip.NewWriter(&b)
+					_, err := z.Write(text)
+					require.NoError(t, errors.Join(err, z.Close()))
+					text = b.Bytes()
+				}
+				require.NoError(t, os.WriteFile(made.Paths[i], text, 0o600))
+			}
+			src, err := Encode(t.Context(), made, Options{Scratch: scratch})
+			require.NoError(t, err)
+			got := encoded(t, src)
+			require.NoError(t, src.Close())
+			require.Len(t, got, 600, "two lines of 300 persons")
+			if want == nil {
+				want = got
+			}
+			require.Equal(t, want, got)
+		}
+	}
+}
+
 // TestEncodeErrors checks that errors name the file and the line, and no field.
 func TestEncodeErrors(t *testing.T) {
 	scratch := t.TempDir()
@@ -123,6 +165,8 @@ func TestEncodeErrors(t *testing.T) {
 	absent.Paths[0] += "x"
 	folder := visitFiles(t, 1)
 	folder.Paths[0] = filepath.Dir(folder.Paths[0])
+	twice := visitFiles(t, 2)
+	twice.Paths[1] = filepath.Join(filepath.Dir(twice.Paths[1]), ".", "0.csv")
 	for _, c := range []struct {
 		name string
 		t    Table
@@ -132,6 +176,7 @@ func TestEncodeErrors(t *testing.T) {
 		{"ragged", ragged, Options{Scratch: scratch}, "file 2: table: "},
 		{"absent", absent, Options{Scratch: scratch}, "no such file"},
 		{"folder", folder, Options{Scratch: scratch}, "no regular file"},
+		{"twice", twice, Options{Scratch: scratch}, "are one file, whose records would count twice"},
 		{"empty", Table{}, Options{Scratch: scratch}, "0 Paths and 0 Columns"},
 		{"scratch", ragged, Options{}, "Options.Scratch is empty"},
 		{"runner", ragged, Options{Scratch: scratch, Runner: "flnk"}, `Options.Runner = "flnk" is not linked in`},

@@ -79,7 +79,7 @@ func newPass(s *Source, query []byte) (*pass, error) {
 	return p, nil
 }
 
-func (p *pass) remove() error { return os.RemoveAll(p.folder) }
+func (p *pass) remove() error { return wholefile.Discard(p.folder) }
 
 // result reads the sums that the job wrote, nil without a query.
 func (p *pass) result() (*erm.Sums, error) {

@@ -36,7 +36,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,6 +45,7 @@ import (
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism" // needs nothing but this process
 
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/wholefile"
 )
 
 // ErrOptions reports Options, or paths, that cannot be used. Test with errors.Is.
@@ -110,6 +110,9 @@ func NewSource(ctx context.Context, paths []string, o Options) (*Source, error) 
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("%w: no paths, want at least one .npy or .parquet file", ErrOptions)
 	}
+	if err := distinct(paths); err != nil {
+		return nil, err
+	}
 	set := dataset{Label: o.Label, Features: slices.Clone(o.Features), Width: o.Dim}
 	for _, path := range paths {
 		if ext := filepath.Ext(path); !strings.EqualFold(ext, ".npy") && !strings.EqualFold(ext, ".parquet") ||
@@ -135,6 +138,14 @@ func NewSource(ctx context.Context, paths []string, o Options) (*Source, error) 
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// distinct refuses a file that is named twice: its records would count twice.
+func distinct(paths []string) error {
+	if a, b, twice := wholefile.Twice(paths); twice {
+		return fmt.Errorf("%w: %s and %s are one file, whose records would count twice: name it once", ErrOptions, a, b)
+	}
+	return nil
 }
 
 // complete checks the options and sets the defaults but for Timeout.
@@ -196,7 +207,7 @@ func (s *Source) EncodedElsewhere() bool { return s.folder != "" }
 func (s *Source) Close() error {
 	err := s.files.Close()
 	if s.folder != "" {
-		err = errors.Join(err, os.RemoveAll(s.folder))
+		err = errors.Join(err, wholefile.Discard(s.folder))
 	}
 	return err
 }

@@ -498,6 +498,7 @@ func TestNewSourceErrors(t *testing.T) {
 		{"many shards", t.Context(), Options{Scratch: dir, Shards: maxShards + 1}, []string{a}, "want 1 to 2²⁰"},
 		{"threads", t.Context(), Options{Scratch: dir, Threads: -2}, []string{a}, "Options.Threads = -2"},
 		{"timeout", t.Context(), Options{Scratch: dir, Timeout: -1}, []string{a}, "Options.Timeout = -1ns"},
+		{"twice", t.Context(), Options{Scratch: dir}, []string{a, a}, "are one file, whose records would count twice"},
 		{"dim", t.Context(), Options{Scratch: dir, Dim: -2}, []string{a}, "Options.Dim = -2"},
 		{"kind", t.Context(), Options{Scratch: dir}, []string{"a.csv"}, "want all files .npy, or all .parquet"},
 		{"mixed", t.Context(), Options{Scratch: dir}, []string{a, p}, "want all files .npy, or all .parquet"},

@@ -57,7 +57,8 @@ const (
 // One curve accounts for c̃, the minimizer and its output noise. x₀ is the projection of
 // Mechanism.Center on the Set of the problem. Slopes longer than Clip leave a bias that more
 // records do not remove; those of the loss away from x₀ need no bound. The loss must be a
-// [loss.Linear].
+// [loss.Linear]. The slopes are summed in this process, also those of an [erm.Remote], whose
+// workers do not see them: that pass is not covered by the fingerprint of the source.
 //
 // Around the same anchor lop.Mechanism with Center and Clip has less excess risk where the
 // anchor's error, not the misfit of the model, makes the slopes: by the square of 1 +

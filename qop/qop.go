@@ -320,10 +320,15 @@ func (m *Mechanism) Calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	if m.Center != nil {
-		if err := m.checkAnchor(q.Dim); err != nil {
-			return nil, err
-		}
+	var err error
+	switch {
+	case m.Center != nil:
+		err = m.checkAnchor(q.Dim)
+	case m.Interpolation != nil:
+		err = m.Interpolation.rule().check(m.Eta)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return m.calibrate(q, b)
 }

@@ -366,6 +366,12 @@ func TestTiltRuleRefuses(t *testing.T) {
 		}
 		_, err := m.Plan(&q, budget)
 		require.ErrorContains(t, err, want)
+		if m.Center = nil; q.Loss == p.Loss { // the same without an anchor
+			public, err := publicOf(&q, dp.Replace)
+			require.NoError(t, err)
+			_, err = m.Calibrate(public, budget)
+			require.ErrorContains(t, err, want)
+		}
 	}
 }
 

@@ -48,6 +48,7 @@ func TestAlone(t *testing.T) {
 	l := create(t, terms)
 	_, err = l.Spend(ctx, costs(1.01, 1e-6), nil)
 	require.ErrorIs(t, err, ErrOverspent)
+	require.ErrorContains(t, err, "want at most ε = 1 and δ = 1e-06, declared; plan with a smaller budget, at most ε = 1")
 	small := gaussian(0.001, 1e-8)
 	first := costs(1-small.c.Epsilon, 0.99e-6)
 	_, err = l.Spend(ctx, first, nil)

@@ -335,10 +335,8 @@ func (l *Ledger) Spend(ctx context.Context, plan dp.Plan, src rand.Source) (Entr
 		}
 		err := l.s.spent.admits(t, e)
 		if err != nil && e.Number == 1 && l.s.version == formatVersion {
-			e.Alone = true
-			if l.s.spent.admits(t, e) == nil {
-				return e, nil
-			}
+			e.Alone = true // the refusal is that of the filter that admits most
+			err = l.s.spent.admits(t, e)
 		}
 		return e, err
 	})

@@ -66,3 +66,32 @@ func Write(path string, data []byte, mode os.FileMode) error {
 	}
 	return f.Commit()
 }
+
+// Twice returns two of the paths that name one file, whatever links lead to it.
+func Twice(paths []string) (first, second string, ok bool) {
+	infos := make([]os.FileInfo, len(paths))
+	for j, path := range paths {
+		infos[j], _ = os.Stat(path) // what does not exist is found where it is opened
+		for i, earlier := range paths[:j] {
+			if earlier == path || infos[i] != nil && infos[j] != nil && os.SameFile(infos[i], infos[j]) {
+				return earlier, path, true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// Discard removes a folder in which others may still create files. It takes the name away first, so
+// that they find no folder.
+func Discard(folder string) (err error) {
+	gone := folder + ".gone"
+	if os.Rename(folder, gone) != nil {
+		gone = folder
+	}
+	for range 3 { // a file that was being created meanwhile makes the first try fail
+		if err = os.RemoveAll(gone); err == nil {
+			break
+		}
+	}
+	return err
+}

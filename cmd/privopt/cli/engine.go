@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/wholefile"
 	"github.com/privopt/privopt/table"
 	"github.com/privopt/privopt/table/npy"
 )
@@ -51,6 +52,9 @@ func (t *Table) Check(f *npy.File) error { return fits(f, t.Encoder) }
 // Pack writes the rows of all files, CSV or Parquet, to a new .npy file, in the order in which
 // privopt fit keeps the records of a CSV file in memory.
 func (t *Table) Pack(ctx context.Context, out string) error {
+	if a, b, twice := wholefile.Twice(t.Files); twice {
+		return usagef("--data: %s and %s are one file, whose lines would count twice: name it once", a, b)
+	}
 	w, err := createPacked(out, t.Encoder, packOptions{canonical: true})
 	if err != nil {
 		return err
