@@ -353,13 +353,13 @@ func receiver(f *ast.FuncDecl) *ast.Ident {
 const lines = `
 . 71
 additive 257
-beam 1385
+beam 1407
 beam/cmd/privopt-beam 288
 cmd/internal/adult 260
 cmd/internal/screen 428
 cmd/internal/sweep 2068
 cmd/privopt 25
-cmd/privopt/cli 5754
+cmd/privopt/cli 5758
 cmd/privopt/report 582
 cmd/research 2369
 cmd/research/audit 6261
@@ -368,7 +368,7 @@ cmd/scaling 1155
 dp 1537
 dp/dptest 304
 dp/internal/pld 875
-dp/ledger 1169
+dp/ledger 1167
 erm 5401
 erm/ermtest 122
 examples/ownmechanism 72
@@ -383,7 +383,7 @@ internal/perturb 821
 internal/prefix 61
 internal/release 1014
 internal/testkit 858
-internal/wholefile 68
+internal/wholefile 97
 lasso 517
 lop 325
 loss 1941
@@ -392,7 +392,7 @@ model 8237
 objpert 4702
 prox 4607
 prox/proxtest 315
-qop 3669
+qop 3675
 randmat 992
 sco 1523
 splitting 6075
