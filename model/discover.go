@@ -64,7 +64,10 @@ const (
 )
 
 // roundShares divide the μ² of a column of numbers among its rounds.
-var roundShares = []float64{0.55, 0.20, 0.15, 0.10}
+var roundShares = []float64{0.53, 0.20, 0.15, 0.10}
+
+// distinctShare of it tells whether its numbers occur once each.
+const distinctShare = 0.02
 
 func (o Discovery) complete() (Discovery, error) {
 	o.Share, o.Bins = cmp.Or(o.Share, defaultFound), cmp.Or(o.Bins, 8)
@@ -249,13 +252,19 @@ func threshold(sigma, q, parts, least float64) int {
 	}
 }
 
+// chance returns the most probability with which a unit may show one of its own spellings in one of
+// several columns: what δ pays for, and little enough that none of all units shows one.
+func (pl *DiscoveryPlan) chance(columns int) float64 {
+	return min(pl.q/float64(columns), discover.Chance/float64(cmp.Or(pl.records, 1e6)))
+}
+
 // sight returns the threshold of a level if every column were text, and the deviation of a prefix
 // sum of numbers.
 func (pl *DiscoveryPlan) sight() (least int, deviation float64) {
 	m := float64(pl.columns)
 	p := pl.part(1, m)
 	_, deviation = prefixNoise(newRoot(discover.NumCells), pl.relation, p*math.Sqrt(roundShares[0]))
-	t := threshold(pl.sensitivity(nil)/p*safeScale, pl.q/m, pl.parts(), pl.leastWeight())
+	t := threshold(pl.sensitivity(nil)/p*safeScale, pl.chance(pl.columns), pl.parts(), pl.leastWeight())
 	return int(math.Ceil(float64(t) / pl.parts())), deviation
 }
 

@@ -140,7 +140,7 @@ func ints(k []int64) []int {
 // by count and then by bytes.
 func (s *searcher) spellings(c *table.DiscoveredColumn, j int, part float64, keyed int) {
 	sigma := s.pl.sensitivity(s.f) / part * safeScale
-	c.Threshold = fault.At(s.f, fault.Threshold, threshold(sigma, s.pl.q/float64(keyed), s.pl.parts(),
+	c.Threshold = fault.At(s.f, fault.Threshold, threshold(sigma, s.pl.chance(keyed), s.pl.parts(),
 		s.pl.leastWeight()))
 	type shown struct {
 		text  string
@@ -204,11 +204,28 @@ func (s *searcher) number(c *table.DiscoveredColumn, j int, p plot, part float64
 		return table.Column{Name: c.Name, Ignore: true}
 	}
 	lo, hi := k.Range()
+	switch {
+	case k.Constant():
+		c.Note = "nearly all fields hold the same number"
+	case p.whole && s.unique(c, j, k, part):
+		c.Note = "nearly every number occurs once: an identifier"
+	}
+	if c.Note != "" {
+		return table.Column{Name: c.Name, Ignore: true}
+	}
 	out := table.Column{Name: c.Name, Min: &lo, Max: &hi, Other: true, Missing: p.missing}
 	if edges := k.Edges(s.pl.choices.Bins); len(edges) > 0 {
 		out.Bins = edges
 	}
 	return out
+}
+
+// unique reports whether nearly all whole numbers of a column differ, by their noisy count.
+func (s *searcher) unique(c *table.DiscoveredColumn, j int, k *discover.Column, part float64) bool {
+	sigma := s.pl.parts() / (part * math.Sqrt(distinctShare)) * safeScale
+	c.Distinct = int(s.noisy([]int64{s.u.Distinct(j)}, sigma)[0])
+	total, deviation := k.Total()
+	return float64(c.Distinct) > max(0.5*total, 0.95*total-3*math.Hypot(sigma, deviation))
 }
 
 // label discovers the label and returns a problem, "" for none.

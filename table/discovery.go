@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/privopt/privopt/dp"
@@ -70,12 +71,13 @@ const mostSpelling = 256
 // Undeclared is a table in memory whose columns are not known. Its methods other than Columns and
 // Schema are not private: they return functions of the records.
 type Undeclared struct {
-	d       Discovery
-	text    []byte
-	names   []string // of all columns
-	person  int      // the column of ids, -1 for none
-	columns []undeclared
-	units   int // records, or persons with an id
+	d           Discovery
+	text        []byte
+	names       []string // of all columns
+	person      int      // the column of ids, -1 for none
+	identifiers []string
+	columns     []undeclared
+	units       int // records, or persons with an id
 }
 
 // undeclared holds the fields of a column to discover.
@@ -248,6 +250,11 @@ func (u *Undeclared) header(t *text) error {
 		if s == label && u.d.declaresLabel() || j == u.person || rowNumbers(j, s) {
 			continue
 		}
+		if s != label && identifies(s) && !slices.ContainsFunc(u.d.Declared, func(c Column) bool { return c.Name == s }) {
+			u.d.Declared = append(slices.Clip(u.d.Declared), Column{Name: s, Ignore: true})
+			u.identifiers = append(u.identifiers, s)
+			continue
+		}
 		if !slices.ContainsFunc(u.d.Declared, func(c Column) bool { return c.Name == s }) {
 			u.columns = append(u.columns, undeclared{name: s, at: j, spelled: map[string]int64{}})
 		}
@@ -261,6 +268,16 @@ func (u *Undeclared) header(t *text) error {
 	}
 	return nil
 }
+
+// identifies reports whether a name says that the column numbers the rows or identifies them.
+func identifies(name string) bool {
+	return slices.Contains([]string{"id", "_id", "rowid", "row_id", "row_number", "rownames", "row_names", "uuid", "guid",
+		"unnamed: 0"}, strings.ToLower(name))
+}
+
+// Identifiers returns the columns that the search leaves out for their names, such as "id": declare
+// them to keep them. They are public.
+func (u *Undeclared) Identifiers() []string { return slices.Clone(u.identifiers) }
 
 // add counts a field with the weight of its line, a function of the field alone.
 func (c *undeclared) add(field []byte, f figures, missing map[string]bool, label bool, weight int64) {
@@ -334,15 +351,40 @@ func (u *Undeclared) Spellings(column int, yield func(spelling string, count int
 // no cell. By person it adds in units of 1/PersonParts. It panics if there is no such column. Not
 // private.
 func (u *Undeclared) Count(cells []int64, column int, index func(x float64) int) {
-	c := u.column(column)
-	for k, x := range c.numbers {
+	u.each(column, func(x float64, weight int64) {
 		if i := index(x); i >= 0 && i < len(cells) {
-			weight := int64(1)
-			if c.weights != nil {
-				weight = c.weights[k]
-			}
 			cells[i] += weight
 		}
+	})
+}
+
+// Distinct returns how many different numbers a column has, by person in units of 1/PersonParts:
+// the
+// sum of their weights, of each at most 1. It panics if there is no such column. Not private.
+func (u *Undeclared) Distinct(column int) (sum int64) {
+	most := int64(1)
+	if u.person >= 0 {
+		most = PersonParts
+	}
+	weight := map[float64]int64{}
+	u.each(column, func(x float64, w int64) {
+		if had := weight[x]; had < most {
+			weight[x] = min(had+w, most)
+			sum += weight[x] - had
+		}
+	})
+	return sum
+}
+
+// each calls f with the numbers of a column and their weights.
+func (u *Undeclared) each(column int, f func(x float64, weight int64)) {
+	c := u.column(column)
+	for k, x := range c.numbers {
+		weight := int64(1)
+		if c.weights != nil {
+			weight = c.weights[k]
+		}
+		f(x, weight)
 	}
 }
 
@@ -395,6 +437,8 @@ type DiscoveredColumn struct {
 	Threshold int      `json:"threshold,omitzero"`
 	Spellings []string `json:"spellings,omitzero"` // by count, then in the order of their bytes
 	Counts    []int    `json:"counts,omitzero"`    // noisy
+	// Distinct is the noisy count of different numbers, of a column of whole numbers.
+	Distinct int `json:"distinct,omitzero"`
 	// Sums holds a line of integers for each round: noisy sums of cells of numbers, weighted by the
 	// square root of the matrix of prefix sums.
 	Sums []string `json:"sums,omitzero"`

@@ -132,3 +132,69 @@ func TestColumnTotal(t *testing.T) {
 	}
 	require.Greater(t, found, 500)
 }
+
+// noisySums returns the prefix sums of counts with the noise of a search, of deviation 1: noise on
+// Rc, R the root of the matrix of prefix sums, and R solved.
+func noisySums(counts []float64, rnd *rand.Rand) []float64 {
+	rho, norm := make([]float64, NumCells), 0.0
+	for k := range rho {
+		rho[k] = math.Exp(lgamma(float64(k)+0.5)-lgamma(float64(k)+1)) / math.Sqrt(math.Pi)
+		norm += rho[k] * rho[k]
+	}
+	prefix, noise, sum := make([]float64, NumCells), make([]float64, NumCells), 0.0
+	for i := range noise {
+		noise[i] = rnd.NormFloat64() / math.Sqrt(norm)
+		for k := range i {
+			noise[i] -= rho[i-k] * noise[k]
+		}
+		sum += noise[i] + counts[i]
+		prefix[i] = sum
+	}
+	return prefix
+}
+
+func lgamma(x float64) float64 {
+	v, _ := math.Lgamma(x)
+	return v
+}
+
+// TestApart: the deviations that thresholds rest on are those of the noise.
+func TestApart(t *testing.T) {
+	const runs = 400
+	rnd := rand.New(rand.NewPCG(5, 6))
+	cells := []int{1, 2, 40, zeroCell + 1, 300, NumCells - 2}
+	var squares [2][NumCells]float64
+	for range runs {
+		f := noisySums(make([]float64, NumCells), rnd)
+		for _, i := range cells {
+			squares[0][i] += math.Pow(f[i]-f[0], 2) / runs
+			squares[1][i] += math.Pow(f[NumCells-2]-f[i-1], 2) / runs
+		}
+	}
+	for _, i := range cells {
+		for side := range squares {
+			require.InEpsilon(t, apart()[side][i], math.Sqrt(squares[side][i]), 0.2, "cell %d", i) // six deviations
+		}
+	}
+}
+
+// TestEnds: noise moves an end beyond ten times a number with at most the stated probability, and
+// the bound is not far from it.
+func TestEnds(t *testing.T) {
+	const runs, chance = 400, 0.2
+	rnd := rand.New(rand.NewPCG(7, 8))
+	far := 0
+	for range runs {
+		counts := make([]float64, NumCells)
+		at := Index(50)
+		counts[at] = 1000
+		f := noisySums(counts, rnd)
+		lo, hi := ends(f, 1, chance)
+		require.Less(t, lo, hi)
+		if lo < zeroCell+1 || hi > at+8 {
+			far++
+		}
+	}
+	require.LessOrEqual(t, far, int(runs*chance))
+	require.Greater(t, far, runs/100)
+}

@@ -7,7 +7,14 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"sync"
+
+	"github.com/privopt/privopt/internal/num"
 )
+
+// Chance bounds the probability, for a column, that noise alone makes a range or a level of what
+// no record holds: docs/theory/discovery.md#discovery.ranges.
+const Chance = 1e-6
 
 // Kinds holds the released counts of the fields of a column.
 type Kinds struct{ Missing, Whole, Other, Text float64 }
@@ -25,7 +32,7 @@ const (
 // Verdict decides from counts with noise of standard deviation sigma. Whole says that numbers with
 // a fraction are too few to count, missing that missing fields deserve a level.
 func (k Kinds) Verdict(sigma float64) (v Verdict, whole, missing bool) {
-	whole = k.Other <= max(2*sigma, 0.02*k.Whole)
+	whole = k.Other <= max(4*sigma, 0.02*k.Whole)
 	numbers := k.Whole + max(k.Other, 0)
 	switch {
 	case k.Text > 3*sigma && k.Text > max(numbers, 0)/4:
@@ -33,7 +40,7 @@ func (k Kinds) Verdict(sigma float64) (v Verdict, whole, missing bool) {
 	case numbers > 3*sigma:
 		v = Number
 	}
-	return v, whole, k.Missing > 3*sigma
+	return v, whole, k.Missing > -sigma*num.NormalQuantile(Chance)
 }
 
 // live is a cell with its estimated mass.
@@ -65,13 +72,14 @@ const (
 // show nothing.
 func NewColumn(prefix []float64, sd float64, whole bool) *Column {
 	k := &Column{whole: whole, total: prefix[len(prefix)-1], sd: sd, zero: math.NaN(), least: sd}
-	if !(k.total > 4*sd) {
+	lo, hi := ends(prefix, sd, Chance)
+	if !(k.total > 4*sd) || lo > hi {
 		return nil
 	}
 	f := isotonic(prefix, k.total)
 	a := min(max(0.004*k.total, 2*sd), 0.2*k.total)
-	lo := max(reach(f, a), 1)
-	hi := min(reach(f, k.total-a), NumCells-2)
+	lo = max(reach(f, a), lo)
+	hi = min(reach(f, k.total-a), hi)
 	for i := lo; i <= hi; i++ {
 		c, _ := first(i)
 		l := live{mass: max(f[i]-f[i-1], 0), cell: c}
@@ -88,6 +96,64 @@ func NewColumn(prefix []float64, sd float64, whole bool) *Column {
 	}
 	k.joinTiny()
 	return k
+}
+
+// apart holds, for each cell of the first round, the deviation of the count of numbers up to it and
+// of that from it on, over the deviation of a prefix sum. The two outermost cells are not counted.
+var apart = sync.OnceValue(func() (out [2][NumCells]float64) {
+	r := make([]float64, NumCells) // of (1−x)^{−1/2}
+	norm := 0.0
+	for k := range r {
+		r[k] = 1
+		if k > 0 {
+			r[k] = r[k-1] * float64(2*k-1) / float64(2*k)
+		}
+		norm += r[k] * r[k]
+	}
+	between := func(i, j int) float64 { // of the cells after i, up to j
+		sum := 0.0
+		for m := range j - i {
+			sum += r[m] * r[m]
+		}
+		for m := range i + 1 {
+			sum += (r[m] - r[m+j-i]) * (r[m] - r[m+j-i])
+		}
+		return math.Sqrt(sum / norm)
+	}
+	for i := 1; i < NumCells-1; i++ {
+		out[0][i], out[1][i] = between(0, i), between(i-1, NumCells-2)
+	}
+	return out
+})
+
+// ends returns the outermost cells that a range may have: with probability 1 − chance they are no
+// further from zero than ten times a number of that sign that is there, and lo > hi where nothing
+// shows. It finds the last cell such that numbers in it or above are more than noise, adds the
+// cells up to ten times as far, and does the same below.
+func ends(prefix []float64, sd, chance float64) (lo, hi int) {
+	const zero, tenfold = zeroCell + 1, 8
+	least := -sd * num.NormalQuantile(chance/(2*NumCells))
+	lo, hi = NumCells, 0
+	for i := 1; i < NumCells-1; i++ {
+		if lo == NumCells && prefix[i]-prefix[0] > least*apart()[0][i] {
+			lo = i
+		}
+		if prefix[NumCells-2]-prefix[i-1] > least*apart()[1][i] {
+			hi = i
+		}
+	}
+	switch {
+	case lo == NumCells || hi == 0:
+		return NumCells, 0
+	case lo >= zero:
+		lo = zero
+	default:
+		lo = max(lo-tenfold, 1)
+	}
+	if hi > zero {
+		return lo, min(hi+tenfold, NumCells-2)
+	}
+	return lo, zero
 }
 
 // joinTiny makes the cells far below the scale of the column one cell around zero.
@@ -184,6 +250,16 @@ func (k *Column) Range() (lo, hi float64) {
 	k.cells = k.cells[min(i, len(cum)-1) : min(j, len(cum)-1)+1]
 	return k.cells[0].lo, k.cells[len(k.cells)-1].hi
 }
+
+// Constant reports whether the range has one whole number, or nothing but zero. It comes after
+// Range.
+func (k *Column) Constant() bool {
+	l := k.cells[0]
+	return len(k.cells) == 1 && (l.fixed || k.whole && l.cell.Decade <= l.cell.Level)
+}
+
+// Total returns the noisy number of all fields with a number, with its deviation.
+func (k *Column) Total() (total, deviation float64) { return k.total, k.sd }
 
 // Edges returns edges between about bins bins of equal mass, inside the range. A cell with more
 // than a quarter of the mass is a bin of its own. Of nearly equal boundaries the one with the

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -171,7 +172,7 @@ func (a *app) private(ctx context.Context, t *fitting, path string) error {
 	if failed := a.deliver(out, schemaText(found)); failed != nil {
 		return failed
 	}
-	a.searched(t, found)
+	a.searched(t, u, found)
 	return uncommitted(err, t.options.Ledger, out.path)
 }
 
@@ -185,7 +186,7 @@ func schemaText(s *table.Schema) []byte {
 func besides(out string) string { return out + ".schema.json" }
 
 // searched reports what a search released.
-func (a *app) searched(t *fitting, s *table.Schema) {
+func (a *app) searched(t *fitting, u *table.Undeclared, s *table.Schema) {
 	d := s.Discovery
 	what := "The search"
 	if t.search.choices.Task != "" && len(t.data) > 0 {
@@ -202,10 +203,16 @@ func (a *app) searched(t *fitting, s *table.Schema) {
 	a.note("%s cost ε = %s, δ = %s (%s), %v neighbors%s. %s that was released is in the \"discovery\" of the "+
 		"schema.", what, claim(d.Epsilon), claim(d.Delta, 3), t.origin, d.Neighbors, about,
 		publish)
+	for _, name := range u.Identifiers() {
+		a.note("%s is ignored: its name says that it identifies rows; --partial FILE can declare it.", printable(name))
+	}
 	for _, c := range d.Columns {
 		if c.Note != "" {
 			a.note("%s is ignored: %s.", printable(c.Name), c.Note)
 		}
+	}
+	if len(t.data) > 0 {
+		a.note("Columns used: %s.", usedColumns(s))
 	}
 	if d.Problem != "" {
 		a.note("No model can be fitted yet: %s. The budget counts as spent.", d.Problem)
@@ -213,6 +220,27 @@ func (a *app) searched(t *fitting, s *table.Schema) {
 	if t.options.Source != nil {
 		a.note("NOT PRIVATE: anyone who guesses --seed can reproduce the noise. Use this schema for tests only.")
 	}
+}
+
+// usedColumns lists the columns of a schema that are not ignored, with their ranges and levels.
+func usedColumns(s *table.Schema) string {
+	var list []string
+	for _, c := range s.Columns {
+		switch {
+		case c.Ignore:
+		case len(c.Levels) > 0:
+			levels := strings.Join(c.Levels[:min(len(c.Levels), 4)], ", ")
+			if more := len(c.Levels) - 4; more > 0 {
+				levels += fmt.Sprintf(" and %d more", more)
+			}
+			list = append(list, printable(fmt.Sprintf("%s (%s)", c.Name, levels)))
+		case c.Min != nil && c.Max != nil:
+			list = append(list, printable(fmt.Sprintf("%s (%s to %s)", c.Name, number(*c.Min, 4), number(*c.Max, 4))))
+		default:
+			list = append(list, printable(c.Name))
+		}
+	}
+	return cmp.Or(strings.Join(list, "; "), "none")
 }
 
 // fitUndeclared fits without a schema.
@@ -260,7 +288,7 @@ func (a *app) fitUndeclared(ctx context.Context, t *fitting) error {
 	if err != nil {
 		return err
 	}
-	a.searched(t, found)
+	a.searched(t, u, found)
 	data, err := u.Data(found)
 	if err != nil {
 		return err

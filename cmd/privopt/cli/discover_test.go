@@ -22,7 +22,7 @@ import (
 func unknownTable(n int) string {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	var b strings.Builder
-	b.WriteString("age,city,id,income\n")
+	b.WriteString("age,city,name,income\n")
 	for i := range n {
 		age, y := 20+rnd.IntN(40), "low"
 		if rnd.IntN(60) < age-10 {
@@ -44,7 +44,7 @@ func TestPrivateSchema(t *testing.T) {
 	require.Equal(t, 0, code, errs)
 	require.Contains(t, strings.Join(strings.Fields(errs), " "),
 		"ε = 0.5, δ = 2.5e-09 (1/n₀² for 20,000 records), replace neighbors")
-	require.Contains(t, errs, "id is ignored: nothing repeated often enough")
+	require.Contains(t, errs, "name is ignored: nothing repeated often enough")
 	text := must(os.ReadFile(at("s.json")))
 	require.NotContains(t, text, "s3cret")
 	s, err := table.ReadSchema(strings.NewReader(text))
@@ -73,7 +73,7 @@ func TestPrivateSchema(t *testing.T) {
 	require.Equal(t, 99., *s.Columns[0].Max)
 
 	code, out, errs := call(t, unknownTable(9000), "schema", "--private", "-", "--label", "income", "--epsilon", "1",
-		"--neighbors", "add-remove", "--delta", "1e-7", "--ignore", "id", "--positive", "low", "--seed", "1")
+		"--neighbors", "add-remove", "--delta", "1e-7", "--ignore", "name", "--positive", "low", "--seed", "1")
 	require.Equal(t, 0, code, errs)
 	require.Contains(t, errs, "NOT PRIVATE")
 	require.NotContains(t, errs, "may be published")
@@ -129,6 +129,8 @@ func TestFitWithoutSchema(t *testing.T) {
 	}
 	code, out, errs := fit("income", "m.json")
 	require.Equal(t, 0, code, errs)
+	require.Contains(t, flat(errs), "Columns used: age (20 to ")
+	require.Regexp(t, "; city \\((Rome, Oslo|Oslo, Rome)\\)\\.", flat(errs))
 	require.Contains(t, out, "model.discover/1")
 	m, err := model.Load(strings.NewReader(must(os.ReadFile(at("m.json")))))
 	require.NoError(t, err)
@@ -139,7 +141,7 @@ func TestFitWithoutSchema(t *testing.T) {
 	code, _, errs = call(t, "", "predict", "--model", at("m.json"), "--data", at("t.csv"))
 	require.Equal(t, 0, code, errs)
 
-	code, _, errs = fit("id", "n.json")
+	code, _, errs = fit("name", "n.json")
 	require.Equal(t, exitRefused, code)
 	require.Contains(t, errs, "its budget counts as spent")
 	require.NotContains(t, errs, "s3cret")
@@ -167,9 +169,9 @@ func TestSearchPeople(t *testing.T) {
 		code, _, errs := call(t, "", args...)
 		require.Equal(t, 0, code, errs)
 	}
-	search := []string{"schema", "--private", at("t.csv"), "--label", "income", "--epsilon", "2", "--ignore", "id"}
+	search := []string{"schema", "--private", at("t.csv"), "--label", "income", "--epsilon", "2", "--ignore", "name"}
 	fit := []string{"fit", "--data", at("t.csv"), "--label", "income", "--task", "two-classes", "--epsilon", "3",
-		"--ignore", "id"}
+		"--ignore", "name"}
 	flags, partial := []string{"--person", "who", "--rows", "2"}, []string{"--partial", at("part.json")}
 	for i, args := range [][]string{slices.Concat(search, flags), slices.Concat(search, partial),
 		slices.Concat(fit, flags)} {
