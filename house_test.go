@@ -359,7 +359,7 @@ cmd/internal/adult 260
 cmd/internal/screen 428
 cmd/internal/sweep 2068
 cmd/privopt 25
-cmd/privopt/cli 5758
+cmd/privopt/cli 5786
 cmd/privopt/report 582
 cmd/research 2369
 cmd/research/audit 6261
@@ -372,7 +372,7 @@ dp/ledger 1167
 erm 5401
 erm/ermtest 122
 examples/ownmechanism 72
-internal/discover 490
+internal/discover 566
 internal/enclose 542
 internal/fault 165
 internal/kernel 633
@@ -388,7 +388,7 @@ lasso 517
 lop 325
 loss 1941
 loss/losstest 456
-model 8237
+model 8263
 objpert 4702
 prox 4607
 prox/proxtest 315
@@ -396,7 +396,7 @@ qop 3675
 randmat 992
 sco 1523
 splitting 6075
-table 3981
+table 4025
 table/npy 713
 table/parquet 907
 `
