@@ -244,7 +244,7 @@ func (m *Mechanism) setting(q erm.Public, b dp.Budget) (s setting, err error) {
 	if err := checkDegrees(q.Dim, m.Degrees); err != nil {
 		return s, err
 	}
-	s = setting{dim: q.Dim, relation: cmp.Or(m.Relation, dp.Replace), threshold: m.Calibration == Threshold}
+	s = setting{dim: q.Dim, relation: cmp.Or(m.Relation, dp.Replace)}
 	s.structure, s.rank, err = m.structure(q)
 	return s, err
 }
@@ -257,9 +257,6 @@ func (m *Mechanism) structure(q erm.Public) (loss.Structure, float64, error) {
 		rank = min(q.Constants.Rank, q.Dim)
 	}
 	want := m.Structure
-	if m.Calibration != Sharp && want == 0 && s != loss.FixedRange {
-		want = loss.General
-	}
 	if m.Calibration == Paper {
 		want = loss.General
 	}
@@ -272,11 +269,6 @@ func (m *Mechanism) structure(q erm.Public) (loss.Structure, float64, error) {
 	}
 	if q.Dim == 1 && s > loss.GLM && m.Calibration == Sharp { // in ℝ every loss is φ(θ)
 		s = loss.GLM
-	}
-	if m.Calibration == Threshold && s < loss.FixedRange {
-		return 0, 0,
-			fmt.Errorf("%w: Calibration = threshold has no form for %v; leave Structure 0 or set FixedRange or General",
-				ErrMechanism, s)
 	}
 	return s, float64(rank), nil
 }
@@ -446,15 +438,11 @@ func (s setting) rough() []roughBound {
 		}, start}
 	}
 	closed := roughBound{func(m, logDelta, _, _ float64) float64 {
-		k := m - d + 1
-		switch {
-		case s.structure != loss.FixedRange:
-		case s.rank <= mostEdelman:
-			return s.closed(k, edelmanQuantile(s.rank, k-1+s.rank, s.logTail(logDelta)))
-		default:
-			return s.closed(k, roughQuantile(s.rank, k-1+s.rank, s.logTail(logDelta)))
+		k, quantile := m-d+1, roughQuantile
+		if s.rank <= mostEdelman {
+			quantile = edelmanQuantile
 		}
-		return s.closed(k, roughQuantile(d, m, logDelta))
+		return s.closed(k, quantile(s.rank, k-1+s.rank, s.logTail(logDelta)))
 	}, 3 * d}
 	tilted := from(func(m, logDelta float64) profile {
 		q, dof := s.tiltedLaw(m)
@@ -467,8 +455,6 @@ func (s setting) rough() []roughBound {
 		return []roughBound{from(func(m, _ float64) profile {
 			return &glm{eps: s.eps, k: m - d + 1, relation: s.relation, rough: true}
 		}, 2*d+2)}
-	case s.threshold:
-		return []roughBound{closed}
 	case s.structure == loss.FixedRange:
 		return []roughBound{closed, tilted}
 	}
@@ -525,9 +511,9 @@ func (c *calibrator) largest(b dp.Budget, m float64) proved {
 			best = best.better(proved{t: t, theorem: theoremJoint})
 		}
 		return best
-	case s.threshold || s.structure == loss.FixedRange:
+	case s.structure == loss.FixedRange:
 		best := s.closedForm(m, logDelta)
-		if q, dof := s.tiltedLaw(m); !s.threshold && q <= mostDim && dof <= mostExact {
+		if q, dof := s.tiltedLaw(m); q <= mostDim && dof <= mostExact {
 			p := newTilt(s, m, logDelta, newTable(q, dof, logDelta), false)
 			best = best.better(root(theoremTilt, p, best.t))
 		}

@@ -31,7 +31,7 @@ func TestCalibrate(t *testing.T) {
 	b := dp.Budget{Epsilon: 1, Delta: 1e-5}
 	for _, d := range []int{1, 3} {
 		for _, s := range []loss.Structure{loss.LSQ, loss.GLM, loss.FixedRange, loss.General} {
-			for _, calibration := range []Calibration{Sharp, Threshold, Paper} {
+			for _, calibration := range []Calibration{Sharp, Paper} {
 				if calibration == Sharp && s > loss.LSQ && d > 1 && !testkit.Long() {
 					continue
 				}
@@ -52,7 +52,7 @@ func TestCalibrate(t *testing.T) {
 						require.Contains(t, []string{theoremLSQ, theoremGLM, theoremJoint}, p.Theorem, name)
 						require.Equal(t, s == loss.LSQ, p.Theorem == theoremLSQ, name)
 					}
-					if calibration == Paper { // the threshold form holds for it, see the package comment
+					if calibration == Paper { // see the proof of qop.paper/2
 						require.Equal(t, theoremPaper, p.Theorem, name)
 						k := p.Degrees - float64(d) + 1
 						require.LessOrEqual(t, generalLoss(float64(min(2, d)), k, p.Ratio, p.Threshold), p.Objective.Epsilon/2, name)
@@ -156,10 +156,7 @@ func TestWhatIsCalibrated(t *testing.T) {
 		{Mechanism{}, 1, loss.General, 7, loss.GLM, 1, true},
 		{Mechanism{}, 1, loss.LSQ, 1, loss.LSQ, 1, true},
 		{Mechanism{}, 2, loss.General, 2, loss.General, 2, true},
-		{Mechanism{Calibration: Threshold}, 1, loss.GLM, 1, loss.General, 1, true},
-		{Mechanism{Calibration: Threshold}, 5, loss.LSQ, 1, loss.General, 1, true},
-		{Mechanism{Calibration: Threshold}, 5, loss.FixedRange, 2, loss.FixedRange, 2, true},
-		{Mechanism{Calibration: Threshold, Structure: loss.GLM}, 5, loss.LSQ, 1, 0, 0, false},
+		{Mechanism{Calibration: Paper}, 1, loss.GLM, 1, loss.General, 1, true},
 		{Mechanism{Calibration: Paper}, 5, loss.FixedRange, 2, loss.General, 2, true},
 		{Mechanism{Structure: loss.GLM}, 5, loss.LSQ, 1, loss.GLM, 1, true},
 		{Mechanism{Structure: loss.GLM}, 5, loss.GLM, 1, loss.GLM, 1, true},
@@ -222,7 +219,6 @@ func TestOrder(t *testing.T) {
 		}
 		last := 0.0
 		for _, m := range []Mechanism{{Structure: loss.LSQ}, {Structure: loss.GLM}, {Structure: loss.General},
-			{Calibration: Threshold},
 			{Calibration: Paper}} {
 			m.Degrees = float64(2*d + 4)
 			p, err := m.Calibrate(public(d, loss.LSQ), b)
@@ -242,11 +238,8 @@ func TestMonotone(t *testing.T) {
 		q := public(d, s)
 		b := dp.Budget{Epsilon: logUniform(rnd, 0.02, 20), Delta: logUniform(rnd, 1e-9, 0.1)}
 		m := Mechanism{Degrees: float64(d + 6 + rnd.IntN(40)), Cover: 1e-3}
-		switch s { // forms without a search that stops early
-		case loss.GLM:
+		if s == loss.GLM { // a form without a search that stops early
 			m.Relation = dp.AddRemove
-		case loss.FixedRange:
-			m.Calibration = Threshold
 		}
 		at := func(l float64, b dp.Budget) Params {
 			q.Constants.Smoothness = l
@@ -338,20 +331,20 @@ func TestLargestMeetsDelta(t *testing.T) {
 	for _, d := range []int{1, 3} {
 		for _, relation := range []dp.Relation{dp.Replace, dp.AddRemove} {
 			m := float64(d + 6)
-			at := func(s loss.Structure, threshold bool) (float64, float64, setting) {
-				st := setting{dim: d, rank: 1, structure: s, relation: relation, threshold: threshold}
+			at := func(s loss.Structure) (float64, float64, setting) {
+				st := setting{dim: d, rank: 1, structure: s, relation: relation}
 				found := (&calibrator{s: st}).largest(b, m)
 				x, a := found.t, found.threshold
 				st.eps = 0.8
 				return x, a, st
 			}
-			x, a, st := at(loss.LSQ, false)
+			x, a, st := at(loss.LSQ)
 			require.Zero(t, a)
 			p := newLSQ(st, m, false)
 			require.LessOrEqual(t, p.logDelta(x), target)
 			require.Greater(t, p.logDelta(x*(1+1e-6)), target)
 
-			x, a, _ = at(loss.GLM, false)
+			x, a, _ = at(loss.GLM)
 			require.Zero(t, a)
 			switch {
 			case relation == dp.AddRemove:
@@ -367,22 +360,10 @@ func TestLargestMeetsDelta(t *testing.T) {
 				require.LessOrEqual(t, parallel{0.8, 7}.logDelta(x), target)
 			}
 
-			// The closed forms: F(a) = δ, or δ/2 for two losses, and the loss at a is ε.
-			law := randmat.MinEigenvalueLaw{Dim: d, Dof: m}
-			x, a, _ = at(loss.General, true)
-			require.LessOrEqual(t, law.LogCDF(a), target+1e-12)
-			require.Greater(t, law.LogCDF(a*(1+1e-5)), target)
-			general := func(x float64) float64 {
-				l := math.Log1p(x/a) - 3.5*math.Log1p(-x/a)
-				if d == 1 {
-					l += x / 2
-				}
-				return l
-			}
-			require.LessOrEqual(t, general(x), 0.8)
-			require.Greater(t, general(x*(1+1e-11)), 0.8)
-
-			x, a, _ = at(loss.FixedRange, true)
+			// The closed form: F(a) = δ, or δ/2 for two losses, and the loss at a is ε.
+			st.structure = loss.FixedRange
+			fixed1 := st.closedForm(m, target)
+			x, a = fixed1.t, fixed1.threshold
 			tail := target
 			if relation == dp.Replace {
 				tail -= math.Ln2
@@ -402,8 +383,8 @@ func TestLargestMeetsDelta(t *testing.T) {
 			require.Greater(t, fixed(x*(1+1e-11)), 0.8)
 		}
 	}
-	// The hockey-stick of the general case is below the threshold form it sharpens,
-	// and meets δ with the law itself in place of the table.
+	// The hockey-stick of the general case is below the closed form it sharpens, and meets δ with the
+	// law itself in place of the table.
 	general := &general{eps: 0.8, rho: 2, k: 5, law: newTable(2, 6, target)}
 	x := num.Largest(general.logDelta, target, 0.1, 1e-7)
 	general.law = exactLaw{randmat.MinEigenvalueLaw{Dim: 2, Dof: 6}}
@@ -411,8 +392,8 @@ func TestLargestMeetsDelta(t *testing.T) {
 	require.Greater(t, general.logDelta(x*(1+5e-6)), target)
 	k := &calibrator{s: setting{dim: 2, rank: 2, structure: loss.General, relation: dp.Replace}}
 	require.GreaterOrEqual(t, k.largest(b, 6).t, x*(1-1e-6))
-	k.s.threshold = true
-	require.Greater(t, x, k.largest(b, 6).t)
+	k.s.eps = 0.8
+	require.Greater(t, x, k.s.closed(5, minQuantile(2, 6, target)))
 }
 
 // exactLaw is the law of λ_min without a table.

@@ -53,7 +53,7 @@ func ExampleMechanism_Fit() {
 func ExampleMechanism_Calibrate() {
 	q := erm.Public{Dim: 100, Constants: loss.Constants{Smoothness: 1, Rank: 1, Structure: loss.LSQ}, Radius: 1}
 	b := dp.Budget{Epsilon: 0.5, Delta: 0.01}
-	for _, m := range []qop.Mechanism{{}, {Structure: loss.GLM}, {Calibration: qop.Threshold}, {Calibration: qop.Paper}} {
+	for _, m := range []qop.Mechanism{{}, {Structure: loss.GLM}, {Calibration: qop.Paper}} {
 		plan, err := m.Calibrate(q, b)
 		if err != nil {
 			fmt.Println(err)
@@ -67,7 +67,6 @@ func ExampleMechanism_Calibrate() {
 	// Output:
 	// qop.lsq/2       σ²m = 65, excess risk ≤ 33
 	// qop.joint/1     σ²m = 71, excess risk ≤ 36
-	// qop.threshold/2 σ²m = 1264, excess risk ≤ 632
 	// qop.paper/2     σ²m = 9658, excess risk ≤ 4829
 	// qop: dp: privacy condition not met: Degrees = 100 in 100 dimensions: W is so often nearly singular that no useful distance to the minimizer can be kept; want at least Dim+3 = 103, or 0 for automatic
 }

@@ -59,7 +59,6 @@
 //	qop.general/2    Hessian of rank ρ, d ≥ 2          E(1−exp(ε−l_G(λ_min(W))))₊
 //	qop.tilt/1       as fixed or general               an exponential moment of the loss
 //	qop.tilted/1     any φ(⟨a,θ⟩), with [Tilt]         lsq or glm with a Gaussian release, one curve
-//	qop.threshold/2  as general                        F(a), ε = l_G(a), F of λ_min(W_d(m))
 //	qop.paper/2      as general                        constants of [CC26], α₁ repaired
 //
 // [Sharp] takes whichever of them needs the least noise, and the certificate names it. Proofs, the
@@ -113,15 +112,14 @@ var ErrMechanism = errors.New("qop: invalid mechanism")
 
 // Identifiers of the theorems, see the package comment.
 const (
-	theoremLSQ       = "qop.lsq/2"
-	theoremGLM       = "qop.glm/2"
-	theoremJoint     = "qop.joint/1"
-	theoremFixed     = "qop.fixed/2"
-	theoremGeneral   = "qop.general/2"
-	theoremTilt      = "qop.tilt/1"
-	theoremTilted    = "qop.tilted/1"
-	theoremThreshold = "qop.threshold/2"
-	theoremPaper     = "qop.paper/2"
+	theoremLSQ     = "qop.lsq/2"
+	theoremGLM     = "qop.glm/2"
+	theoremJoint   = "qop.joint/1"
+	theoremFixed   = "qop.fixed/2"
+	theoremGeneral = "qop.general/2"
+	theoremTilt    = "qop.tilt/1"
+	theoremTilted  = "qop.tilted/1"
+	theoremPaper   = "qop.paper/2"
 )
 
 // Calibration chooses the constants of Mechanism.
@@ -130,17 +128,14 @@ type Calibration int
 const (
 	// Sharp takes the tightest form of Theorem A for the structure of the loss.
 	Sharp Calibration = iota
-	// Threshold takes the closed form for FixedRange if the loss declares FixedRange, else the closed
-	// form for General, which every structure satisfies.
-	Threshold
 	// Paper takes the published constants of [CC26] with α₁ repaired, at δ₁ = δ₃ and m = 2d, for
 	// comparison. It covers η = 0 only.
 	Paper
 )
 
-// String returns "sharp", "threshold", "paper" or a marker of an invalid value.
+// String returns "sharp", "paper" or a marker of an invalid value.
 func (c Calibration) String() string {
-	if names := [...]string{"sharp", "threshold", "paper"}; c >= 0 && int(c) < len(names) {
+	if names := [...]string{"sharp", "paper"}; c >= 0 && int(c) < len(names) {
 		return names[c]
 	}
 	return fmt.Sprintf("invalid calibration %d", int(c))
@@ -195,7 +190,7 @@ func (m *Mechanism) check() error {
 	}
 	switch {
 	case m.Calibration < Sharp || m.Calibration > Paper:
-		return fmt.Errorf("%w: Calibration = %d, want Sharp, Threshold or Paper", ErrMechanism, int(m.Calibration))
+		return fmt.Errorf("%w: Calibration = %d, want Sharp or Paper", ErrMechanism, int(m.Calibration))
 	case m.Structure < 0 || m.Structure > loss.General:
 		return fmt.Errorf("%w: Structure = %d, want 0 for what the loss declares, or LSQ, GLM, FixedRange or General",
 			ErrMechanism, int(m.Structure))
@@ -223,7 +218,7 @@ func (m *Mechanism) check() error {
 	}
 	if m.Eta > 0 && m.Calibration == Paper {
 		return fmt.Errorf("qop: %w: Eta = %v with Calibration = paper: the published output noise is not proved; want "+
-			"Sharp or Threshold", dp.ErrCondition, m.Eta)
+			"Sharp", dp.ErrCondition, m.Eta)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func TestPlanIsBoundToItsProblem(t *testing.T) {
 	more, _ := planted(t, 21, 3, loss.Huber{Delta: 1})
 	classes, _ := planted(t, 20, 3, loss.Logistic{})
 	plan := func(p *erm.Problem, rule Interpolation) *Plan {
-		pl, err := (&Mechanism{Center: center, Interpolation: rule, Calibration: Threshold}).Plan(p, budget)
+		pl, err := (&Mechanism{Center: center, Interpolation: rule, Structure: loss.FixedRange}).Plan(p, budget)
 		require.NoError(t, err)
 		return pl
 	}
@@ -115,7 +115,7 @@ func TestPlanIsBoundToItsProblem(t *testing.T) {
 	// A larger set, where the plan's bound on the minimizer does not hold: the solver is told the new
 	// one.
 	small := with(func(p *erm.Problem) { p.Set = prox.Box{Lo: -1e-3, Hi: 1e-3} })
-	pl, err := (&Mechanism{Center: center, Interpolation: Relabel{}, Cover: 1e-3, Calibration: Threshold}).Plan(small,
+	pl, err := (&Mechanism{Center: center, Interpolation: Relabel{}, Cover: 1e-3, Structure: loss.FixedRange}).Plan(small,
 		budget)
 	require.NoError(t, err)
 	var tr erm.Trace
@@ -155,14 +155,12 @@ func TestRefused(t *testing.T) {
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Cover = -1 }, ErrMechanism, "Cover = -1"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Cover = 1e-30 }, dp.ErrCondition, "Cover = 1e-30"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Relation = 7 }, dp.ErrRelation, "Relation"},
-		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Calibration = 9 }, ErrMechanism, "Sharp, Threshold or Paper"},
+		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Calibration = 9 }, ErrMechanism, "Sharp or Paper"},
 		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Structure = 9 }, ErrMechanism,
 			"LSQ, GLM, FixedRange or General"},
 		{func(m *Mechanism, p *erm.Problem, _ *dp.Budget) { m.Structure, p.Loss = loss.LSQ, loss.Huber{Delta: 1} },
 			dp.ErrCondition,
 			"declares GLM only"},
-		{func(m *Mechanism, _ *erm.Problem, _ *dp.Budget) { m.Calibration, m.Structure = Threshold, loss.GLM }, ErrMechanism,
-			"no form for GLM"},
 		{func(_ *Mechanism, _ *erm.Problem, b *dp.Budget) { b.Epsilon = 0 }, dp.ErrBudget, "Epsilon = 0"},
 		{func(_ *Mechanism, _ *erm.Problem, b *dp.Budget) { b.Epsilon = nan }, dp.ErrBudget, "Epsilon = NaN"},
 		{func(_ *Mechanism, _ *erm.Problem, b *dp.Budget) { b.Delta = 0 }, dp.ErrBudget, "the least Delta is 1e-90"},

@@ -25,7 +25,6 @@ type setting struct {
 	structure loss.Structure
 	relation  dp.Relation
 	eps       float64
-	threshold bool // closed form for General and FixedRange
 }
 
 // lsq is Theorem A for least squares: max(A, R, B), and max(A, R) for add/remove neighbors or in
@@ -176,10 +175,10 @@ func (p *general) logDelta(t float64) float64 {
 	return num.Log(math.Min(sum, 1))
 }
 
-// logTail returns the logarithm of F(a) in the closed form: δ, or δ/2 for two losses under a union
-// bound.
+// logTail returns the logarithm of F(a) in the closed form of FixedRange: δ, or δ/2 for two losses
+// under a union bound.
 func (s setting) logTail(logDelta float64) float64 {
-	if s.structure == loss.FixedRange && s.relation == dp.Replace {
+	if s.relation == dp.Replace {
 		return logDelta - math.Ln2
 	}
 	return logDelta
@@ -187,16 +186,12 @@ func (s setting) logTail(logDelta float64) float64 {
 
 // closed returns the largest t of the threshold form at a:
 //
-//	General      ε = ρ·log(1+t/a) − (k/2)·log(1−t/a), plus t/2 in one dimension
+//	General      ε = ρ·log(1+t/a) − (k/2)·log(1−t/a), the start of a search
 //	FixedRange   ε = sum of the two losses at a, their maximum for add/remove
 func (s setting) closed(k, a float64) float64 {
 	return largestBelow(a, s.eps, func(t float64) float64 {
 		if s.structure != loss.FixedRange {
-			l := generalLoss(s.rank, k, t, a)
-			if s.dim == 1 { // W moves by a number: the trace counts
-				l += t / 2
-			}
-			return l
+			return generalLoss(s.rank, k, t, a)
 		}
 		remove, add := fixedLosses(s.rank, k, t, a)
 		if s.relation == dp.AddRemove {
@@ -206,15 +201,10 @@ func (s setting) closed(k, a float64) float64 {
 	})
 }
 
-// closedForm is the threshold form of Theorem A.
+// closedForm is the closed form of Theorem A for FixedRange.
 func (s setting) closedForm(m, logDelta float64) proved {
-	dim, dof := s.dim, m
-	theorem := theoremThreshold
-	if s.structure == loss.FixedRange {
-		dim, dof, theorem = int(s.rank), m-float64(s.dim)+s.rank, theoremFixed
-	}
-	a := minQuantile(dim, dof, s.logTail(logDelta))
-	return proved{s.closed(m-float64(s.dim)+1, a) * (1 - 1e-12), a, theorem}
+	a := minQuantile(int(s.rank), m-float64(s.dim)+s.rank, s.logTail(logDelta))
+	return proved{s.closed(m-float64(s.dim)+1, a) * (1 - 1e-12), a, theoremFixed}
 }
 
 // paper calibrates with the repaired constants of [CC26]: δ₁ and δ₃ are half of the objective's δ

@@ -122,15 +122,14 @@ func TestPaperSettingSharp(t *testing.T) {
 func TestDegrees(t *testing.T) {
 	b := dp.Budget{Epsilon: 0.8, Delta: 1e-4}
 	for _, c := range []struct {
-		s         loss.Structure
-		threshold bool
-		rank      float64
-		relation  dp.Relation
+		s        loss.Structure
+		rank     float64
+		relation dp.Relation
 	}{
-		{loss.LSQ, false, 1, dp.AddRemove}, {loss.GLM, false, 1, dp.AddRemove},
-		{loss.FixedRange, true, 2, dp.Replace}, {loss.General, true, 2, dp.Replace},
+		{loss.LSQ, 1, dp.AddRemove}, {loss.GLM, 1, dp.AddRemove}, {loss.FixedRange, 2, dp.Replace},
+		{loss.General, 2, dp.Replace},
 	} {
-		k := &calibrator{s: setting{dim: 4, rank: c.rank, structure: c.s, relation: c.relation, threshold: c.threshold}}
+		k := &calibrator{s: setting{dim: 4, rank: c.rank, structure: c.s, relation: c.relation}}
 		m := k.candidates(b)[0]
 		require.Equal(t, math.Round(m), m)
 		cost := func(m float64) float64 {
@@ -153,32 +152,24 @@ func TestGoldenCalibration(t *testing.T) {
 	for _, c := range golden(t).Calibration {
 		b := dp.Budget{Epsilon: float64(c.Eps1), Delta: float64(c.Sharp.Delta)}
 		m, d, k := float64(c.M), float64(c.D), float64(c.M)-float64(c.D)+1
-		at := func(s loss.Structure, threshold bool) (float64, float64) {
-			found := (&calibrator{s: setting{dim: c.D, rank: float64(c.Rho), structure: s, relation: dp.Replace,
-				threshold: threshold}}).largest(b,
-				m)
-			return found.t, found.threshold
+		at := func(s loss.Structure) float64 {
+			found := (&calibrator{s: setting{dim: c.D, rank: float64(c.Rho), structure: s, relation: dp.Replace}}).largest(b, m)
+			return found.t
 		}
-		// The threshold form: the golden point satisfies both equations, and ours
-		// lies on its safe side by at most the 1e-6 of the quantile.
+		// The closed form for any loss: the golden point satisfies both equations, and our
+		// hockey-stick needs less.
 		a, s := float64(c.Sharp.Threshold.A), float64(c.Sharp.Threshold.T)
 		require.InDelta(t, math.Log(b.Delta), randmat.MinEigenvalueLaw{Dim: c.D, Dof: m}.LogCDF(a), 1e-8)
+		require.InEpsilon(t, a, minQuantile(c.D, m, math.Log(b.Delta)), 1e-6)
 		close(t, c.Sharp.Threshold.T, setting{eps: b.Epsilon, rank: float64(c.Rho)}.closed(k, a), 1e-8)
-		got, threshold := at(loss.General, true)
-		require.LessOrEqual(t, got, s)
-		if c.D > 1 { // in one dimension ours has t/2 in the loss
-			require.InEpsilon(t, s, got, 1e-6)
-		}
-		require.InEpsilon(t, a, threshold, 1e-6)
-		if c.D > 1 { // the hockey-stick needs less
-			sharp, _ := at(loss.General, false)
-			require.Greater(t, sharp, s)
+		if c.D > 1 {
+			require.Greater(t, at(loss.General), s)
 		}
 		if c.Rho > 1 {
 			continue
 		}
 
-		got, _ = at(loss.LSQ, false)
+		got := at(loss.LSQ)
 		if c.D > 1 {
 			close(t, c.Sharp.Tight.T, got, 1e-5, "LSQ", c.D)
 		} else { // A and R alone are enough, and what the output density attains
@@ -188,7 +179,7 @@ func TestGoldenCalibration(t *testing.T) {
 		twoSteps := num.Largest(p.logDelta, math.Log(b.Delta), 0.3, fineT)
 		close(t, c.Sharp.GLM.T, twoSteps, 1e-3, "GLM", c.D)
 		if testkit.Deep() { // joint accounting is not worse
-			got, _ = at(loss.GLM, false)
+			got = at(loss.GLM)
 			require.GreaterOrEqual(t, got, twoSteps*(1-1e-6))
 		}
 
@@ -212,45 +203,43 @@ func TestGoldenCalibration(t *testing.T) {
 // generalized linear losses.
 func TestTable(t *testing.T) {
 	for _, r := range []struct {
-		d                                    int
-		eps, delta                           float64
-		threshold, general, glm, lsq, fixed5 float64
+		d                         int
+		eps, delta                float64
+		general, glm, lsq, fixed5 float64
 	}{
-		{10, 0.5, 1e-2, 183, 82.7, 30.3, 24.2, 0},
-		{10, 1, 1e-5, 150, 101, 47.1, 43.0, 0},
-		{10, 4, 1e-5, 39.2, 34.2, 0, 13.7, 0},
-		{30, 0.5, 1e-2, 432, 130.6, 45.1, 37.3, 97.1},
-		{30, 1, 1e-5, 291, 148.8, 63.8, 55.8, 0},
-		{100, 0.5, 1e-2, 1251, 235.5, 70.7, 64.7, 125},
-		{100, 1, 1e-5, 732, 258, 87.7, 85.4, 142},
-		{100, 4, 1e-5, 185, 74.6, 27.8, 25.5, 41.2},
+		{10, 0.5, 1e-2, 82.7, 30.3, 24.2, 0},
+		{10, 1, 1e-5, 101, 47.1, 43.0, 0},
+		{10, 4, 1e-5, 34.2, 0, 13.7, 0},
+		{30, 0.5, 1e-2, 130.6, 45.1, 37.3, 97.1},
+		{30, 1, 1e-5, 148.8, 63.8, 55.8, 0},
+		{100, 0.5, 1e-2, 235.5, 70.7, 64.7, 125},
+		{100, 1, 1e-5, 258, 87.7, 85.4, 142},
+		{100, 4, 1e-5, 74.6, 27.8, 25.5, 41.2},
 	} {
 		if !testkit.Long() && r.d > 10 || !testkit.Deep() && (r.d == 100 && r.delta == 1e-5 || r.d == 30 || r.d == 10 &&
 			r.delta == 1e-5) {
 			continue
 		}
-		at := func(want float64, s loss.Structure, rank float64, threshold bool) {
+		at := func(want float64, s loss.Structure, rank float64) {
 			if want == 0 {
 				return
 			}
-			c := &calibrator{s: setting{dim: r.d, rank: rank, structure: s, relation: dp.Replace, threshold: threshold}}
+			c := &calibrator{s: setting{dim: r.d, rank: rank, structure: s, relation: dp.Replace}}
 			b := dp.Budget{Epsilon: r.eps, Delta: r.delta}
 			m := c.candidates(b)[0]
 			got := c.largest(b, m)
-			require.LessOrEqual(t, m/got.t, 1.025*want, "%v %v ρ=%v threshold=%v m=%v %s", r, s, rank, threshold, m, got.theorem)
-			require.GreaterOrEqual(t, m/got.t, 0.8*want, "%v %v ρ=%v threshold=%v m=%v %s", r, s, rank, threshold, m,
-				got.theorem)
-			if r.d == 100 && r.eps == 0.5 && !threshold {
+			require.LessOrEqual(t, m/got.t, 1.025*want, "%v %v ρ=%v m=%v %s", r, s, rank, m, got.theorem)
+			require.GreaterOrEqual(t, m/got.t, 0.8*want, "%v %v ρ=%v m=%v %s", r, s, rank, m, got.theorem)
+			if r.d == 100 && r.eps == 0.5 {
 				most := map[loss.Structure]float64{loss.General: 240, loss.FixedRange: 128, loss.GLM: 72, loss.LSQ: 64.8}[s]
 				require.LessOrEqual(t, m/got.t, most, "%v", s)
 				t.Logf("%v: σ²m = %.2f L at m = %v by %s", s, m/got.t, m, got.theorem)
 			}
 		}
-		at(r.threshold, loss.General, 1, true)
-		at(r.general, loss.General, 1, false)
-		at(r.glm, loss.GLM, 1, false)
-		at(r.lsq, loss.LSQ, 1, false)
-		at(r.fixed5, loss.FixedRange, 5, false)
+		at(r.general, loss.General, 1)
+		at(r.glm, loss.GLM, 1)
+		at(r.lsq, loss.LSQ, 1)
+		at(r.fixed5, loss.FixedRange, 5)
 	}
 }
 
@@ -362,56 +351,40 @@ func TestLeastSquaresIsRoundedUp(t *testing.T) {
 	}
 }
 
-// TestThresholdIsRoundedUp: the closed forms of Theorem A, whose a is a quantile
-// with a closed form in one dimension and at rank 1.
-func TestThresholdIsRoundedUp(t *testing.T) {
+// TestFixedIsRoundedUp: the closed form for a fixed range at rank 1, whose a is a quantile of χ²_k.
+func TestFixedIsRoundedUp(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(13, 10))
-	for i := range points(1000) {
-		structure, d := loss.General, 1
-		if i%2 == 0 {
-			structure, d = loss.FixedRange, 1+rnd.IntN(4)
-		}
-		q, b := declared(rnd, structure, d)
-		m := &Mechanism{Relation: []dp.Relation{dp.Replace, dp.AddRemove}[rnd.IntN(2)], Calibration: Threshold}
-		if structure == loss.General {
-			q.Constants.Rank = 1 + rnd.IntN(3)
-		}
-		plan, err := m.Calibrate(q, b)
-		require.NoError(t, err)
-		p := plan.Params()
-		at := fmt.Sprintf("%+v %+v", *m, q)
-		a, x, eps := rational(p.Threshold), rational(p.Ratio), rational(p.Objective.Epsilon)
-		k := p.Degrees - float64(d) + 1
+	for range points(500) {
+		d := 1 + rnd.IntN(4)
+		b := dp.Budget{Epsilon: logUniform(rnd, 0.02, 20), Delta: logUniform(rnd, 1e-9, 0.1)}
+		s := setting{dim: d, rank: 1, structure: loss.FixedRange, eps: b.Epsilon,
+			relation: []dp.Relation{dp.Replace, dp.AddRemove}[rnd.IntN(2)]}
+		m := float64(d + 3 + rnd.IntN(40))
+		p := s.closedForm(m, math.Log(b.Delta))
+		at := fmt.Sprintf("%+v m = %v", s, m)
+		a, x, eps := rational(p.threshold), rational(p.t), rational(b.Epsilon)
+		k := m - float64(d) + 1
 		ratio := func(x *big.Float) *big.Float { return testkit.Quo(x, a) }
 		tail := func(a *big.Float) *big.Float { // P(λ_min < a)
 			return testkit.Sub(rational(1), testkit.Chi2SF(a, int(k)))
 		}
-		budget := rational(p.Objective.Delta)
-		if structure == loss.FixedRange && p.Relation == dp.Replace {
-			budget = rational(p.Objective.Delta / 2)
+		budget := rational(b.Delta * (1 + 1e-12)) // log δ is rounded
+		if s.relation == dp.Replace {
+			budget = rational(b.Delta / 2 * (1 + 1e-12))
 		}
-		require.LessOrEqual(t, tail(a).Cmp(budget), 0, "a = %v is too large, %s", p.Threshold, at)
-		require.Positive(t, tail(testkit.Mul(a, rational(1+3e-6))).Cmp(budget), "a = %v is too small, %s", p.Threshold, at)
+		require.LessOrEqual(t, tail(a).Cmp(budget), 0, "a = %v is too large, %s", p.threshold, at)
+		require.Positive(t, tail(testkit.Mul(a, rational(1+3e-6))).Cmp(budget), "a = %v is too small, %s", p.threshold, at)
 
 		privacyLoss := func(x *big.Float) *big.Float {
-			l := log1p(ratio(x))
-			minus := testkit.Mul(rational(-k/2), log1p(testkit.Mul(rational(-1), ratio(x))))
-			half := testkit.Quo(x, rational(2))
-			if structure == loss.General {
-				s := testkit.Add(testkit.Mul(rational(float64(min(q.Constants.Rank, d))), l), minus)
-				if d == 1 {
-					s = testkit.Add(s, half)
-				}
-				return s
-			}
-			remove, add := l, testkit.Sub(minus, half)
-			if half.Cmp(l) > 0 {
+			remove, half := log1p(ratio(x)), testkit.Quo(x, rational(2))
+			add := testkit.Sub(testkit.Mul(rational(-k/2), log1p(testkit.Mul(rational(-1), ratio(x)))), half)
+			if half.Cmp(remove) > 0 {
 				remove = half
 			}
 			if add.Sign() < 0 {
 				add = rational(0)
 			}
-			if p.Relation == dp.Replace {
+			if s.relation == dp.Replace {
 				return testkit.Add(remove, add)
 			}
 			if remove.Cmp(add) > 0 {
@@ -419,9 +392,8 @@ func TestThresholdIsRoundedUp(t *testing.T) {
 			}
 			return add
 		}
-		require.LessOrEqual(t, privacyLoss(x).Cmp(eps), 0, "t = %v is too large, %s", p.Ratio, at)
-		require.Positive(t, privacyLoss(testkit.Mul(x, rational(1+1e-9))).Cmp(eps), "t = %v is too small, %s", p.Ratio, at)
-		consistent(t, p, at)
+		require.LessOrEqual(t, privacyLoss(x).Cmp(eps), 0, "t = %v is too large, %s", p.t, at)
+		require.Positive(t, privacyLoss(testkit.Mul(x, rational(1+1e-9))).Cmp(eps), "t = %v is too small, %s", p.t, at)
 	}
 }
 

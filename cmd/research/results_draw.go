@@ -418,7 +418,7 @@ var figures = []figure{
 			X:     "epsilon", Y: "mean curvature per direction, over L",
 		},
 		curves: []curve{
-			{"qop/repaired", "published, repaired", 0, 0}, {"qop/closed form", "ours, closed form, any loss", 1, 0},
+			{"qop/repaired", "published, repaired", 0, 0},
 			{"qop/ours, any loss", "ours, any loss", 2, 0},
 			{"qop/ours, generalized linear", "ours, generalized linear", 3, 0},
 			{"qop/ours", "ours, least squares", 4, 0},

@@ -36,10 +36,9 @@ func Calibrations(d int, epsilons ...float64) *sweep.Experiment {
 		"lop/ours":                     linear(lop.Sharp),
 		"opdisc/published":             discrete(objpert.PaperSigma),
 		"opdisc/ours":                  discrete(objpert.Gaussian),
-		"qop/closed form":              quadratic(d, loss.General, qop.Threshold),
-		"qop/ours, any loss":           quadratic(d, loss.General, qop.Sharp),
-		"qop/ours, generalized linear": quadratic(d, loss.GLM, qop.Sharp),
-		"qop/ours":                     quadratic(d, loss.LSQ, qop.Sharp),
+		"qop/ours, any loss":           quadratic(d, loss.General),
+		"qop/ours, generalized linear": quadratic(d, loss.GLM),
+		"qop/ours":                     quadratic(d, loss.LSQ),
 		"sgd/published":                gradients(1000, true),
 		"sgd/ours":                     gradients(1000, false),
 		"sgd, n = 100/published":       gradients(100, true),
@@ -48,7 +47,7 @@ func Calibrations(d int, epsilons ...float64) *sweep.Experiment {
 	return &sweep.Experiment{
 		Name: "calibrations", Sweep: "eps", Values: epsilons, Params: map[string]any{"d": d},
 		Columns: []sweep.Column{column("proved")},
-		Methods: []string{"qop/published", "qop/repaired", "qop/closed form", "qop/ours, any loss",
+		Methods: []string{"qop/published", "qop/repaired", "qop/ours, any loss",
 			"qop/ours, generalized linear", "qop/ours", "lop/published", "lop/repaired", "lop/ours", "opdisc/published",
 			"opdisc/ours", "sgd/published", "sgd/ours", "sgd, n = 100/published", "sgd, n = 100/ours"},
 		Prepare: func(_ context.Context, c sweep.Cell) (sweep.Task, error) {
@@ -82,11 +81,11 @@ func curvature(d int, asPrinted bool) calibration {
 	}
 }
 
-func quadratic(d int, structure loss.Structure, constants qop.Calibration) calibration {
+func quadratic(d int, structure loss.Structure) calibration {
 	return func(eps float64) (noise, proved float64, err error) {
 		k := loss.Constants{Smoothness: 1, Rank: 1, Structure: structure}
 		// Share is all but nothing: before the output noise takes its share.
-		m := &qop.Mechanism{Calibration: constants, Share: 1e-6, Center: make([]float64, d), Interpolation: qop.Trust{}}
+		m := &qop.Mechanism{Share: 1e-6, Center: make([]float64, d), Interpolation: qop.Trust{}}
 		q := erm.Public{Dim: d, Records: 1000, Constants: k, OnSet: k}
 		pl, err := m.Calibrate(q, dp.Budget{Epsilon: eps, Delta: 0.01})
 		if err != nil {
