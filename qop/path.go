@@ -180,26 +180,31 @@ func (pl *Plan) Path(ctx context.Context, p *erm.Problem, list []Penalty, src ra
 		}
 		problems, reaches = append(problems, &at), append(reaches, reach)
 	}
-	if err := pl.public.Admit(p); err != nil {
+	return pl.runs(ctx, problems, reaches, src)
+}
+
+// runs releases the minimizers of problems with the same records, which were admitted, from one
+// draw.
+func (pl *Plan) runs(
+	ctx context.Context, problems []*erm.Problem, reaches []float64, src rand.Source,
+) ([]*dp.Release, error) {
+	first := problems[0]
+	if err := pl.public.Admit(first); err != nil {
 		return nil, fmt.Errorf("qop: %w", err)
 	}
 	used := *pl
 	used.params = fault.At(fault.From(ctx), stepParams, pl.params)
 	used.output.Sigma = used.params.OutputSigma
-	return used.paths(ctx, problems, reaches, src)
-}
-
-// paths releases the minimizers of problems with the same records, which were admitted, from one
-// draw.
-func (pl *Plan) paths(
-	ctx context.Context, problems []*erm.Problem, reaches []float64, src rand.Source,
-) ([]*dp.Release, error) {
-	p := pl.params
-	sum, taken, err := pl.sums(ctx, problems[0])
-	if err != nil {
-		return nil, err
+	var sum []int64
+	var taken []float64
+	if pl.params.Clip > 0 {
+		var err error
+		if sum, taken, err = used.sums(ctx, first); err != nil {
+			return nil, err
+		}
 	}
-	quad := take(p.Dim)
+	data := pl.rule.rule().apply(first.Data, first.Loss, pl.center)
+	quad := take(pl.params.Dim)
 	defer give(quad)
 	defer clear(taken)
 	var drawn erm.Perturbation
@@ -207,11 +212,11 @@ func (pl *Plan) paths(
 	var list []*dp.Release
 	for i, problem := range problems {
 		job := release.Job{
-			Certificate: pl.cert, Output: pl.output, Reach: reaches[i], Start: pl.center, Trace: pl.trace,
+			Certificate: pl.cert, Output: used.output, Reach: reaches[i], Start: pl.center, Trace: pl.trace,
 			Draw: func(src rand.Source) (erm.Perturbation, bool) {
 				if i == 0 {
-					linear := pl.tangent(ctx, sum, taken, src)
-					drawn, ok = pl.draw(quad, src)
+					linear := used.tangent(ctx, sum, taken, src)
+					drawn, ok = used.draw(quad, src)
 					drawn.Linear = linear
 				}
 				q := drawn
@@ -219,7 +224,9 @@ func (pl *Plan) paths(
 				return q, ok
 			},
 		}
-		rel, err := job.Run(ctx, problem, src)
+		q := *problem
+		q.Data = data
+		rel, err := job.Run(ctx, &q, src)
 		if err != nil {
 			if ctx.Err() == nil {
 				err = fmt.Errorf("qop: %w", err)
@@ -268,8 +275,11 @@ func (pl *Plan) sums(ctx context.Context, p *erm.Problem) (clipped []int64, whol
 }
 
 // tangent draws c̃ = γ(sum + round(N(0, τ²I)/γ)), projects it on the ball that Cover was fixed for,
-// and returns it less what is taken from the risk.
+// and returns it less what is taken from the risk; nil without a sum.
 func (pl *Plan) tangent(ctx context.Context, sum []int64, taken []float64, src rand.Source) []float64 {
+	if sum == nil {
+		return nil
+	}
 	law := release.Noise{Exponent: math.Ilogb(pl.params.SlopeGrid), Sigma: pl.params.SlopeSigma}
 	nu, c := make([]int64, len(sum)), make([]float64, len(sum))
 	defer clear(nu)

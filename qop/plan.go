@@ -172,32 +172,11 @@ func (pl *Plan) Fit(ctx context.Context, p *erm.Problem, src rand.Source) (*dp.R
 
 // run is Fit for a problem that was admitted, with its minimizer within reach of the origin.
 func (pl *Plan) run(ctx context.Context, p *erm.Problem, reach float64, src rand.Source) (*dp.Release, error) {
-	if err := pl.public.Admit(p); err != nil {
-		return nil, fmt.Errorf("qop: %w", err)
+	list, err := pl.runs(ctx, []*erm.Problem{p}, []float64{reach}, src)
+	if err != nil {
+		return nil, err
 	}
-	used := *pl
-	used.params = fault.At(fault.From(ctx), stepParams, pl.params)
-	used.output.Sigma = used.params.OutputSigma
-	if pl.params.Clip > 0 {
-		list, err := used.paths(ctx, []*erm.Problem{p}, []float64{reach}, src)
-		if err != nil {
-			return nil, err
-		}
-		return list[0], nil
-	}
-	q := *p
-	q.Data = pl.rule.rule().apply(p.Data, p.Loss, pl.center)
-	quad := take(pl.params.Dim)
-	defer give(quad)
-	job := release.Job{
-		Certificate: pl.cert, Output: used.output, Reach: reach, Start: pl.center, Trace: pl.trace,
-		Draw: func(src rand.Source) (erm.Perturbation, bool) { return used.draw(quad, src) },
-	}
-	rel, err := job.Run(ctx, &q, src)
-	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("qop: %w", err)
-	}
-	return rel, err
+	return list[0], nil
 }
 
 // draw draws Q = σ²W and reports whether the spectrum lies within the bounds that Cover was fixed
