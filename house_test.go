@@ -362,8 +362,8 @@ cmd/privopt 25
 cmd/privopt/cli 5786
 cmd/privopt/report 582
 cmd/research 2369
-cmd/research/audit 6261
-cmd/research/experiment 3068
+cmd/research/audit 6259
+cmd/research/experiment 3067
 cmd/scaling 1155
 dp 1537
 dp/dptest 304
@@ -392,7 +392,7 @@ model 8263
 objpert 4702
 prox 4607
 prox/proxtest 315
-qop 3675
+qop 3635
 randmat 992
 sco 1523
 splitting 6075
