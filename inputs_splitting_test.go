@@ -49,6 +49,10 @@ func TestEveryInputSplitting(t *testing.T) {
 			logistic.GradTerms(g, x, []int{0, 2})
 			return g
 		}, x).mayBeNaN(),
+		"NewQP": call(func(q, l, u, lo, hi []float64) (splitting.Problem, error) {
+			return splitting.NewQP(mat.NewSymDense(2, []float64{1, 0, 0, 1}), q, mat.NewDense(1, 2, []float64{1, 1}), l, u, lo, hi)
+		}, []float64{1, 1}, []float64{0}, []float64{2}, []float64{0, 0}, []float64{5, 5}),
+		"InteriorPoint.Init": solve(func() splitting.Method { return &splitting.InteriorPoint{} }, p),
 		"Scaled": call(splitting.Scaled, 2., splitting.Smooth(logistic)),
 		"Plus": call(func(g splitting.Smooth) (splitting.Smooth, error) { return splitting.Plus(f, g) },
 			splitting.Smooth(f)),
@@ -74,7 +78,7 @@ func TestEveryInputSplitting(t *testing.T) {
 		"ProxNewton.Init":        solve(func() splitting.Method { return &splitting.ProxNewton{} }, p),
 		"CoordinateDescent.Init": solve(func() splitting.Method { return &splitting.CoordinateDescent{} }, p),
 	}
-	for _, m := range []string{"ForwardBackward", "DavisYin", "ProxNewton", "CoordinateDescent"} {
+	for _, m := range []string{"ForwardBackward", "DavisYin", "ProxNewton", "CoordinateDescent", "InteriorPoint"} {
 		table[m+".Step"], table[m+".Status"] = table[m+".Init"], table[m+".Init"] // Solve calls all three
 	}
 	everyInput(t, "splitting", merged(table, methodsOfSplitting(t)))

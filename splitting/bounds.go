@@ -26,7 +26,7 @@ type bounds struct {
 
 // modulus returns the μ of J. It leaves out the μ of a LeastSquares under coordinate descent, and
 // that of a NewQuadratic of more than 300 coordinates: the eigenvalues would cost more than the
-// solve, which has a duality gap without them.
+// solve, which has a duality gap without them. So it does for the F of an InteriorPoint.
 func (b *bounds) modulus(dim int) float64 {
 	if b.ready {
 		return b.mu
@@ -36,14 +36,23 @@ func (b *bounds) modulus(dim int) float64 {
 		b.mu += modulus(b.problem.H, dim)
 	}
 	_, descent := b.method.(*CoordinateDescent)
-	_, costly := b.problem.F.(*LeastSquares)
-	if f, ok := b.problem.F.(*parabola); ok {
-		costly = len(f.lin) > 300
-	}
-	if !descent || !costly {
+	_, columns := b.problem.F.(*LeastSquares)
+	_, interior := b.method.(*InteriorPoint)
+	if !(descent && columns || (descent || interior) && costlyModulus(b.problem.F)) {
 		b.mu += convexity(b.problem.F)
 	}
 	return b.mu
+}
+
+// costlyModulus reports whether the eigenvalues of f would cost more than a solve.
+func costlyModulus(f Smooth) bool {
+	switch f := f.(type) {
+	case *parabola:
+		return len(f.lin) > 300
+	case *LeastSquares:
+		return f.d > 300
+	}
+	return false
 }
 
 // distance returns Residual/μ, a bound on ‖X − x*‖, and +Inf where no μ > 0 is known.

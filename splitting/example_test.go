@@ -185,7 +185,7 @@ func Example_supportVectorMachine() {
 	w.MulVec(signed.T(), mat.NewVecDense(6, res.X))
 	fmt.Printf("%v α %.4f\nw %.4f, offset %.4f\n", res.Status, res.X, w.RawVector().Data, res.Dual.H)
 	// Output:
-	// Converged α [0.0533 0.0933 0.0133 0.1600 0.0000 0.0000]
+	// Converged α [0.0343 0.1028 0.0228 0.1600 0.0000 0.0000]
 	// w [0.4000 0.4000], offset [-0.6000]
 }
 

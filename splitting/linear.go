@@ -201,7 +201,8 @@ func (p Problem) plain(method string) error {
 	if p.K == nil {
 		return nil
 	}
-	return unfit("%s: K is not nil, and only PrimalDual takes h(Kx); leave K nil, or use PrimalDual", method)
+	return unfit("%s: K is not nil, and only PrimalDual and InteriorPoint take h(Kx); leave K nil, or use one of them",
+		method)
 }
 
 // Func returns f(x) + g(x) + h(Kx). It allocates where K is not nil.

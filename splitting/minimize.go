@@ -5,11 +5,14 @@ package splitting
 import (
 	"context"
 	"fmt"
+
+	"github.com/privopt/privopt/prox"
 )
 
 // Minimize solves p by the method that [Auto] picks, exactly as [Solve] would.
 //
 //	first that applies                                        picks
+//	K a matrix, a quadratic program, d ≤ 2000                 InteriorPoint
 //	K is not nil                                              PrimalDual
 //	F a LeastSquares, G+H coordinatewise (ℓ1, ℓ2², box)       CoordinateDescent, on residuals
 //	F quadratic, G+H coordinatewise                           CoordinateDescent, on Q
@@ -35,6 +38,9 @@ const newtonDim = 2000
 
 // Auto returns a new method for p in dim dimensions, by the table of [Minimize].
 func Auto(p Problem, dim int) Method {
+	if p.program(dim) {
+		return &InteriorPoint{}
+	}
 	if p.K != nil {
 		return &PrimalDual{}
 	}
@@ -58,6 +64,27 @@ func Auto(p Problem, dim int) Method {
 		return &ForwardBackward{}
 	}
 	return &DavisYin{}
+}
+
+// interiorFlops is the most work of a step of an InteriorPoint that Auto picks.
+const interiorFlops = 1e11
+
+// program reports whether p is for InteriorPoint: K has entries, the terms are known, and a step
+// takes at most a minute.
+func (p Problem) program(dim int) bool {
+	switch p.K.(type) {
+	case *dense, *incidence:
+	default:
+		return false
+	}
+	rows, _ := p.K.Dims()
+	if d := float64(dim); dim > interiorDim || d*d*(d+float64(rows)) > interiorFlops {
+		return false
+	}
+	_, g := prox.Pieces(p.G, dim)
+	_, h := prox.Pieces(p.H, rows)
+	_, _, ok := quadratic(p.F, dim)
+	return g && h && (ok || p.F == nil)
 }
 
 // Path solves problems in turn, each from the minimizer of the problem before it: a sequence of

@@ -351,7 +351,7 @@ const (
 	Failure               // a value was NaN, or a Recorder or the method returned an error
 	Stalled               // rounding allows no progress, and X does not meet the setting
 	Infeasible            // no point satisfies the constraints; Result.Dual is the certificate
-	Unbounded             // the objective has no lower bound; Result.X is far along its descent
+	Unbounded             // the objective has no lower bound; Result.X is far along its descent, or the direction
 )
 
 // early holds the errors of the statuses that end a solve early.

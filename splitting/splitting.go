@@ -24,6 +24,9 @@
 //	ForwardBackward    G+H in closed form         a gradient, a prox     1/k², linear if strongly
 //	                                                                     convex; searches for L_f
 //	DavisYin           any G and H                a gradient, two prox   1/k; searches for L_f
+//	InteriorPoint      a quadratic program: F     Cholesky factors of a  exact up to rounding in tens
+//	                   quadratic, G and H         d×d matrix, d ≤ 2000   of steps; certificates where
+//	                   absolute values, bounds                           there is no minimizer
 //	PrimalDual         any G, H and K             a gradient, two prox,  1/k, 1/k² if strongly
 //	                                              K and Kᵀ once each     convex
 //	StochasticTOS      a FiniteSum; any G and H   a few terms of F, two  as its Estimator; with G nil
@@ -42,6 +45,8 @@
 //   - Total variation along a line: prox.TotalVariation, also with an ℓ1 norm (the fused lasso).
 //     On a graph or an image: NewDifferences as K.
 //   - Many records, moderate accuracy: StochasticTOS with SAGA if n·d numbers fit, else with SVRG.
+//   - Linear and quadratic programs, quantiles, support vector machines, model predictive control:
+//     NewQP, or a Problem of your own with a matrix as K.
 //   - A sequence of weights or of boxes: Path.
 //   - Means, sums and linear terms: Scaled, Plus, Tilted; a function of your own: Funcs. They keep
 //     Hessians, quadratic coefficients and the terms of sums.
@@ -152,7 +157,7 @@ type Hessianer interface {
 type Problem struct {
 	F    Smooth
 	G, H prox.Operator
-	// K is for PrimalDual; the other methods refuse it.
+	// K is for PrimalDual and InteriorPoint; the other methods refuse it.
 	K Linear
 }
 

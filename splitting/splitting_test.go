@@ -259,7 +259,8 @@ func TestAuto(t *testing.T) {
 		dim  int
 		want splitting.Method
 	}{
-		{splitting.Problem{F: q, G: l1, K: k}, 1, &splitting.PrimalDual{}},
+		{splitting.Problem{F: q, G: l1, K: k}, 1, &splitting.InteriorPoint{}},
+		{splitting.Problem{F: q, G: l1, H: norm, K: k}, 1, &splitting.PrimalDual{}},
 		{splitting.Problem{F: ls, G: l1, H: box}, 1, &splitting.CoordinateDescent{}},
 		{splitting.Problem{F: ls, G: norm}, 1, &splitting.ForwardBackward{}},
 		{splitting.Problem{F: ls, G: group, H: box}, 1, &splitting.DavisYin{}},
