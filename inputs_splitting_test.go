@@ -50,10 +50,10 @@ func TestEveryInputSplitting(t *testing.T) {
 			return g
 		}, x).mayBeNaN(),
 		"NewQP": call(func(q, l, u, lo, hi []float64) (splitting.Problem, error) {
-			return splitting.NewQP(mat.NewSymDense(2, []float64{1, 0, 0, 1}), q, mat.NewDense(1, 2, []float64{1, 1}), l, u, lo, hi)
+			return splitting.NewQP(mat.NewDiagDense(2, []float64{1, 1}), q, mat.NewDense(1, 2, []float64{1, 1}), l, u, lo, hi)
 		}, []float64{1, 1}, []float64{0}, []float64{2}, []float64{0, 0}, []float64{5, 5}),
 		"InteriorPoint.Init": solve(func() splitting.Method { return &splitting.InteriorPoint{} }, p),
-		"Scaled": call(splitting.Scaled, 2., splitting.Smooth(logistic)),
+		"Scaled":             call(splitting.Scaled, 2., splitting.Smooth(logistic)),
 		"Plus": call(func(g splitting.Smooth) (splitting.Smooth, error) { return splitting.Plus(f, g) },
 			splitting.Smooth(f)),
 		"Tilted": call(splitting.Tilted, splitting.Smooth(f), []float64{1, 2}),

@@ -30,7 +30,8 @@ import (
 // float64 has a point that satisfies all constraints, and J is strongly convex or its minimizers
 // are
 // known to be bounded. Of an Unbounded problem X is a direction in which the objective falls by 1 a
-// unit and no constraint ends. Init ignores all of x0 but its length.
+// unit and no constraint ends. Init ignores all of x0 but its length. Proofs:
+// docs/theory/splitting.md#splitting.program
 type InteriorPoint struct {
 	// NoPolish leaves out the solution of the active constraints.
 	NoPolish bool
