@@ -390,12 +390,12 @@ loss 1941
 loss/losstest 456
 model 8263
 objpert 4702
-prox 4607
+prox 4686
 prox/proxtest 315
 qop 3635
 randmat 992
 sco 1523
-splitting 6075
+splitting 7455
 table 4025
 table/npy 713
 table/parquet 907
