@@ -31,6 +31,10 @@ type quadratic struct {
 
 	qop.Params         // of a plan without faults
 	sigma2     float64 // σ² of a fit in the context of the case
+	// With Tilt: the linear term that is added to each risk, c̃ less the sum of its slopes at the
+	// anchor, and both sums of slopes, as they are and clipped.
+	linear           [2][]float64
+	tangent, clipped [2][]float64
 }
 
 func (c *quadratic) prepare(ctx context.Context, e *env) error {
@@ -43,7 +47,23 @@ func (c *quadratic) prepare(ctx context.Context, e *env) error {
 	}
 	c.Params, c.repeats = plan.Params(), true
 	c.sigma2 = c.Sigma2
+	if c.Clip > 0 {
+		short := c.convex
+		short.clip = c.Clip
+		for i := range c.tangent {
+			c.tangent[i], c.clipped[i] = c.slope(c.mech.Center, i, nil), short.slope(c.mech.Center, i, nil)
+		}
+	}
 	return nil
+}
+
+// gradient is slope with the linear term of Tilt.
+func (c *quadratic) gradient(theta []float64, i int, hess []float64) []float64 {
+	g := c.slope(theta, i, hess)
+	if c.linear[i] != nil {
+		floats.Add(g, c.linear[i])
+	}
+	return g
 }
 
 // k returns m − d + 1.
@@ -56,7 +76,7 @@ func (c *quadratic) interpolated(r record) record {
 	r = r.forced(c.bounds)
 	tolerance := math.Inf(1)
 	switch rule := c.mech.Interpolation.(type) {
-	case qop.Trust:
+	case qop.Trust, qop.Tilt:
 		return r
 	case qop.Drop:
 		tolerance = rule.Tolerance
@@ -123,15 +143,27 @@ func (c *quadratic) white(ctx context.Context, e *env) (Finding, error) {
 	}
 	aux, frame := e.source("held"), c.frame()
 	k := d * (d + 1) / 2
+	if c.Clip > 0 {
+		ctx = fault.With(ctx, release.Drawn, func(q erm.Perturbation) erm.Perturbation {
+			c.linear[0] = slices.Clone(q.Linear)
+			c.linear[1] = c.linear[0]
+			return q
+		})
+	}
 	f, err := c.scores(ctx, e, runs, func(i int, rel *dp.Release) ([]float64, error) {
 		theta := rel.Theta
-		if c.kinks.lo > math.Inf(-1) || d > 1 || c.mech.Eta > 0 || slices.Equal(c.trace.Theta, []float64{0}) {
+		if c.kinks.lo > math.Inf(-1) || d > 1 || c.mech.Eta > 0 || c.Clip > 0 || slices.Equal(c.trace.Theta, []float64{0}) {
 			theta = c.trace.Theta // output noise hides the kink 0
 		}
 		z, err := c.explained(theta, i, frame, aux)
 		if errors.Is(err, errImpossible) { // NaN, which no test accepts
 			z, err = make([]float64, k), nil
 			floats.AddConst(math.NaN(), z)
+		}
+		if c.Clip > 0 { // the noise of c̃
+			noise := floats.SubTo(make([]float64, d), floats.AddTo(make([]float64, d), c.linear[i], c.tangent[i]), c.clipped[i])
+			floats.Scale(1/c.SlopeSigma, noise)
+			z = append(z, noise...)
 		}
 		return z, err
 	})
@@ -240,13 +272,16 @@ func (c *quadratic) law1(i int) (law, error) {
 	if lo != hi {
 		return law{}, fmt.Errorf("audit: the anchor is at a kink")
 	}
+	if c.linear[i] != nil {
+		lo += c.gradient(c.mech.Center, i, nil)[0]
+	}
 	side := -sign(lo) // of θ−θ̃
 	if side == 0 {
 		return law{}, fmt.Errorf("audit: nothing pulls the release from the anchor")
 	}
 	hess := make([]float64, 1)
 	at := func(x, s float64) (w, curve float64) {
-		g := c.slope([]float64{x}, i, hess)
+		g := c.gradient([]float64{x}, i, hess)
 		return -(g[0] + s) / (c.sigma2 * (x - center)), hess[0]
 	}
 	l := law{logDensity: func(u float64) float64 {
@@ -297,7 +332,8 @@ func (c *quadratic) most(i int) float64 {
 // the budget for the objective. If η > 0, the output noise protects the minimizer as well, and the
 // release is compared with the whole budget.
 func (c *quadratic) exact(ctx context.Context, e *env) (Finding, error) {
-	c.sigma2 = fault.At(fault.From(ctx), quadraticParams, c.Params).Sigma2
+	used := fault.At(fault.From(ctx), quadraticParams, c.Params)
+	c.sigma2, c.SlopeSigma = used.Sigma2, used.SlopeSigma
 	cert := c.cert
 	if c.mech.Eta == 0 {
 		cert.Budget = c.Objective
@@ -314,6 +350,10 @@ func (c *quadratic) exact(ctx context.Context, e *env) (Finding, error) {
 // divergence returns the larger hockey-stick divergence of the minimizers on
 // the two data sets and its relative accuracy.
 func (c *quadratic) divergence() (stick func(eps float64) float64, tol float64, err error) {
+	if c.Clip > 0 {
+		stick, err = c.together()
+		return stick, planeTolerance, err
+	}
 	if c.dim() == 2 {
 		stick, err = c.plane()
 		return stick, planeTolerance, err
@@ -324,6 +364,49 @@ func (c *quadratic) divergence() (stick func(eps float64) float64, tol float64, 
 		return nil, 0, err
 	}
 	return d.max, tolerance, nil
+}
+
+// together returns the larger hockey-stick divergence of c̃ and the minimizer for d = 1:
+//
+//	H_ε = ∫ p(c) H_{ε−l(c)}(θ | c) dc,   l = log p − log q
+//
+// with the laws p, q of c̃, normal around the sums of clipped slopes.
+func (c *quadratic) together() (stick func(eps float64) float64, err error) {
+	const panels, reach = 3, 6.5
+	type given struct {
+		weight, one, two float64 // of the node; log p, log q
+		*divergence
+	}
+	var list []given
+	tau := c.SlopeSigma
+	at, w := num.GaussLegendre(nodes)
+	lo := math.Min(c.clipped[0][0], c.clipped[1][0]) - reach*tau
+	width := (math.Max(c.clipped[0][0], c.clipped[1][0]) + reach*tau - lo) / panels
+	for k := range panels {
+		for j, u := range at {
+			x := lo + width*(float64(k)+(1+u)/2)
+			g := given{weight: w[j] * width / 2}
+			for i, log := range []*float64{&g.one, &g.two} {
+				c.linear[i] = []float64{x - c.tangent[i][0]}
+				z := (x - c.clipped[i][0]) / tau
+				*log = -z*z/2 - math.Log(tau*math.Sqrt(2*math.Pi))
+			}
+			p, q, err := c.laws()
+			if g.divergence, err = known(p, q, err); err != nil {
+				return nil, err
+			}
+			list = append(list, g)
+		}
+	}
+	return func(eps float64) float64 {
+		one, two := 0.0, 0.0
+		for _, g := range list {
+			l := g.one - g.two
+			one += g.weight * math.Exp(g.one) * g.at(eps-l)
+			two += g.weight * math.Exp(g.two) * g.reverse(eps+l)
+		}
+		return math.Max(one, two)
+	}, nil
 }
 
 // laws returns the laws on both data sets for d = 1.

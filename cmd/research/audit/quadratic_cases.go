@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
@@ -96,6 +97,18 @@ func off(m qop.Mechanism) *quadratic {
 	return c
 }
 
+// tilted is squares around an anchor that fits no record. On one side the last record has the
+// largest curvature and slope, on the other, if there is one, the opposite slope and nearly no
+// curvature.
+func tilted(rel dp.Relation, l loss.Loss, clip float64) *quadratic {
+	c := squares(qop.Mechanism{Relation: rel, Interpolation: qop.Tilt{Clip: clip}})
+	c.loss, c.data = l, ended(rel, []record{{[]float64{0.3}, 2}, {[]float64{-0.5}, 1}}, axis(1, 1, -8), axis(1, 0.1, 9))
+	if _, ok := l.(loss.Logistic); ok {
+		c.bounds, c.data = unit, ended(rel, []record{{[]float64{0.3}, 1}}, axis(1, 1, -1), axis(1, 1, 1))
+	}
+	return c
+}
+
 // squaresFor and huberFor are settings of many.
 func squaresFor(k kinks) *quadratic { return many(loss.Squared{}, variant(dp.AddRemove, 0, 0), k) }
 func huberFor(k kinks) *quadratic   { return many(loss.Huber{Delta: 0.05}, qop.Mechanism{}, k) }
@@ -158,6 +171,10 @@ func quadraticMechanisms() []mechanism {
 		{"rank 1 as general", "A6", "white* exactly*", rank1},
 		{"inexact anchor", "A5", "white exactly* output cover", off(qop.Mechanism{})},
 		{"inexact anchor", "A2", "white* exactly* output*", off(variant(dp.AddRemove, 0, 0))},
+		{"tilted", "A1", "white exactly", tilted(dp.Replace, loss.Squared{}, 0.5)},
+		{"tilted", "A2", "white exactly", tilted(dp.AddRemove, loss.Squared{}, 0.5)},
+		{"tilted logistic", "A1", "white exactly*", tilted(dp.Replace, loss.Logistic{}, 1)},
+		{"tilted logistic", "A2", "white exactly*", tilted(dp.AddRemove, loss.Logistic{}, 0.2)},
 	}), quadraticControls()}}
 }
 
@@ -232,8 +249,27 @@ func quadraticControls() []Control {
 			drawnBy(func(p *qop.Params) { p.OutputSigma /= 2 })},
 		{"three-steps-qop", "the solver stopped after 3 steps and its certificate ignored", "qop/A3/huber, d = 5 cover", 0,
 			threeSteps},
+		{"tilt-undoubled", "the clip not doubled for a replaced record", "qop/A1/tilted exactly", 0,
+			drawnBy(func(p *qop.Params) { p.SlopeSigma /= 2 })},
+		{"tilt-budget", "the budget of the sum of slopes spent on the curvature again", "qop/A2/tilted exactly", 0,
+			flatter(0.7)},
+		{"tilt-noise", "noise of 0.9 times its scale in the sum of slopes", "qop/A2/tilted", 0,
+			drawnBy(func(p *qop.Params) { p.SlopeSigma *= 0.9 })},
+		{"tilt-cached", "noise of the sum of slopes drawn once", "qop/A1/tilted", 0,
+			cached(fault.NewStep[[]int64](fault.TiltNoise), slices.Clone[[]int64])},
+		{"tilt-clip-sum", "the sum of slopes clipped, not each of them", "qop/A1/tilted", 0,
+			one(fault.NewStep[[]int64](fault.TiltSlopes), func(v []int64) []int64 { return scaled(v, 10) })},
+		{"tilt-clipped", "clipped slopes taken from the risk", "qop/A1/tilted", 0, tiltTaken(0.5)},
+		{"tilt-anchor", "the slopes at another anchor taken from the risk", "qop/A1/tilted", 0, tiltTaken(1.2)},
 		{"no-output-qop", "output noise left out", "qop/A3/least squares output noise", 0, noOutput},
 	}
+}
+
+// tiltTaken multiplies the sum of slopes that is taken from the risk.
+func tiltTaken(by float64) sabotage {
+	return one(fault.NewStep[[]float64](fault.TiltTaken), func(v []float64) []float64 {
+		return floats.ScaleTo(make([]float64, len(v)), by, v)
+	})
 }
 
 // twiceUpper doubles the entries off the diagonal.

@@ -32,7 +32,7 @@ func (r *quadratic) matrix(theta []float64, i int, src rand.Source) (*mat.SymDen
 	d, m := r.dim(), r.mech.Degrees
 	s2 := r.sigma2
 	hess := make([]float64, d*d)
-	g := r.slope(theta, i, hess)
+	g := r.gradient(theta, i, hess)
 	v := floats.SubTo(make([]float64, d), theta, r.mech.Center)
 	f := fibre{v: v, q: make([]float64, d), m: m, s2: s2, dof: float64(d-1) * (m - 1)}
 	var free []int
