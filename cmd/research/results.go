@@ -348,30 +348,15 @@ func (b *bench) part(ctx context.Context, p part, dir string) error {
 			return err
 		}
 		seed := uint64(b.seed)
-		o := &sweep.Options{
-			Seed:    &seed,
-			Out:     dir,
-			Resume:  true,
-			Formats: []string{"csv", "json"},
-			Quiet:   true,
-			Workers: p.workers,
-		}
+		o := &sweep.Options{Seed: &seed, Out: dir, Resume: true, Formats: []string{"csv", "json"}, Quiet: true,
+			Workers: p.workers}
 		_, err = e.Run(ctx, o, io.Discard, io.Discard)
 		return err
 	}
 	args := b.args(p)
 	if p.sweep {
-		args = append(
-			args,
-			"-seed",
-			strconv.Itoa(b.seed+p.offset),
-			"-out",
-			dir,
-			"-formats",
-			"csv,json,png",
-			"-quiet",
-			"-resume",
-		)
+		args = append(args, "-seed", strconv.Itoa(b.seed+p.offset), "-out", dir, "-formats", "csv,json,png", "-quiet",
+			"-resume")
 	}
 	for i, a := range args {
 		args[i] = b.place(strings.ReplaceAll(a, "DIR", dir))

@@ -232,12 +232,9 @@ func collectAudit(j job, folders []string) (*output, error) {
 				p = figure4(min(1, t.P*float64(len(c.Tests)))) // corrected for their number
 			}
 		}
-		rows = append(
-			rows,
-			[]string{c.Mechanism, c.Case, c.Sabotage, string(c.Layer), c.Theorem, c.Relation.String(), figure4(c.Claim.Epsilon),
-				figure4(c.Claim.Delta),
-				optional(c.Exact), optional(c.Lower), p, test, optional(c.Power), strconv.Itoa(c.Releases), string(c.Verdict)},
-		)
+		rows = append(rows, []string{c.Mechanism, c.Case, c.Sabotage, string(c.Layer), c.Theorem, c.Relation.String(),
+			figure4(c.Claim.Epsilon), figure4(c.Claim.Delta), optional(c.Exact), optional(c.Lower), p, test, optional(c.Power),
+			strconv.Itoa(c.Releases), string(c.Verdict)})
 	}
 	out := &output{table: rows}
 	return out, out.take(j.file()+".png", filepath.Join(folders[0], "audit.png"))

@@ -149,17 +149,10 @@ func bigM(s *objpert.Space, x []int64) float64 {
 	return 1 + math.Ceil(bound)
 }
 
-// writeLP writes p in the LP format of CPLEX. The file holds the records and the noise of p.
-func writeLP(w io.Writer, p *objpert.Problem) error {
-	m, err := newModel(p)
-	if err != nil {
-		return err
-	}
-	return m.writeLP(w)
-}
-
 func lpNumber(v float64) string { return strconv.FormatFloat(v, 'g', 17, 64) }
 
+// writeLP writes m in the LP format of CPLEX. The file holds the records and the noise of the
+// problem.
 func (m *lpModel) writeLP(dst io.Writer) error {
 	w := bufio.NewWriter(dst)
 	sum := func(terms []lpTerm) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -315,6 +316,15 @@ func TestRefusals(t *testing.T) {
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("full") }
+
+// writeLP writes the model of p.
+func writeLP(w io.Writer, p *objpert.Problem) error {
+	m, err := newModel(p)
+	if err != nil {
+		return err
+	}
+	return m.writeLP(w)
+}
 
 // An LP file, as a reader sees it.
 func Example_writeLP() {
