@@ -361,9 +361,9 @@ cmd/internal/sweep 2068
 cmd/privopt 25
 cmd/privopt/cli 5786
 cmd/privopt/report 582
-cmd/research 2369
+cmd/research 2351
 cmd/research/audit 6378
-cmd/research/experiment 3067
+cmd/research/experiment 3060
 cmd/scaling 1155
 dp 1537
 dp/dptest 304
