@@ -19,21 +19,18 @@ const mostRooted = 1 << 40
 // mostCells bounds the cells of a matrix: its squared norms stay far below 2⁵³.
 const mostCells = 1 << 12
 
-// sumRoot is the square root of prefix sums for a number of cells, in integers: the matrix by which
-// a
-// histogram is released so that its prefix sums have little noise.
+// sumRoot is the square root of prefix sums, in integers: a histogram that is released by this matrix
+// has prefix sums of little noise.
 //
 // Let r_k be the coefficients of (1−x)^{−1/2}: r₀ = 1, r_k = r_{k−1}(2k−1)/(2k). R is the lower
-// triangular t × t Toeplitz matrix of the integers ρ_k = round(2²⁰r_k). So R/2²⁰ is a square root
-// of the lower triangular ones A, up to the rounding of ρ. For a histogram c in which a record has
-// at most one cell,
+// triangular t × t Toeplitz matrix of the integers ρ_k = round(2²⁰r_k). For a histogram c in which a
+// record has at most one cell,
 //
 //	y = Rc + round(σX)
 //
-// is exact in int64 and has the privacy of a Gaussian release of sensitivity S_t
-// (Sensitivity). The solution of Rĉ = y has no bias. The prefix sums of ĉ, AR⁻¹y, have noise
-// of deviation at most about 2⁻⁴⁰‖ρ‖σ, where a histogram that gets the noise directly has √t times
-// that of a cell. It is immutable.
+// is exact in int64 and has the privacy of a Gaussian release of sensitivity S_t. The solution of
+// Rĉ = y has no bias, and the prefix sums of ĉ have noise of deviation at most about 2⁻⁴⁰‖ρ‖σ. It
+// is immutable.
 type sumRoot struct {
 	rho           []int64
 	norm2, apart2 int64
