@@ -388,7 +388,7 @@ lasso 517
 lop 325
 loss 1941
 loss/losstest 456
-model 8263
+model 8260
 objpert 4702
 prox 4686
 prox/proxtest 315
