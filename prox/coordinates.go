@@ -20,8 +20,9 @@ type WeightedL1 struct{ Weights []float64 }
 // Linear is g(x) = ⟨C,x⟩; prox_{γg}(x) = x − γC. The caller must not change C.
 type Linear struct{ C []float64 }
 
-// Pinball is g(x) = Σ Tau·max(x_i, 0) + (1−Tau)·max(−x_i, 0), 0 ≤ Tau ≤ 1. With Translate it is
-// the loss of a regression for the quantile Tau [KB78]. With t = γTau and s = γ(1−Tau),
+// Pinball is g(x) = Σ Tau·max(x_i, 0) + (1−Tau)·max(−x_i, 0), 0 ≤ Tau ≤ 1. With Translate by y
+// it is the loss of a regression Kx for the quantile 1−Tau of y [KB78]. With t = γTau and s =
+// γ(1−Tau),
 // prox_{γg}(x) = x − P_[−s,t](x).
 type Pinball struct{ Tau float64 }
 

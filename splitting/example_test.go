@@ -125,12 +125,9 @@ func must[T any](v T, err error) T {
 // and by −.0157 for each that is added to the bound of the first asset.
 func Example_portfolio() {
 	risk := mat.NewSymDense(3, []float64{0.10, 0.02, 0.01, 0.02, 0.20, 0.03, 0.01, 0.03, 0.40})
-	p := splitting.Problem{
-		F: must(splitting.NewQuadratic(risk, []float64{0.10, 0.12, 0.15}, 0)),
-		G: prox.Box{Lo: 0, Hi: 0.4},
-		H: prox.Box{Lo: 1, Hi: 1},
-		K: must(splitting.NewMatrix(mat.NewDense(1, 3, []float64{1, 1, 1}))),
-	}
+	budget, sum := []float64{1}, mat.NewDense(1, 3, []float64{1, 1, 1})
+	p := must(splitting.NewQP(risk, []float64{-0.10, -0.12, -0.15}, sum, budget, budget, []float64{0, 0, 0},
+		[]float64{0.4, 0.4, 0.4}))
 	res := must(splitting.Minimize(context.Background(), p, make([]float64, 3), nil))
 	fmt.Printf("%v %.4f\nprice of the budget %.4f, of the first bound %.4f\n", res.Status, res.X, res.Dual.H,
 		res.Dual.G[0])
@@ -139,7 +136,9 @@ func Example_portfolio() {
 	// price of the budget [0.0348], of the first bound 0.0157
 }
 
-// The line below which nine tenths of the points lie: a regression for the quantile .9.
+// The line below which nine tenths of the points lie: a regression for the quantile .9. The
+// loss is .1 for each unit by which the line is above a point, and .9 below. The multipliers add up
+// to 0, and only points on the line have others than .1 and −.9.
 func Example_quantileRegression() {
 	x := []float64{0, 1, 2, 3, 4, 5, 6, 7}
 	y := []float64{0, 2, 1, 5, 3, 9, 5, 6.5}
@@ -147,11 +146,12 @@ func Example_quantileRegression() {
 	for i, v := range x {
 		a.SetRow(i, []float64{1, v})
 	}
-	p := splitting.Problem{H: prox.Translate(prox.Pinball{Tau: 0.9}, y), K: must(splitting.NewMatrix(a))}
+	p := splitting.Problem{H: prox.Translate(prox.Pinball{Tau: 0.1}, y), K: must(splitting.NewMatrix(a))}
 	res := must(splitting.Minimize(context.Background(), p, []float64{0, 0}, nil))
-	fmt.Printf("%v %.4f loss %.4f\n", res.Status, res.X, res.Value)
+	fmt.Printf("%v %.4f loss %.4f\nmultipliers %.3f\n", res.Status, res.X, res.Value, res.Dual.H)
 	// Output:
-	// Converged [-1.0000 1.0000] loss 1.1500
+	// Converged [0.2500 1.7500] loss 1.9500
+	// multipliers [0.100 -0.200 0.100 0.100 0.100 -0.400 0.100 0.100]
 }
 
 // The nondecreasing sequence nearest to y.
@@ -174,12 +174,8 @@ func Example_supportVectorMachine() {
 	signed.Apply(func(i, _ int, v float64) float64 { return y[i] * v }, rows)
 	q := mat.NewSymDense(6, nil)
 	q.SymOuterK(1, signed)
-	p := splitting.Problem{
-		F: must(splitting.NewQuadratic(q, []float64{1, 1, 1, 1, 1, 1}, 0)),
-		G: prox.Box{Lo: 0, Hi: 10},
-		H: prox.Box{}, // ⟨y,α⟩ = 0
-		K: must(splitting.NewMatrix(mat.NewDense(1, 6, y))),
-	}
+	zero, hi := make([]float64, 6), []float64{10, 10, 10, 10, 10, 10}
+	p := must(splitting.NewQP(q, []float64{-1, -1, -1, -1, -1, -1}, mat.NewDense(1, 6, y), zero[:1], zero[:1], zero, hi))
 	res := must(splitting.Minimize(context.Background(), p, make([]float64, 6), nil))
 	w := mat.NewVecDense(2, nil)
 	w.MulVec(signed.T(), mat.NewVecDense(6, res.X))
@@ -221,12 +217,7 @@ func Example_modelPredictiveControl() {
 	for i, v := range hi {
 		lo[i] = -v
 	}
-	p := splitting.Problem{
-		F: must(splitting.NewQuadratic(mat.NewDiagDense(n, cost), nil, 0)),
-		G: prox.Bounds{Lo: lo, Hi: hi},
-		H: prox.Bounds{Lo: b, Hi: b},
-		K: must(splitting.NewMatrix(k)),
-	}
+	p := must(splitting.NewQP(mat.NewDiagDense(n, cost), nil, k, b, b, lo, hi))
 	res := must(splitting.Minimize(context.Background(), p, make([]float64, n), nil))
 	fmt.Printf("%v thrusts %.4f, price of the first bound %.4f\n", res.Status, res.X[:steps], res.Dual.G[0])
 	// Output:
