@@ -390,7 +390,7 @@ loss 1941
 loss/losstest 456
 model 8260
 objpert 4702
-prox 4686
+prox 4687
 prox/proxtest 315
 qop 3635
 randmat 992
