@@ -118,7 +118,7 @@ func TestEveryInputObjpert(t *testing.T) {
 	average := methods(t, []any{background, ball, gauss, source, objpert.Minimizer(origin{})},
 		&objpert.OPDisc{}, samp, sampled)
 	rest := methods(t, []any{background, p, b, source, point, []float64{0.5, 0.5}},
-		&objpert.Product{}, &objpert.RSPM{}, &objpert.SampleAndAggregate{Blocks: 3}, plan,
+		&objpert.Exponential{}, &objpert.Product{}, &objpert.RSPM{}, &objpert.SampleAndAggregate{Blocks: 3}, plan,
 		objpert.Search{})
 	everyInput(t, "objpert", brief(merged(merged(average, rest), map[string]row{
 		"Empty":            call(objpert.Empty, 2, ternary),

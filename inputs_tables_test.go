@@ -106,6 +106,7 @@ func TestEveryInputDP(t *testing.T) {
 		"GaussianSigma":    call(dp.GaussianSigma, b, 1.),
 		"GaussianCurve":    call(func(s, eps float64) float64 { return dp.GaussianCurve(s)(eps) }, 1., 1.),
 		"PureCurve":        call(func(e, eps float64) float64 { return dp.PureCurve(e)(eps) }, 1., 1.),
+		"RangeCurve":       call(func(e, eps float64) float64 { return dp.RangeCurve(e)(eps) }, 1., 1.),
 		"Curve.Epsilon":    call(func(s, delta float64) float64 { return dp.GaussianCurve(s).Epsilon(delta) }, 1., 1e-6),
 		"Profile.Epsilon": call(func(s, delta float64) float64 {
 			return dp.Symmetric(dp.GaussianCurve(s),
@@ -119,6 +120,7 @@ func TestEveryInputDP(t *testing.T) {
 		"GaussianProfile": call(func(s, eps float64) float64 { return dp.GaussianProfile(s).Remove(eps) }, 1., 1.),
 		"GaussianRDP":     call(func(s, a float64) float64 { return dp.GaussianRDP(s)(a) }, 1., 2.),
 		"PureRDP":         call(func(s, a float64) float64 { return dp.PureRDP(s)(a) }, 1., 2.),
+		"RangeRDP":        call(func(s, a float64) float64 { return dp.RangeRDP(s)(a) }, 1., 2.),
 		"RDP.Epsilon": call(func(s, delta, order float64) float64 {
 			eps, _ := dp.GaussianRDP(s).Epsilon(delta, order)
 			return eps

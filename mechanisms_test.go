@@ -179,6 +179,9 @@ func mechanisms(cover float64) []mechanism {
 		add("objpert.RSPM", false, true, func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) {
 			return discrete(&objpert.RSPM{Relation: rel}, ternary, p, dp.Budget{Epsilon: b.Epsilon})
 		})
+		add("objpert.Exponential", false, false, func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) {
+			return discrete(&objpert.Exponential{Relation: rel}, ternary, p, b)
+		})
 		add("objpert.OPDisc", false, false, func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) {
 			return discrete(&objpert.OPDisc{Relation: rel, Law: objpert.Gaussian}, objpert.Lattice(2), p, b)
 		})

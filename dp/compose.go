@@ -18,9 +18,10 @@ import (
 // of package dp/ledger. The data of one release may depend on earlier outputs.
 //
 // It composes the profiles of the plans by their loss distributions, in both orders apart, and adds
-// the probabilities of failure. Gaussian profiles alone compose to a Gaussian profile. Below δ =
-// 1e-12, which loss distributions do not resolve, it takes the sum of the Rényi curves. The result
-// is never more than that of Basic, which alone serves delta = 0.
+// the probabilities of failure. Gaussian profiles alone compose to a Gaussian profile. The sum of
+// the Rényi curves takes their place where it gives less, and below δ = 1e-12, which loss
+// distributions do not resolve. The result is never more than that of Basic, which alone serves
+// delta = 0.
 //
 // The theorem is "dp.compose/2" (docs/theory/composition.md#dp.compose/2) with those of the parts
 // in parentheses; the assumptions are the union of theirs, DeclaredPlan if a plan is of a type of
@@ -97,12 +98,12 @@ func composed(delta float64, plans []Plan) float64 {
 		}
 		parts = append(parts, pld.Part{Pair: pld.Tabulate(pair, tol), Times: 1})
 	}
-	epsilon := pld.New(parts).Epsilon
-	switch {
-	case delta >= pld.MinDelta:
-	case slices.ContainsFunc(rdp, func(r RDP) bool { return r == nil }):
-		return math.Inf(1)
-	default:
+	epsilon := func(float64) float64 { return math.Inf(1) }
+	if delta >= pld.MinDelta {
+		epsilon = pld.New(parts).Epsilon
+	}
+	if !slices.ContainsFunc(rdp, func(r RDP) bool { return r == nil }) {
+		profiles := epsilon
 		epsilon = func(delta float64) float64 {
 			eps, _ := RDP(func(alpha float64) (sum float64) { // [Mir17, Proposition 1]
 				for _, r := range rdp {
@@ -110,7 +111,7 @@ func composed(delta float64, plans []Plan) float64 {
 				}
 				return sum
 			}).Epsilon(delta)
-			return eps
+			return min(eps, profiles(delta))
 		}
 	}
 	return pld.WithFailure(delta, failure, epsilon)

@@ -1,17 +1,19 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-// Package objpert is private optimization without convexity: it minimizes a perturbed risk over a
-// finite set, exactly, and releases the minimizer,
+// Package objpert is private optimization without convexity, over a finite set W. It draws a point
+// by its loss, exactly, or it minimizes a perturbed risk and releases the minimizer:
 //
-//	w = argmin over v ∈ W of  L(v) − ⟨η, φ(v)⟩,   L a sum over the records
+//	P(w) ∝ π(w) e^{−L(w)/c},   or   w = argmin over v ∈ W of  L(v) − ⟨η, φ(v)⟩
 //
-// The loss is the 0/1 loss of halfspaces, or any bounded loss that an [Oracle] of the caller knows.
+// L is a sum over the records. The loss is the 0/1 loss of halfspaces, or any bounded loss that an
+// [Oracle] of the caller knows.
 //
-//	p, err := objpert.NewProblem(rows, labels, nil, objpert.Lattice(2))
-//	rel, err := (&objpert.OPDisc{}).Fit(ctx, p, dp.Budget{Epsilon: 1}, nil)
+//	p, err := objpert.NewProblem(rows, labels, nil, objpert.Lattice(4))
+//	rel, err := (&objpert.Exponential{}).Fit(ctx, p, dp.Budget{Epsilon: 1}, nil)
 //
-// Call [OPDisc] on [Lattice] with a small Q, say 2 or 4: its noise grows with Q. [Product] is for a
-// box of values without a ball, such as {−1,0,1}ᵈ, [RSPM] for comparison with the literature,
+// Call [Exponential] for halfspaces. The others serve larger sets and losses that only an oracle
+// knows: [OPDisc] on [Lattice] with a small Q, since its noise grows with Q, [Product] on a
+// box of values without a ball, such as {−1,0,1}ᵈ. [RSPM] is for comparison with the literature,
 // [SampleAndAggregate] for problems too hard for an exact search. [OPSamp] is a reference for
 // continuous sets.
 //
@@ -22,7 +24,8 @@
 //
 // # Privacy
 //
-// Every point w has a shift s_w of the noise that makes up for one record: if noise h makes w the
+// [Exponential] needs no shift and no noise; what follows is about the others. Every point w has a
+// shift s_w of the noise that makes up for one record: if noise h makes w the
 // minimizer on D, then h + s_w makes w the minimizer on a neighbor of D. A law of noise with p(h) ≤
 // e^ε p(h + s_w) is therefore ε-private. The argument needs the exact minimizer for every value of
 // the noise: a point within a gap of the minimum has no guarantee and is withheld. Noise is drawn
@@ -41,6 +44,7 @@
 // # References
 //
 //	[HT10]    Hardt, Talwar. On the Geometry of Differential Privacy. STOC 2010.
+//	[MT07]    McSherry, Talwar. Mechanism Design via Differential Privacy. FOCS 2007.
 //	[NRVW20]  Neel, Roth, Vietri, Wu. Oracle Efficient Private Non-Convex Optimization. ICML 2020.
 //	[NRW19]   Neel, Roth, Wu. How to Use Heuristics for Differential Privacy. FOCS 2019.
 //	[SN20]    Suggala, Netrapalli. Online Non-Convex Learning: Following the Perturbed Leader is

@@ -47,6 +47,51 @@ func ExampleOPDisc_Fit() {
 	//   about the program: uniform secret bits, IEEE-754 arithmetic, the release alone is seen
 }
 
+// The same halfspace without noise: a point is drawn by its loss, and the certificate assumes
+// nothing. Ten such releases cost ε = .65 together, not 1.
+func ExampleExponential_Fit() {
+	var rows [][]int64
+	var labels []int
+	for i := range 2000 { // the label follows the first column, but for one in ten
+		row := make([]int64, 4)
+		row[i%4] = 1
+		label := -1
+		if (i%4 == 0) != (i%10 == 9) {
+			label = 1
+		}
+		rows, labels = append(rows, row), append(labels, label)
+	}
+	p, err := objpert.NewProblem(rows, labels, nil, objpert.Lattice(4))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	plan, err := (&objpert.Exponential{}).Plan(p, dp.Budget{Epsilon: 0.1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	rel, err := plan.Fit(context.Background(), p, dp.Seeded(1)) // a real release passes nil
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(rel.Theta)
+	fmt.Println(plan.Certificate())
+	ten, err := dp.Compose(1e-6, slices.Repeat([]dp.Plan{plan}, 10)...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("ten releases: ε = %.3f\n", ten.Epsilon)
+	// Output:
+	// [1 0 -1 -1]
+	// (ε = 0.1, δ = 0)-differentially private, replace neighbors
+	//   theorem: objpert.exponential/1
+	//   about the program: uniform secret bits, IEEE-754 arithmetic, the release alone is seen
+	// ten releases: ε = 0.652
+}
+
 // How much noise each law needs at the same budget, and what is proved for the
 // published one, without any data.
 func ExampleOPDisc_Plan() {
@@ -125,7 +170,9 @@ func ExampleOPDisc_anyLoss() {
 	}
 	fmt.Println(rel.Theta, rel.Certificate.Assumptions[1:3])
 	// Output:
-	// [2 3] [what the caller's oracle reports as proven is the minimizer, ties broken by a fixed order of the points the loss that the caller's oracle minimizes is a sum over records of functions within the declared Range and Lipschitz constant]
+	// [2 3] [what the caller's oracle reports as proven is the minimizer, ties broken by a fixed order
+	// of the points the loss that the caller's oracle minimizes is a sum over records of functions
+	// within the declared Range and Lipschitz constant]
 }
 
 // A plan says when its guarantee is empty.
@@ -207,7 +254,9 @@ func ExampleRSPM_Plan() {
 	// objpert.rspm-laplace/2: pure guarantee (ε = 1, δ = 0), replace neighbors
 	//   4 noise variables on a grid of 2^-20, discrete Laplace law, scale 8, shift 2
 	//   expected excess loss ≤ 32 records
-	// objpert: dp: privacy condition not met: RSPM separates subsets of {-1,0,1}^d only, because w and 2w are one classifier without an intercept, a coordinate that admits 1 alone (Allowed); Product has no such restriction
+	// objpert: dp: privacy condition not met: RSPM separates subsets of {-1,0,1}^d only, because w and
+	// 2w are one classifier without an intercept, a coordinate that admits 1 alone (Allowed); Product
+	// has no such restriction
 }
 
 // A heuristic that certifies nothing, on 50 blocks.

@@ -30,7 +30,8 @@ func fit(
 //
 // p must be over the space of the plan and carry no noise. The release is withheld unless the
 // oracle proved the minimizer: privacy compares the exact minimizers on neighbors for each value of
-// the noise, and a point near the minimum has no guarantee.
+// the noise, and a point near the minimum has no guarantee. A plan of [Exponential] draws a point
+// by its loss in place of that; its release is withheld only if ctx ends first.
 //
 // src feeds the noise. nil means a secure source; any other source adds the assumption
 // [dp.CallerSource]. Fit may be called concurrently. Each call spends the budget once, whether it
@@ -61,11 +62,16 @@ func (pl *Plan) Fit(ctx context.Context, p *Problem, src rand.Source) (*dp.Relea
 	}
 	source, cert := release.Open(src, pl.Certificate())
 	// Before anything reads a record: the noise, or the release without it.
-	eta := pl.draw(f, source)
+	var eta *perturbation
+	if pl.law == nil {
+		eta = pl.draw(f, source)
+	}
 	defer eta.wipe()
 	var w []int
 	var err error
 	switch {
+	case pl.law != nil:
+		w, err = pl.gibbs(ctx, p, source)
 	case eta == nil && pl.vote != nil:
 		w = q.box().anyPoint(q.Dim, source)
 	case eta == nil:

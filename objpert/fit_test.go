@@ -79,6 +79,7 @@ func TestFit(t *testing.T) {
 		{"rspm", &RSPM{}, ternary(), "objpert.rspm-laplace/2", true, []dp.Assumption{CompleteSearch}},
 		{"rspm gaussian", &RSPM{Law: Gaussian}, ternary(), "objpert.rspm-gaussian/2", false,
 			[]dp.Assumption{dp.CalibrationArithmetic, CompleteSearch}},
+		{"exponential", &Exponential{}, Lattice(4), "objpert.exponential/1", false, nil},
 		{"votes", &SampleAndAggregate{Blocks: 5, Heuristic: first}, ternary(), "objpert.aggregate/2", true,
 			[]dp.Assumption{HeuristicByBlock}},
 	} {
@@ -448,6 +449,7 @@ func TestHostileRecords(t *testing.T) {
 		{"Product", &Product{Relation: dp.AddRemove}, ternary()},
 		{"RSPM", &RSPM{Relation: dp.AddRemove}, ternary()},
 		{"RSPM Gaussian", &RSPM{Law: Gaussian}, cube()},
+		{"Exponential", &Exponential{}, Lattice(2)},
 		{"votes", &SampleAndAggregate{Blocks: 3}, cube()},
 	} {
 		for name, d := range hostile {

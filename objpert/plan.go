@@ -35,6 +35,7 @@ const (
 	theoremOPSamp       = "objpert.opsamp/2"
 	theoremAggregate    = "objpert.aggregate/2"
 	theoremFailure      = "objpert.failure/2"
+	theoremExponential  = "objpert.exponential/1"
 )
 
 // Assumptions of certificates.
@@ -73,10 +74,13 @@ const (
 	OneSided
 	// Laplace is a discrete Laplace variable for each separator: pure privacy, for [RSPM].
 	Laplace
+	// Gibbs is the law ∝ π(w)e^{−L(w)/c} of the released point itself: pure privacy, for
+	// [Exponential].
+	Gibbs
 )
 
 var lawNames = [...]string{
-	"default", "radial", "Gaussian", "published sigma", "K-norm", "one-sided geometric", "discrete Laplace",
+	"default", "radial", "Gaussian", "published sigma", "K-norm", "one-sided geometric", "discrete Laplace", "Gibbs",
 }
 
 // String returns the name of the law or a marker of an invalid value.
@@ -114,7 +118,7 @@ type Params struct {
 	Shift float64 `json:"shift"`
 	// Scale of the noise: Shift/ε of the radial law, whose radius is Gamma(m) times it; σ of a
 	// Gaussian; the mean of a geometric or the scale of a Laplace variable. The mean radius of KNorm
-	// is m + 1 times it.
+	// is m + 1 times it. It is c of Exponential, which has no noise.
 	Scale float64 `json:"scale"`
 	// Exponent of the grid: noise is a multiple of 2^Exponent.
 	Exponent int `json:"exponent"`
@@ -132,12 +136,13 @@ type Params struct {
 	ExcessBound float64 `json:"excess_bound"`
 	Failure     float64 `json:"failure,omitempty"` // β, see OPDisc
 	Blocks      int     `json:"blocks,omitempty"`  // K, see SampleAndAggregate
+	Uniform     bool    `json:"uniform,omitempty"` // see Exponential
 }
 
-// Plan is a calibrated [OPDisc], [Product], [RSPM] or [SampleAndAggregate]: how much noise is
-// added, and what a release costs. It is a function of public quantities and may be published. The
-// methods named Plan make plans; nothing changes them. Fit spends the budget once per call. The nil
-// and the zero Plan certify nothing.
+// Plan is a calibrated [Exponential], [OPDisc], [Product], [RSPM] or [SampleAndAggregate]: how much
+// noise is added, and what a release costs. It is a function of public quantities and may be
+// published. The methods named Plan make plans; nothing changes them. Fit spends the budget once
+// per call. The nil and the zero Plan certify nothing.
 type Plan struct {
 	params Params
 
@@ -147,6 +152,7 @@ type Plan struct {
 	cube      bool                // of OPDisc: W lies in {−1,+1}ᵈ
 	last      []int64             // of OPDisc: c(q)·2^b, q = 0, …, Q
 	vote      *SampleAndAggregate // nil for the other mechanisms
+	law       *prior              // of Exponential, nil for the others
 }
 
 // stepParams lets an audit change the parameters of a plan.
@@ -175,6 +181,8 @@ func (pl *Plan) Certificate() dp.Certificate {
 		c.Assumptions = append(c.Assumptions, dp.CalibrationArithmetic)
 	}
 	switch {
+	case pl.law != nil: // exact for every search, and no other loss than that of halfspaces
+		return c
 	case pl.vote != nil:
 		c.Assumptions = append(c.Assumptions, HeuristicByBlock)
 		return c
@@ -195,12 +203,16 @@ func (pl *Plan) Certificate() dp.Certificate {
 }
 
 // Profile returns δ(ε) of one release: that of a pure law, or the bound that calibrates Gaussian
-// noise, plus (1 + e^ε)β for Failure.
+// noise, plus (1 + e^ε)β for Failure; for [Exponential] that of a privacy loss of range ε, which is
+// about half of that of a pure law.
 func (pl *Plan) Profile() dp.Profile {
 	if pl.empty() {
 		return dp.Unknown()
 	}
 	q := &pl.params
+	if pl.law != nil {
+		return dp.Symmetric(dp.RangeCurve(pl.law.span), dp.RangeRDP(pl.law.span))
+	}
 	if pl.logDelta == nil && q.Failure == 0 {
 		return q.Proved.Profile()
 	}
@@ -233,8 +245,12 @@ func (pl *Plan) String() string {
 	if q.Proved.Epsilon > q.Budget.Epsilon {
 		fmt.Fprintf(&b, "  not proved at the budget %v\n", q.Budget)
 	}
-	fmt.Fprintf(&b, "  %d noise variables on a grid of 2^%d, %v law, scale %.6g, shift %.6g",
-		q.Noises, q.Exponent, q.Law, q.Scale, q.Shift)
+	if pl.law != nil {
+		fmt.Fprintf(&b, "  a point w with probability ∝ π(w) exp(-L(w)/%.6g), |W| = %d", q.Scale, pl.law.points())
+	} else {
+		fmt.Fprintf(&b, "  %d noise variables on a grid of 2^%d, %v law, scale %.6g, shift %.6g",
+			q.Noises, q.Exponent, q.Law, q.Scale, q.Shift)
+	}
 	if q.NormSq > 0 {
 		fmt.Fprintf(&b, ", Q = %d", q.NormSq)
 	}

@@ -131,9 +131,16 @@ func (s *Space) isCube(d int) bool {
 
 // pointsUpTo returns |W|, or a number above limit that is at most |W|.
 func (s *Space) pointsUpTo(d, limit int) int {
+	_, total := s.norms(d, limit)
+	return total
+}
+
+// norms returns the number of points of each squared norm, and their total: |W|, or a number above
+// limit that is at most |W|, and then the counts mean nothing.
+func (s *Space) norms(d, limit int) (count map[int]int, total int) {
 	// count[q] is the number of prefixes (w_1, …, w_j) with squared norm q that can be completed to a
 	// point. Their total does not decrease with j.
-	count, total := map[int]int{0: 1}, 1
+	count, total = map[int]int{0: 1}, 1
 	least := s.least(d)
 	for j := 0; j < d && total <= limit; j++ {
 		next := map[int]int{}
@@ -148,7 +155,7 @@ func (s *Space) pointsUpTo(d, limit int) int {
 		}
 		count = next
 	}
-	return total
+	return count, total
 }
 
 // fits reports whether coordinate j may take Values[k] where the squared norm of the others is sq.

@@ -252,7 +252,8 @@ func closest(results []audit.Result) []audit.Result {
 var mechanismNames = map[string]string{
 	"aggregate": "sample and aggregate", "lop": "linear perturbation", "lop-clip": "clipped linear perturbation",
 	"lop-output": "output perturbation", "model-gradients": "noisy gradients", "model-mapped": "squares, preconditioned",
-	"opdisc": "OPDisc", "opsamp": "OPSamp", "product": "K-norm noise", "qop": "quadratic perturbation",
+	"exponential": "exponential mechanism", "opdisc": "OPDisc", "opsamp": "OPSamp", "product": "K-norm noise",
+	"qop":  "quadratic perturbation",
 	"rspm": "RSPM", "sco-objective": "linear perturbation, population", "sco-sgd": "noisy SGD",
 	"score": "private score",
 }

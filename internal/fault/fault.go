@@ -110,6 +110,8 @@ const (
 var (
 	// DiscreteNoise perturbs the objective over a finite set.
 	DiscreteNoise = NewStep[[]int64]("noise over a finite set")
+	// LossGap is the excess of the loss up to which the exponential mechanism accepts a point.
+	LossGap = NewStep[int64]("excess of an accepted loss")
 	// GridVector is the rounded sum of the gradients of a batch, or the rounded end of a phase.
 	GridVector = NewStep[[]int64]("grid-vector")
 	// GridNoise is the noise that is added to a GridVector.

@@ -17,7 +17,7 @@ import (
 	"github.com/privopt/privopt/objpert"
 )
 
-// discreteMechanism is OPDisc, Product, RSPM or SampleAndAggregate.
+// discreteMechanism is Exponential, OPDisc, Product, RSPM or SampleAndAggregate.
 type discreteMechanism = planner[*objpert.Problem, *objpert.Plan]
 
 // discrete is a setting of a mechanism over a finite set. The oracle, which the caller may supply,
@@ -142,7 +142,7 @@ func (c *discrete) black(ctx context.Context, e *env) (Finding, error) {
 
 // exact compares the probabilities of all outputs with the claim.
 func (c *discrete) exact(context.Context, *env) (Finding, error) {
-	return integrate(c.cert, c.cert.Budget.Profile().Delta, c.stick), nil
+	return integrate(c.cert, c.plan.Profile().Delta, c.stick), nil
 }
 
 // gap is an oracle that proves nothing and whose point reveals the data set.

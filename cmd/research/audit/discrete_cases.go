@@ -112,6 +112,16 @@ func rspmLine() *discrete {
 	return c
 }
 
+// gibbsLine draws −1 or +1 with probability ∝ e^{−Lε/2}, which attains the profile at ε = 0.
+func gibbsLine() *discrete {
+	c := cubeCase(1, func(objpert.Oracle) discreteMechanism { return &objpert.Exponential{} })
+	c.probs = func(b dp.Budget, i int) map[string]float64 {
+		p := 1 / (1 + math.Exp(float64(2*i-1)*b.Epsilon/2))
+		return map[string]float64{"+1": p, "-1": 1 - p}
+	}
+	return c
+}
+
 func votes() *discrete {
 	c := productLine(flipped, [2]float64{-1, 1})
 	c.mech = func(objpert.Oracle) discreteMechanism {
@@ -295,6 +305,15 @@ func discreteMechanisms() []mechanism {
 				scaled(0.5)},
 			{"rspm-cached", "one draw of η for all releases", "rspm/A13/laplace, ternary", 0,
 				cached(drawn, slices.Clone[[]int64])},
+		},
+	}, {
+		name:  "exponential",
+		cases: cases(discreteKinds, settings{{"Gibbs", "A1", "exactly outside", gibbsLine()}}),
+		controls: []Control{
+			{"exponential-scale-0.25", "a point drawn by four times its loss", "exponential/A1/Gibbs, from outside", 0,
+				scaled(0.25)},
+			{"exponential-minimizer", "minimizers alone accepted", "exponential/A1/Gibbs, from outside", 0,
+				one(fault.LossGap, always(int64(0)))},
 		},
 	}, {
 		name:  "aggregate",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/privopt/privopt/cmd/internal/adult"
@@ -24,6 +25,7 @@ import (
 // over integer halfspaces, each minimized to proven optimality, beside private logistic regression.
 // This is the experiment of [NRVW20, Figure 1], with guarantees that are proved.
 //
+//	exponential the exponential mechanism on the lattice ℤᵈ, ‖w‖² ≤ Q, for each Q: pure
 //	opdisc      OPDisc with radial noise on the lattice ℤᵈ, ‖w‖² ≤ Q, for each Q: pure
 //	gaussian    the same with the proved Gaussian noise, at δ = 1/n²
 //	paper       the same at Q = d with the published σ, whose claimed ε is not proved
@@ -58,7 +60,7 @@ func (c Halfspace) Over(epsilons ...float64) (*sweep.Experiment, error) {
 		e.NotPrivate = "the answers of " + c.Rival + " are incumbents, not proven minimizers"
 	}
 	for _, k := range c.Kinds {
-		if k != "opdisc" && k != "gaussian" {
+		if !slices.Contains(latticeKinds, k) {
 			e.Methods = append(e.Methods, k)
 			continue
 		}
@@ -68,6 +70,9 @@ func (c Halfspace) Over(epsilons ...float64) (*sweep.Experiment, error) {
 	}
 	return e, nil
 }
+
+// latticeKinds are the kinds with a method for each Q.
+var latticeKinds = []string{"exponential", "opdisc", "gaussian"}
 
 func latticeName(kind string, q int) string { return fmt.Sprintf("%s-q%d", kind, q) }
 
@@ -79,7 +84,7 @@ func (c Halfspace) kind(method string) (kind string, q int) {
 	if method == "paper" {
 		return method, features
 	}
-	for _, k := range []string{"opdisc", "gaussian"} {
+	for _, k := range latticeKinds {
 		for _, q := range c.Q {
 			if method == latticeName(k, q) {
 				return k, q
@@ -199,6 +204,8 @@ func (d *halfspaceData) discrete(
 		"rspm-paper": objpert.PaperSigma}[kind]
 	var plan *objpert.Plan
 	switch kind {
+	case "exponential":
+		plan, err = (&objpert.Exponential{}).Plan(p, b)
 	case "opdisc", "gaussian", "paper":
 		plan, err = (&objpert.OPDisc{Law: law, Oracle: oracle}).Plan(p, b)
 	case "product", "cube":

@@ -18,7 +18,8 @@ import (
 	"github.com/privopt/privopt/internal/noise"
 )
 
-var halfspaceKinds = []string{"opdisc", "gaussian", "paper", "product", "cube", "rspm", "rspm-paper", "logistic"}
+var halfspaceKinds = []string{"exponential", "opdisc",
+	"gaussian", "paper", "product", "cube", "rspm", "rspm-paper", "logistic"}
 
 func TestGeneratedRecords(t *testing.T) {
 	e, err := Halfspace{N: 300, Kinds: halfspaceKinds, Q: []int{2, 4}, Runs: 3}.Over(0.5, 1)
