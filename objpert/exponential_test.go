@@ -505,7 +505,8 @@ func categories(t testing.TB, n int) *Problem {
 	return p
 }
 
-// TestEnvelope: parts from one for each combination to single points are a partition with bounds that
+// TestEnvelope: parts from one for each combination to single points are a partition with bounds
+// that
 // hold and the weights of their points, and the draw of a part has the law of these numbers.
 func TestEnvelope(t *testing.T) {
 	p := categories(t, 60)
