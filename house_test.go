@@ -361,11 +361,11 @@ cmd/internal/sweep 2068
 cmd/privopt 25
 cmd/privopt/cli 5786
 cmd/privopt/report 582
-cmd/research 2351
-cmd/research/audit 6378
-cmd/research/experiment 3060
+cmd/research 2352
+cmd/research/audit 6397
+cmd/research/experiment 3067
 cmd/scaling 1155
-dp 1537
+dp 1596
 dp/dptest 304
 dp/internal/pld 875
 dp/ledger 1167
@@ -374,10 +374,10 @@ erm/ermtest 122
 examples/ownmechanism 72
 internal/discover 566
 internal/enclose 542
-internal/fault 165
+internal/fault 167
 internal/kernel 633
 internal/linear 3390
-internal/noise 1148
+internal/noise 1234
 internal/num 1365
 internal/perturb 821
 internal/prefix 61
@@ -389,7 +389,7 @@ lop 325
 loss 1941
 loss/losstest 456
 model 8260
-objpert 4702
+objpert 5332
 prox 4687
 prox/proxtest 315
 qop 3635
