@@ -75,6 +75,8 @@ type leastSquares struct {
 	budget dp.Budget
 	ridge  float64 // of the user
 	clip   float64 // stated, or 0
+	class  bool    // logistic regression in its place
+	crowd  *crowd
 }
 
 // sequence returns the fits of c, which have claimed.
@@ -84,8 +86,14 @@ func (c leastSquares) sequence(ctx context.Context, e *env) (*sequence, error) {
 		Loss: model.Loss{Name: model.Squares}, Relation: relationOf(c.data), Records: n, Clip: c.clip,
 		Penalty: model.Penalty{Ridge: c.ridge / float64(n)},
 	}}
+	if c.class {
+		s.options.Loss.Name = model.Logistic
+	}
 	for i, list := range c.data {
 		p, err := problem(list, unit, loss.Squared{}, free)
+		if c.crowd != nil {
+			p, err = c.crowd.problem(ctx, i, list, unit, loss.Squared{}, free)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -108,6 +116,9 @@ func (c leastSquares) spent(ctx context.Context, e *env) (Finding, error) {
 	}
 	f := Claimed(s.cert)
 	f.Runs, f.Least = min(e.scarce(len(c.data[0][0].a)), 40), 0.85
+	if c.class { // at a probability of ½ a slope is half of its bound
+		f.Least = 0.2
+	}
 	outer, most := fault.From(ctx), 0.0
 	for run := range f.Runs {
 		var sums []fault.Sum
@@ -283,6 +294,37 @@ func spanned(rel dp.Relation) leastSquares {
 		ridge: 2, clip: 1}
 }
 
+// classes and crowded are far with logistic regression, and with two persons for whom the last
+// record
+// is one of three lines, all of them alike, in the place of two records.
+func classes(rel dp.Relation) leastSquares {
+	c := far(rel)
+	c.class = true
+	return c
+}
+
+func crowded() leastSquares {
+	c := far(dp.Replace)
+	c.crowd = &crowd{Persons: erm.Persons{Rows: 3}}
+	for i, list := range c.data {
+		last := list[len(list)-1]
+		c.data[i] = with(list, last, last)
+		for k := range c.data[i] {
+			c.crowd.ids[i] = append(c.crowd.ids[i], fmt.Sprint(min(k, len(list)-1)))
+		}
+	}
+	return c
+}
+
+// ofLength edits the releases of n sums.
+func ofLength(n int, change func(s *fault.Sum)) sabotage {
+	return edit(fault.Release, func(s *fault.Sum) {
+		if len(s.Terms) == n {
+			change(s)
+		}
+	})
+}
+
 func sequenceMechanisms() []mechanism {
 	missing := spanned(dp.AddRemove)
 	return []mechanism{{
@@ -290,6 +332,8 @@ func sequenceMechanisms() []mechanism {
 		cases: []Case{
 			{Name: "A1/squares", Pair: "A1", Layer: WhiteBox, run: far(dp.Replace).spent},
 			{Name: "A2/squares", Pair: "A2", Layer: WhiteBox, run: far(dp.AddRemove).spent},
+			{Name: "A1/classes", Pair: "A1", Layer: WhiteBox, run: classes(dp.Replace).spent},
+			{Name: "A14/persons", Pair: "A14", Layer: WhiteBox, run: crowded().spent},
 		},
 		controls: []Control{
 			{"gradients-relation", "√2 in place of 2 for opposite vectors", "model-gradients/A1/squares", 0,
@@ -298,6 +342,15 @@ func sequenceMechanisms() []mechanism {
 				one(fault.Release, func(s fault.Sum) fault.Sum { s.Terms = scaled(s.Terms, 2); return s })},
 			{"gradients-shares", "releases whose shares add up to more than all", "model-gradients/A2/squares", 0,
 				one(fault.Release, func(s fault.Sum) fault.Sum { s.Sigma *= 0.8; return s })},
+			{"gradients-gram", "the Gram matrix of rows without a clip", "model-gradients/A2/squares", 0,
+				ofLength(10, func(s *fault.Sum) { s.Terms = scaled(s.Terms, 4) })},
+			{"gradients-add-remove", "the noise of add-remove for a replaced record", "model-gradients/A1/classes", 0,
+				one(fault.Release, func(s fault.Sum) fault.Sum { s.Sigma /= 2; return s })},
+			{"gradients-persons", "lines of a person that weigh 1 each", "model-gradients/A14/persons", 0,
+				func(ctx context.Context) context.Context {
+					ctx = one(fault.LineWeight, always(1.0))(ctx)
+					return one(fault.PersonNorm, func(v [2]float64) [2]float64 { return [2]float64{v[1], v[1]} })(ctx)
+				}},
 		},
 	}, {
 		name: "model-mapped",
