@@ -362,7 +362,7 @@ cmd/privopt 25
 cmd/privopt/cli 5786
 cmd/privopt/report 582
 cmd/research 2352
-cmd/research/audit 6397
+cmd/research/audit 6450
 cmd/research/experiment 3067
 cmd/scaling 1155
 dp 1596
