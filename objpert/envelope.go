@@ -43,9 +43,12 @@ type subtree struct {
 const maxParts = 1 << 20
 
 // newEnvelope returns the envelope of p without its parts. The error wraps ErrLimit if the columns
-// are not mostly 0/1.
+// are not mostly 0/1: more than 2¹² combinations of the weights of the others cost too much time.
 func (pl *Plan) newEnvelope(p *Problem) (*envelope, error) {
 	m, err := p.cells(1 << 28)
+	if err == nil {
+		_, err = m.combine(p, 1<<12)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -193,8 +196,15 @@ func (pl *Plan) divide(ctx context.Context, p *Problem, src noise.Source) ([]int
 	if sol != nil {
 		lower = int64(math.Ceil(sol.Lower))
 	}
-	for cut := -2.0; ; cut -= 2 {
+	step, before := 2.0, 1
+	for cut := -step; ; cut -= step {
 		e.build(ctx, cut, lower)
+		if 2*len(e.parts) < 3*before {
+			step *= 2 // the next partition would not be much finer
+		} else {
+			step = 2
+		}
+		before = len(e.parts)
 		tries := 16 + len(e.parts)/16
 		if len(e.parts) >= maxParts {
 			tries = math.MaxInt

@@ -35,7 +35,7 @@ type Exponential struct {
 	// squared norms: whatever the Q declared, the expected loss is then little above that of the best
 	// smaller Q, which nobody has to know.
 	Uniform bool
-	// Points is the largest |W| whose points are all visited; 0 means 2²⁰. Larger sets are divided by
+	// Points is the largest |W| whose points are all visited; 0 means 2¹⁴. Larger sets are divided by
 	// the search for 0/1 columns where the columns are mostly 0/1; elsewhere up to 2²⁴ points are
 	// visited. The law is the same.
 	Points int
@@ -72,7 +72,7 @@ func (m *Exponential) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	pl.law.visited = uint64(cmp.Or(m.Points, 1<<20))
+	pl.law.visited = uint64(cmp.Or(m.Points, 1<<14))
 	pl.law.span = span(b)
 	q.Uniform, q.Limit = m.Uniform, 0
 	q.Shift = swing(q.Relation) * q.Range

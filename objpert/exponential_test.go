@@ -584,4 +584,18 @@ func TestEnvelopeLaw(t *testing.T) {
 	_, err = (&Exponential{}).Fit(bg, dense, dp.Budget{Epsilon: 1}, nil)
 	require.ErrorIs(t, err, ErrLimit)
 	require.ErrorIs(t, err, dp.ErrWithheld)
+	// One 0/1 column beside dense ones does not help.
+	rows, labels := make([][]int64, 30), make([]int, 30)
+	for i := range rows {
+		rows[i] = make([]int64, 12)
+		for j := range rows[i] {
+			rows[i][j] = int64((i*i+7*j*i+j)%11) - 5
+		}
+		rows[i][0] = int64(i % 2)
+		labels[i] = i%3 - 1
+	}
+	p, err = NewProblem(rows, labels, nil, Lattice(9))
+	require.NoError(t, err)
+	_, err = plan.newEnvelope(p)
+	require.ErrorIs(t, err, ErrLimit)
 }
