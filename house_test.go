@@ -389,7 +389,7 @@ lop 325
 loss 1941
 loss/losstest 456
 model 8260
-objpert 5332
+objpert 5342
 prox 4687
 prox/proxtest 315
 qop 3635
