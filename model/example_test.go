@@ -88,10 +88,14 @@ func ExampleNewPlan() {
 		log.Fatal(err)
 	}
 	fmt.Println(plan.Params().Decision)
-	fmt.Println(plan.Forecast().Deviation < 0.5)
+	look, err := plan.Outlook(context.Background(), 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(look.Useless())
 	// Output:
 	// Noisy gradients of all records, after noisy sums that center the rows and choose coordinates in which they have a similar spread. A last release sets the offset and the factor of the predictions. No ridge is needed.
-	// true
+	// false
 }
 
 // Standard errors cost a share of the budget.

@@ -81,6 +81,7 @@ type Plan struct {
 
 	smoothness, modulus float64        // β and μ_r
 	encoder             *table.Encoder // nil without a schema
+	options             Options        // without ledger and source, for simulations
 }
 
 var _ dp.Plan = (*Plan)(nil)
@@ -237,7 +238,8 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 		return nil, prefix.Errorf("model: %w", err)
 	}
 	o := t.options
-	pl := &Plan{encoder: t.encoder, params: t.params(b, q), search: t.search}
+	pl := &Plan{encoder: t.encoder, params: t.params(b, q), search: t.search, options: o}
+	pl.options.Ledger, pl.options.Source = nil, nil
 	switch {
 	case o.byGradients(q, b):
 		err = pl.automatic(q, o)
@@ -409,10 +411,6 @@ func (pl *Plan) String() string {
 		if p.Intervals != nil {
 			fmt.Fprintf(&b, " Standard errors take %.0f %% of μ².", 100*(s.Shares.Hessian+s.Shares.Scores))
 		}
-	}
-	if p.Records > 0 {
-		fmt.Fprintf(&b, " The noise is expected to give a coefficient of encoded rows a standard deviation near %.2g. "+
-			"With more than about %.0f %s, the sampling error exceeds the privacy error.", f.Deviation, f.Records, p.unit())
 	}
 	if !math.IsInf(f.Excess, 1) {
 		fmt.Fprintf(&b, " On average, the mean loss exceeds its minimum by at most %.3g.", f.Excess)

@@ -161,8 +161,10 @@ func TestNewPlan(t *testing.T) {
 		require.Equal(t, before.Params(), m.Params())
 		require.Equal(t, before.String(), m.Describe())
 		require.Equal(t, before.Certificate(), m.Certificate())
-		require.Len(t, before.Coefficients(), len(m.Coefficients()))
-		require.Greater(t, before.Forecast().Records, 1.)
+		look, err := before.Outlook(t.Context(), 2)
+		require.NoError(t, err)
+		require.Len(t, look.Coefficients, len(m.Coefficients()))
+		require.Greater(t, look.Records, 1.)
 	}
 	stated, err := NewPlan(s, some, &Options{Records: 3}) // Options.Records applies to add-remove only
 	require.NoError(t, err)
@@ -175,7 +177,8 @@ func TestEmptyPlan(t *testing.T) {
 		require.Zero(t, pl.Params())
 		require.Zero(t, pl.Certificate())
 		require.Equal(t, 1., pl.Profile().Delta(1))
-		require.Nil(t, pl.Coefficients())
+		_, err := pl.Outlook(t.Context(), 0)
+		require.ErrorIs(t, err, ErrOptions)
 	}
 }
 

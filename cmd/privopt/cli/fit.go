@@ -259,6 +259,7 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 		return err
 	}
 	a.loose(t.budget, t.schema.Records, t.schema.Person != "")
+	a.foresee(ctx, t)
 	out, err := a.create(t.out, kindModel, t.force, early)
 	if err != nil {
 		return err
@@ -277,6 +278,21 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 		return err
 	}
 	return a.report(t, m, data.Data, size)
+}
+
+// foresee warns, before anything is spent, of a fit of which nothing useful is to be expected. The
+// warning follows from public quantities alone.
+func (a *app) foresee(ctx context.Context, t *fitting) {
+	if t.schema.Records == 0 {
+		return
+	}
+	pl, err := model.NewPlan(t.schema, t.budget, &t.options)
+	if err != nil || pl.Params().Dim > manyParameters || pl.Certificate().Theorem != "model.auto/2" {
+		return // the fit tells of an error, and others than the automatic fit take long to simulate
+	}
+	if look, err := pl.Outlook(ctx, 3); err == nil && look.Useless() {
+		a.note("%s", t.useless(&look))
+	}
 }
 
 // save writes the model, if the fit has one, and returns its size in bytes. failed is the error of

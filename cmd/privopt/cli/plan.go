@@ -23,15 +23,20 @@ type planned struct {
 	Params       model.Params   `json:"params"`
 	Budgets      []forecast     `json:"budgets"`
 	Coefficients []deviation    `json:"coefficients"`
+	Warning      string         `json:"warning,omitempty"`
 }
 
-// forecast is the expected accuracy at a budget.
+// forecast is the expected accuracy at a budget. All but Noise and Excess come from simulations,
+// and
+// are left out where the number of records is not declared.
 type forecast struct {
-	Epsilon   float64  `json:"epsilon"`
-	Noise     float64  `json:"noise"`     // standard deviation on a coordinate of the sum of gradients
-	Deviation float64  `json:"deviation"` // the same on a coefficient of encoded rows
-	Records   float64  `json:"recordsToPay"`
-	Excess    *float64 `json:"excess,omitempty"` // bound on the mean loss above its minimum
+	Epsilon    float64  `json:"epsilon"`
+	Noise      float64  `json:"noise"`                  // standard deviation on a coordinate of the sum of gradients
+	Prediction *float64 `json:"prediction,omitempty"`   // how far noise moves a prediction, root mean square
+	Chance     *float64 `json:"chance,omitempty"`       // the same for chance
+	Lost       *float64 `json:"lost,omitempty"`         // share of what the columns explain
+	Records    *float64 `json:"recordsToPay,omitempty"` // from which on chance moves predictions more than noise
+	Excess     *float64 `json:"excess,omitempty"`       // bound on the mean loss above its minimum
 }
 
 // deviation is the standard deviation that noise gives a coefficient, in the units of the file.
@@ -39,6 +44,7 @@ type deviation struct {
 	Class     string  `json:"class,omitempty"`
 	Name      string  `json:"name"`
 	Deviation float64 `json:"deviation"`
+	Weak      bool    `json:"weak,omitempty"`
 }
 
 func (a *app) plan() *cobra.Command {
@@ -61,7 +67,9 @@ coefficient smaller than its deviation is lost in the noise: raise epsilon, find
 records, or declare fewer columns and levels.
 
 plan reads no records: everything follows from the schema and the flags. The guarantee and
-the bound on the excess loss are proved. All other numbers are forecasts.
+the bound on the excess loss are proved. All other numbers are forecasts: plan runs the fit
+on rows that the schema and a public seed make up, in which the columns explain half of the
+label. It warns if noise would take more than half of that, and so does fit.
 
 With --score, plan shows the noise of a private score of --model instead, on --records
 records.`,
@@ -92,12 +100,26 @@ records.`,
 			for _, factor := range []float64{1.0 / 3, 1, 3} {
 				b := t.budget
 				b.Epsilon *= factor
-				if other, err := model.NewPlan(t.schema, b, &t.options); err == nil {
-					r.Budgets = append(r.Budgets, newForecast(b, other.Forecast()))
+				other, err := model.NewPlan(t.schema, b, &t.options)
+				if err != nil {
+					continue
 				}
-			}
-			for _, c := range pl.Coefficients() {
-				r.Coefficients = append(r.Coefficients, deviation{c.Class, c.Name, c.Value})
+				fits := 2
+				if factor == 1 && pl.Params().Dim <= manyParameters {
+					fits = 0
+				}
+				f, look, err := newForecast(ctx, b, other, fits)
+				if err != nil {
+					return err
+				}
+				r.Budgets = append(r.Budgets, f)
+				if factor != 1 || look == nil {
+					continue
+				}
+				for i, c := range look.Coefficients {
+					r.Coefficients = append(r.Coefficients, deviation{c.Class, c.Name, c.Value, look.Weak[i]})
+				}
+				r.Warning = t.useless(look)
 			}
 			return a.show(r, r.text(&t, all))
 		}),
@@ -110,13 +132,43 @@ records.`,
 	return c
 }
 
-func newForecast(b dp.Budget, f model.Forecast) forecast {
-	out := forecast{Epsilon: b.Epsilon, Noise: f.Sigma, Deviation: f.Deviation, Records: f.Records}
+// newForecast simulates a plan, with a number of records, by some fits. The outlook is nil without.
+func newForecast(ctx context.Context, b dp.Budget, pl *model.Plan, fits int) (forecast, *model.Outlook, error) {
+	f := pl.Forecast()
+	out := forecast{Epsilon: b.Epsilon, Noise: f.Sigma}
 	if !math.IsInf(f.Excess, 0) {
 		out.Excess = &f.Excess
 	}
-	return out
+	if pl.Params().Records == 0 {
+		return out, nil, nil
+	}
+	look, err := pl.Outlook(ctx, fits)
+	if err != nil {
+		return out, nil, err
+	}
+	out.Prediction, out.Chance, out.Lost, out.Records = &look.Prediction, &look.Chance, &look.Lost, &look.Records
+	return out, &look, nil
 }
+
+// useless warns of a fit of which nothing useful is to be expected; "" if that is not so.
+func (t *task) useless(look *model.Outlook) string {
+	if look == nil || !look.Useless() {
+		return ""
+	}
+	enough := "no number of them was found to be enough"
+	if !math.IsInf(look.EnoughRecords, 1) {
+		enough = "about " + humanize.Comma(int64(min(look.EnoughRecords, 1e15))) + " would be enough"
+		if !math.IsInf(look.EnoughEpsilon, 1) {
+			enough += ", or ε ≥ " + number(look.EnoughEpsilon, 3)
+		}
+	}
+	return fmt.Sprintf("warning: %s at ε = %s: expect nothing useful, because noise takes %.0f %% of what "+
+		"typical columns explain; %s.", amount(t.schema.Records, unit(t.schema.Person != "")), claim(t.budget.Epsilon),
+		min(100*look.Lost, 100), enough)
+}
+
+// manyParameters is their number from which on a simulation would take long.
+const manyParameters = 300
 
 // someRows is the number of rows of a long table that are printed without --all.
 const someRows = 20
@@ -125,50 +177,53 @@ func (r *planned) text(t *task, all bool) string {
 	var b strings.Builder
 	b.WriteString(paragraph("privacy  ", t.privacy(r.Certificate)))
 	b.WriteString(paragraph("plan     ", r.Plan))
+	if r.Warning != "" {
+		b.WriteString(paragraph("", r.Warning))
+	}
 	rows := [][]string{}
 	for _, f := range r.Budgets {
 		excess := "no bound"
 		if f.Excess != nil {
 			excess = number(*f.Excess, 3)
 		}
-		rows = append(rows, []string{
-			number(f.Epsilon, 3), against(f.Records, r.Params.Records), number(f.Deviation, 3),
-			humanize.Comma(int64(min(f.Records, 1e15))), excess,
-		})
+		row := []string{number(f.Epsilon, 3), "–", "–", "–", excess}
+		if f.Lost != nil {
+			row = []string{number(f.Epsilon, 3), number(*f.Prediction / *f.Chance, 2),
+				number(min(100**f.Lost, 100), 2) + " %", pay(*f.Records), excess}
+		}
+		rows = append(rows, row)
 	}
 	many := units(r.Certificate.Rows > 0)
-	b.WriteString("\n" + paragraph("", fmt.Sprintf("Accuracy at other budgets. Noise / chance: error of a coefficient "+
-		"from privacy noise, divided by its error from having only these %[1]s. Noise (coef.): standard deviation that "+
-		"noise gives a coefficient of encoded rows. Enough %[1]s: the number from which chance matters more than noise. "+
+	b.WriteString("\n" + paragraph("", fmt.Sprintf("Accuracy at other budgets, by simulated fits to rows that the schema "+
+		"makes up. Noise / chance: how far noise moves a prediction, over the error from having only these %[1]s. Lost: the "+
+		"share that noise takes from what the columns explain. Enough %[1]s: the number from which chance matters more than noise. "+
 		"Excess loss: proved bound on the mean loss above its minimum.", many)) + "\n")
-	b.WriteString(grid([]string{"ε", "noise / chance", "noise (coef.)", "enough " + many, "excess loss ≤"}, rows))
-	for i, f := range r.Budgets {
-		if i > 0 && f.Deviation > r.Budgets[i-1].Deviation {
-			b.WriteString(paragraph("", fmt.Sprintf("Noise (coef.) is smaller at ε = %s than at %s because a smaller budget "+
-				"has another mechanism or a larger ridge, which shrinks the coefficients as well; noise / chance accounts for "+
-				"that.", number(r.Budgets[i-1].Epsilon, 3), number(f.Epsilon, 3))))
-		}
+	b.WriteString(grid([]string{"ε", "noise / chance", "lost", "enough " + many, "excess loss ≤"}, rows))
+	if len(r.Coefficients) == 0 {
+		b.WriteString("\n" + paragraph("", "Declare \"records\" for forecasts of the coefficients."))
+		return b.String()
 	}
 	rows = rows[:0]
 	unit := unitOf(r.Params.Loss.Name, t.schema.Label.Column)
 	for _, c := range r.Coefficients {
-		rows = append(rows, []string{coefficientName(c.Class, c.Name), number(c.Deviation, 3)})
+		value := number(c.Deviation, 3)
+		if c.Weak {
+			value += " weak"
+		}
+		rows = append(rows, []string{coefficientName(c.Class, c.Name), value})
 	}
 	rows, more := first(rows, all)
-	b.WriteString("\n" + paragraph("", "Standard deviation that privacy noise is expected to add to each coefficient, if "+
+	b.WriteString("\n" + paragraph("", "Standard deviation that privacy noise is expected to give each coefficient, if "+
 		"the "+many+" are spread evenly over the levels of each column.") + "\n")
 	b.WriteString(grid([]string{"coefficient", "deviation (" + unit + ")"}, rows))
 	b.WriteString(more)
 	return b.String()
 }
 
-// against returns the error from noise divided by the error from chance for n records. The errors
-// fall as 1/n and 1/√n, and are equal for the given number.
-func against(equal float64, n int) string {
-	if n == 0 {
-		return "–"
-	}
-	return number(math.Sqrt(equal/float64(n)), 2)
+// pay shows a number of records that is known roughly.
+func pay(records float64) string {
+	unit := math.Pow(10, math.Floor(math.Log10(max(records, 1)))-1)
+	return humanize.Comma(int64(math.Ceil(min(math.Ceil(records/unit)*unit, 1e15))))
 }
 
 // first returns the first rows of a table, and a line about the rows that it leaves out.

@@ -47,7 +47,7 @@ may be published with the model.`,
 			if err != nil {
 				return err
 			}
-			r := newReport(m)
+			r := newReport(ctx, m)
 			var score *model.PrivateScores
 			var scoreBytes []byte
 			counted := "No ledger of this report counts the score. To check it against the ledger of its table: privopt " +
@@ -112,7 +112,7 @@ func (a *app) readScore(ctx context.Context, flag, path string, m *model.Model) 
 	return s, text.Bytes(), err
 }
 
-func newReport(m *model.Model) *report.Report {
+func newReport(ctx context.Context, m *model.Model) *report.Report {
 	e, c := newExplained(m), m.Certificate()
 	p := m.Params()
 	label := "a label"
@@ -168,7 +168,7 @@ func newReport(m *model.Model) *report.Report {
 	r.Guarantee = r.Guarantee[1:]
 	coefficientReport(r, m)
 	effectReport(r, m)
-	budgetReport(r, m)
+	budgetReport(ctx, r, m)
 	r.Certificate = []report.Fact{
 		{Name: "Theorem", Text: c.Theorem}, {Name: "ε (epsilon)", Text: claim(c.Epsilon, 3)},
 		{Name: "δ (delta)", Text: claim(c.Delta, 3)}, {Name: "Neighbors", Text: c.Relation.String()},
@@ -301,7 +301,7 @@ func ledgerReport(r *report.Report, l *ledger.Ledger) {
 	r.LedgerTables = []report.Table{spent}
 }
 
-func budgetReport(r *report.Report, m *model.Model) {
+func budgetReport(ctx context.Context, r *report.Report, m *model.Model) {
 	enc, c := m.Encoder(), m.Certificate()
 	p := m.Params()
 	if enc == nil {
@@ -315,7 +315,7 @@ func budgetReport(r *report.Report, m *model.Model) {
 	if p.Relation == dp.Replace {
 		o.Records = 0
 	}
-	unit, many := unit(c.Rows > 0), units(c.Rows > 0)
+	many := units(c.Rows > 0)
 	bounded := false
 	r.Budgets = report.Table{Caption: "Forecasts for other values of ε", Head: []string{"ε", "Noise : chance",
 		"Equal with", "Loss above the best"}}
@@ -326,20 +326,23 @@ func budgetReport(r *report.Report, m *model.Model) {
 		if err != nil {
 			continue
 		}
-		f := pl.Forecast()
-		ratio, excess := against(f.Records, p.Records), "no bound"
-		name := number(b.Epsilon, 3)
-		if p.Records > 0 {
-			ratio += " : 1"
+		f, look, err := newForecast(ctx, b, pl, 2)
+		if err != nil {
+			continue
 		}
-		if !math.IsInf(f.Excess, 0) {
-			excess, bounded = "at most "+number(f.Excess, 3), true
+		ratio, equal, excess := "–", "–", "no bound"
+		name := number(b.Epsilon, 3)
+		if look != nil {
+			ratio = number(look.Prediction/look.Chance, 2) + " : 1"
+			equal = pay(look.Records) + " " + many
+		}
+		if f.Excess != nil {
+			excess, bounded = "at most "+number(*f.Excess, 3), true
 		}
 		if factor == 1 {
 			name += " (this model)"
 		}
-		r.Budgets.Rows = append(r.Budgets.Rows, []string{name, ratio,
-			amount(int64(min(f.Records, 1e15)), unit), excess})
+		r.Budgets.Rows = append(r.Budgets.Rows, []string{name, ratio, equal, excess})
 	}
 	r.BudgetNote = "A smaller ε protects better and needs more noise, so the model gets less right. Every model also " +
 		"errs by chance, because it saw these " + many + " and not everybody. “Noise\u00a0:\u00a0chance” compares the two " +

@@ -1,0 +1,424 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package model
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/prefix"
+	"github.com/privopt/privopt/table"
+)
+
+// Outlook is what a plan is expected to give: the results of its own fits to rows that the schema
+// and a public seed make up, with levels equally likely, numbers spread over their ranges, and a
+// label of which the columns explain half. Nothing of it is proved.
+type Outlook struct {
+	// Coefficients holds the standard deviation that noise gives each coefficient, in the units of the
+	// file, and Weak whether most fits mark it as weak, which needs intervals.
+	Coefficients []table.Coefficient
+	Weak         []bool
+	// Prediction is the root mean square that noise and shrinkage move a prediction by, and Chance by
+	// how much a prediction without noise errs because there are only so many records. Both are in the
+	// units of the label, or in log odds.
+	Prediction, Chance float64
+	// Lost is the share of what the columns explain that noise and shrinkage take from the model, 1 or
+	// more if a constant were as good.
+	Lost float64
+	// Records is the number of records or persons from which on noise moves predictions less than
+	// chance.
+	Records float64
+	// EnoughRecords at the same ε, or EnoughEpsilon with the same records, would leave three quarters
+	// of
+	// what the columns explain. They are 0 unless Useless holds; Inf if nothing is enough.
+	EnoughRecords, EnoughEpsilon float64
+}
+
+// Useless reports whether half of what the columns explain is lost.
+func (o Outlook) Useless() bool { return o.Lost > mostLost }
+
+// Sizes of a simulation: a second or two at most.
+const (
+	outlookRuns  = 12
+	outlookRows  = 4000
+	outlookCells = 4e5 // rows times parameters
+	outlookSeed  = 20261123
+	exactEpsilon = 50 // of a minimizer almost without noise
+	mostLost     = 0.5
+	enoughLost   = 0.25
+	rareShare    = 0.02 // of the levels "other" and "missing"
+)
+
+// Outlook simulates the plan by a number of fits, 0 for 12; with 2 it leaves out EnoughRecords and
+// EnoughEpsilon. The plan needs a schema and a number of records. The error wraps
+// [ErrOptions] or [dp.ErrCondition], or is ctx.Err().
+func (pl *Plan) Outlook(ctx context.Context, fits int) (Outlook, error) {
+	fits = cmp.Or(fits, outlookRuns)
+	if !pl.made() || pl.encoder == nil || pl.params.Records == 0 {
+		return Outlook{}, fmt.Errorf("%w: an outlook needs a plan with a schema and a number of records", ErrOptions)
+	}
+	if fits < 2 || fits > 10000 {
+		return Outlook{}, fmt.Errorf("%w: an outlook of %d fits, want 2 to 10,000, or 0", ErrOptions, fits)
+	}
+	s, err := pl.simulation(fits)
+	if err != nil {
+		return Outlook{}, err
+	}
+	out, err := s.run(ctx, 1, fits)
+	if err != nil || !out.Useless() || fits < 3 {
+		return out, err
+	}
+	out.EnoughRecords, out.EnoughEpsilon = math.Inf(1), math.Inf(1)
+	for factor := 2.0; factor <= 1<<10; factor *= 2 {
+		more, err := s.run(ctx, factor, outlookRuns/4)
+		if err != nil {
+			return out, err
+		}
+		if more.Lost <= enoughLost {
+			out.EnoughRecords = upTo(factor * float64(pl.params.Records))
+			out.EnoughEpsilon = upTo(s.epsilon(factor))
+			break
+		}
+	}
+	return out, nil
+}
+
+// upTo rounds up to one digit, or to two below 2.
+func upTo(v float64) float64 {
+	unit := math.Pow(10, math.Floor(math.Log10(v)))
+	if v < 2*unit {
+		unit /= 10
+	}
+	return math.Ceil(v/unit*(1-1e-9)) * unit
+}
+
+// simulation is a plan with made-up rows, of which there may be fewer than the plan has.
+type simulation struct {
+	pl    *Plan
+	data  *table.Data
+	part  float64 // made-up records over those of the plan
+	sigma float64 // deviation of a label around its mean, in units of the label
+	exact []float64
+}
+
+// simulation makes up the rows.
+func (pl *Plan) simulation(fits int) (*simulation, error) {
+	schema, p := pl.encoder.Schema(), pl.params
+	lines := 1
+	if p.Rows > 0 {
+		lines = min(p.Rows, 3)
+	}
+	most := max(200, min(outlookRows, int(outlookCells/float64(p.Dim*lines))))
+	if fits <= 3 {
+		most = min(most, 1000)
+	}
+	n := min(p.Records, most)
+	schema.Records, schema.File = n, table.File{Multiline: true}
+	schema.Neighbors = p.Relation
+	text, sigma := pl.madeUp(schema, n, lines)
+	data, err := table.ReadCSV(bytes.NewReader(text), schema)
+	if err != nil {
+		return nil, prefix.Errorf("model: made-up rows: %w", err)
+	}
+	return &simulation{pl: pl, data: data, part: float64(n) / float64(p.Records), sigma: sigma}, nil
+}
+
+// task returns the problem of the made-up rows and a plan for it, whose noise on a mean is that of
+// the plan over factor, or none for factor 0.
+func (s *simulation) task(factor float64) (*task, *Plan, error) {
+	o := s.pl.options
+	n, _ := s.data.Records.Dims()
+	if p, ok := s.data.Records.Persons(); ok && p.Rows > 0 {
+		n = s.data.Encoder.Schema().Records
+	}
+	o.Records = n
+	t, err := newTask(s.data, &o)
+	if err != nil {
+		return nil, nil, err
+	}
+	scale := factor / s.part
+	if factor == 0 {
+		scale = 1e6
+	}
+	if q := s.pl.params.Sequence; q != nil && q.Shares.Gradients > 0 {
+		other := *s.pl
+		other.encoder, other.params = t.encoder, s.pl.params.clone()
+		other.params.Records = n
+		other.params.Sequence.Mu *= scale
+		return t, &other, nil
+	}
+	b := s.pl.params.Budget
+	if factor == 0 { // less would make the minimizer slow
+		scale = max(exactEpsilon/b.Epsilon, 1)
+	}
+	b.Epsilon = min(b.Epsilon*scale, 1e4)
+	other, err := t.plan(b)
+	return t, other, err
+}
+
+// epsilon returns the ε whose noise is smaller by a factor.
+func (s *simulation) epsilon(factor float64) float64 {
+	b := s.pl.params.Budget
+	q := s.pl.params.Sequence
+	if q == nil || q.Shares.Gradients == 0 {
+		return b.Epsilon * factor
+	}
+	enough := func(e float64) bool {
+		other := *s.pl
+		other.params.Budget.Epsilon = e
+		mu, err := other.mu(*q, 1e-3)
+		return err == nil && mu >= factor*q.Mu
+	}
+	low, high := b.Epsilon, 2*b.Epsilon
+	for ; !enough(high); low, high = high, 2*high {
+		if high > 1e4 {
+			return math.Inf(1)
+		}
+	}
+	for high > 1.1*low {
+		if middle := math.Sqrt(low * high); enough(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return high
+}
+
+// run fits several times.
+func (s *simulation) run(ctx context.Context, factor float64, runs int) (Outlook, error) {
+	none := Outlook{}
+	if s.exact == nil {
+		t, best, err := s.task(0)
+		if err != nil {
+			return none, err
+		}
+		out, err := best.run(ctx, t.problem, dp.Seeded(outlookSeed))
+		if err != nil {
+			return none, err
+		}
+		s.exact = out.theta
+	}
+	t, pl, err := s.task(factor)
+	if err != nil {
+		return none, err
+	}
+	e := t.encoder
+	forms := e.Forms()
+	values, weak := make([][]float64, len(forms)), make([]int, len(forms))
+	var thetas [][]float64
+	for k := range runs {
+		out, err := pl.run(ctx, t.problem, dp.Seeded(outlookSeed+1+uint64(k)))
+		if err != nil {
+			return none, err
+		}
+		thetas = append(thetas, out.theta)
+		m := &Model{theta: out.theta, params: pl.params, choice: out.choice, moments: out.moments, encoder: e}
+		var rows []Row
+		if out.moments != nil {
+			rows = m.estimates().Rows
+		}
+		for i := range forms {
+			c := forms[i].Apply(out.theta)
+			values[i] = append(values[i], c.Value)
+			if len(rows) == 0 || len(forms[i].At) == 0 && forms[i].Column != "" {
+				continue
+			}
+			if rows[0].Interval != nil && rows[0].Interval.Weak {
+				weak[i]++
+			}
+			rows = rows[1:]
+		}
+	}
+	out := Outlook{Weak: make([]bool, len(forms))}
+	for i, f := range forms {
+		c := f.Coefficient
+		c.Value = stat.StdDev(values[i], nil)
+		out.Weak[i] = 2*weak[i] > runs
+		out.Coefficients = append(out.Coefficients, c)
+	}
+	pool(forms, out.Coefficients)
+	return out, s.predictions(&out, thetas, pl, factor)
+}
+
+// pool gives the levels of a column that are equally likely their common deviation.
+func pool(forms []table.Form, list []table.Coefficient) {
+	type column struct{ name, class string }
+	sums, counts := map[column]float64{}, map[column]float64{}
+	own := func(i int) (column, bool) {
+		f := forms[i]
+		return column{f.Column, f.Class}, f.Column != "" && f.Name != f.Column && len(f.At) > 0 && !isRare(f.Name, f.Column)
+	}
+	for i, c := range list {
+		if k, ok := own(i); ok {
+			sums[k] += c.Value * c.Value
+			counts[k]++
+		}
+	}
+	for i := range list {
+		if k, ok := own(i); ok {
+			list[i].Value = math.Sqrt(sums[k] / counts[k])
+		}
+	}
+}
+
+// isRare reports whether a coefficient is that of fields without a declared level.
+func isRare(name, column string) bool { return name == column+" other" || name == column+" missing" }
+
+// predictions compares the predictions of fits with those of a fit almost without noise.
+func (s *simulation) predictions(out *Outlook, thetas [][]float64, pl *Plan, factor float64) error {
+	p, e, exact := pl.params, s.data.Encoder, s.exact
+	unit := 1.0
+	if kinds[p.Loss.Name] == table.Range {
+		unit = e.LabelValue(1) - e.LabelValue(0)
+	}
+	dim := len(e.Features())
+	var scores []float64
+	square, seen := 0.0, 0
+	err := s.data.Records.Each(func(a []float64, _ float64) {
+		if seen++; seen > 500 {
+			return
+		}
+		a = a[:dim]
+		for k := 0; k < len(exact); k += dim { // the classes
+			at := unit * floats.Dot(a, exact[k:k+dim])
+			scores = append(scores, at)
+			for _, theta := range thetas {
+				square += math.Pow(unit*floats.Dot(a, theta[k:k+dim])-at, 2) / float64(len(thetas))
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	n, d := float64(s.pl.params.Records)*max(factor, 1), float64(dim)
+	out.Prediction = math.Sqrt(square / float64(len(scores)))
+	out.Lost = out.Prediction * out.Prediction / max(stat.Variance(scores, nil), math.SmallestNonzeroFloat64)
+	variance := s.sigma * s.sigma / 2
+	if kinds[p.Loss.Name] != table.Range {
+		variance = 5 // 1/p(1−p) for usual scores
+	}
+	out.Chance = math.Sqrt(variance * d / n)
+	out.Records = n * math.Pow(out.Prediction/out.Chance, 2)
+	return nil
+}
+
+// madeUp returns a table of the schema with n records, or persons of some lines each, and the
+// deviation of its labels.
+func (pl *Plan) madeUp(schema *table.Schema, n, lines int) (text []byte, sigma float64) {
+	rnd := rand.New(rand.NewPCG(outlookSeed, uint64(n)))
+	var out bytes.Buffer
+	w := csv.NewWriter(&out)
+	header := []string{schema.Label.Column}
+	var makers []func() (field string, effect []float64)
+	classes := max(len(schema.Label.Levels), 1)
+	for _, c := range schema.Columns {
+		if !c.Ignore && c.Cross == nil && c.Name != schema.Person {
+			header, makers = append(header, c.Name), append(makers, maker(c, schema.Missing, classes, rnd))
+		}
+	}
+	if schema.Person != "" {
+		header = append(header, schema.Person)
+	}
+	w.Write(header) // a buffer has no errors
+	row, scores := make([]string, len(header)), make([]float64, classes)
+	l := schema.Label
+	if l.Min != nil {
+		sigma = (*l.Max - *l.Min) / 5
+	}
+	for i := range n * lines {
+		clear(scores)
+		for j, next := range makers {
+			var effect []float64
+			row[j+1], effect = next()
+			floats.AddScaled(scores, 1/math.Sqrt(float64(len(makers))), effect)
+		}
+		row[0] = madeUpLabel(l, scores, sigma, rnd)
+		if schema.Person != "" {
+			row[len(row)-1] = "person" + strconv.Itoa(i%n)
+		}
+		w.Write(row)
+	}
+	w.Flush()
+	return out.Bytes(), sigma
+}
+
+// madeUpLabel returns a label for scores of variance 1.
+func madeUpLabel(l table.Label, scores []float64, sigma float64, rnd *rand.Rand) string {
+	switch {
+	case l.Min != nil:
+		v := (*l.Min+*l.Max)/2 + sigma*(scores[0]+rnd.NormFloat64())/math.Sqrt2
+		return strconv.FormatFloat(min(max(v, *l.Min), *l.Max), 'g', -1, 64)
+	case len(l.Levels) > 0:
+		best := 0
+		for k := range scores {
+			scores[k] -= math.Log(rnd.ExpFloat64()) // the largest has the probability of multinomial regression
+			if scores[k] > scores[best] {
+				best = k
+			}
+		}
+		return l.Levels[best]
+	case rnd.Float64() < 1/(1+math.Exp(0.5-scores[0])):
+		return l.Positive[0]
+	}
+	return l.Negative[0]
+}
+
+// maker returns a function that makes up a field of a column, and its effects on the scores of the
+// classes, of variance about 1.
+func maker(c table.Column, missing []string, classes int, rnd *rand.Rand) func() (string, []float64) {
+	k := max(len(c.Levels), len(c.Bins)+1)
+	effects := make([][]float64, k)
+	for i := range effects {
+		effects[i] = make([]float64, classes)
+		for j := range effects[i] {
+			effects[i][j] = math.Sqrt2 * math.Sin(float64(i*(j+2))*2.4+float64(len(c.Name)+j)) // in no order
+		}
+	}
+	zero := make([]float64, classes)
+	common := func() (string, []float64) {
+		i := rnd.IntN(k)
+		switch {
+		case len(c.Levels) > 0:
+			return c.Levels[i], effects[i]
+		case len(c.Bins) > 0:
+			edges := append(append([]float64{*c.Min}, c.Bins...), *c.Max)
+			return field(c, (edges[i]+edges[i+1])/2), effects[i]
+		}
+		x := min(max(rnd.NormFloat64(), -2), 2)
+		effect := make([]float64, classes)
+		for j := range effect {
+			effect[j] = x * float64(1-2*(j%2))
+		}
+		return field(c, (*c.Min+*c.Max)/2+x*(*c.Max-*c.Min)/4), effect
+	}
+	return func() (string, []float64) {
+		switch u := rnd.Float64(); {
+		case c.Missing && len(missing) > 0 && u < rareShare:
+			return missing[0], zero
+		case c.Other && len(c.Levels) > 0 && u > 1-rareShare:
+			return "\u2026", zero
+		}
+		return common()
+	}
+}
+
+// field writes a number of a column.
+func field(c table.Column, x float64) string {
+	if c.Date != "" {
+		start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+		return start.Add(time.Duration(x * 24 * float64(time.Hour))).Format(c.Date)
+	}
+	return strconv.FormatFloat(x, 'g', -1, 64)
+}

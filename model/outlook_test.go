@@ -1,0 +1,155 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package model
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/testkit"
+	"github.com/privopt/privopt/table"
+)
+
+// twoCategories returns a schema and the text of a table of two categories and n lines.
+func twoCategories(n int, rnd *rand.Rand) (schema, text string) {
+	levels := []int{2 + rnd.IntN(4), 2 + rnd.IntN(4)}
+	effects := [2][]float64{}
+	var list [2][]string
+	for j, k := range levels {
+		for i := range k {
+			list[j] = append(list[j], fmt.Sprintf("%q", string(rune('a'+i))))
+			effects[j] = append(effects[j], 8*rnd.NormFloat64())
+		}
+	}
+	var b strings.Builder
+	b.WriteString("who,one,two,y\n")
+	for i := range n {
+		one, two := rnd.IntN(levels[0]), rnd.IntN(levels[1])
+		y := 50 + effects[0][one] + effects[1][two] + 12*rnd.NormFloat64()
+		fmt.Fprintf(&b, "%d,%c,%c,%.3f\n", i/2, 'a'+one, 'a'+two, min(max(y, 0), 100))
+	}
+	return fmt.Sprintf(`{"schema": 1, "intercept": true, "label": {"column": "y", "min": 0, "max": 100}, "columns": [
+		{"name": "one", "levels": [%s]}, {"name": "two", "levels": [%s]}, {"name": "who", "ignore": true}]`,
+		strings.Join(list[0], ", "), strings.Join(list[1], ", ")), b.String()
+}
+
+// TestOutlook compares the forecast of deviations with those over 40 fits, for records and persons,
+// with and without intervals, and bounds the deviations by the label's.
+func TestOutlook(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(21, 22))
+	for run := range testkit.Of(1, 4, 20) {
+		const n = 8000
+		head, text := twoCategories(n, rnd)
+		persons, intervals := run/2%2 == 1, run%2 == 1
+		records := n
+		if persons {
+			head += `, "person": "who", "rows": 2`
+			records /= 2
+		}
+		s, err := table.ReadSchema(strings.NewReader(head + fmt.Sprintf(`, "records": %d}`, records)))
+		require.NoError(t, err)
+		o := &Options{}
+		if intervals {
+			o.Intervals = &Intervals{}
+			s.References()
+		}
+		data, err := table.ReadCSV(strings.NewReader(text), s)
+		require.NoError(t, err)
+		var labels []float64
+		require.NoError(t, data.Records.Each(func(_ []float64, b float64) { labels = append(labels, 50*b) }))
+		deviation := stat.StdDev(labels, nil)
+		b := dp.Budget{Epsilon: 1, Delta: DefaultDelta(records)}
+		pl, err := NewPlan(s, b, o)
+		require.NoError(t, err)
+		look, err := pl.Outlook(t.Context(), 0)
+		require.NoError(t, err)
+		values, weaks := make([][]float64, len(look.Coefficients)), make([]int, len(look.Coefficients))
+		for seed := range uint64(40) {
+			o.Source = dp.Seeded(seed)
+			m, err := Fit(t.Context(), data, b, o)
+			require.NoError(t, err)
+			weak := map[string]bool{}
+			for _, r := range m.Summary().Rows {
+				weak[r.Name] = r.Interval != nil && r.Interval.Weak
+			}
+			for i, c := range m.Coefficients() {
+				values[i] = append(values[i], c.Value)
+				if weak[c.Name] {
+					weaks[i]++
+				}
+			}
+		}
+		t.Logf("weak in %d fits", weaks)
+		forecast, real := 0.0, 0.0
+		for i, c := range look.Coefficients {
+			v := stat.StdDev(values[i], nil)
+			t.Logf("persons %v, intervals %v: %s: forecast %.3f, fits %.3f", persons, intervals, c.Name, c.Value, v)
+			require.LessOrEqual(t, v, 0.3*deviation)
+			forecast += c.Value * c.Value
+			if real += v * v; v > 0 {
+				require.Less(t, math.Abs(math.Log(c.Value/v)), math.Log(2.5), c.Name)
+			}
+		}
+		require.Less(t, math.Abs(math.Log(forecast/real)), 2*math.Log(1.5))
+		require.False(t, look.Useless())
+		for i, weak := range look.Weak {
+			require.False(t, weak && weaks[i] < 8 || !weak && weaks[i] > 32, "weak %v, in %d of 40 fits", weak, weaks[i])
+		}
+	}
+}
+
+// TestUselessOutlook: a plan for few records says how many are enough, and a plan for as many as
+// that, or with so large an ε, is not useless.
+func TestUselessOutlook(t *testing.T) {
+	head, _ := twoCategories(0, rand.New(rand.NewPCG(21, 22)))
+	look := func(records int, eps float64) Outlook {
+		s, err := table.ReadSchema(strings.NewReader(head + fmt.Sprintf(`, "records": %d}`, records)))
+		require.NoError(t, err)
+		pl, err := NewPlan(s, dp.Budget{Epsilon: eps, Delta: 1e-6}, nil)
+		require.NoError(t, err)
+		out, err := pl.Outlook(t.Context(), 4)
+		require.NoError(t, err)
+		return out
+	}
+	bad := look(100, 0.5)
+	require.True(t, bad.Useless())
+	require.Greater(t, bad.EnoughRecords, 200.)
+	require.Greater(t, bad.EnoughEpsilon, 1.)
+	require.Greater(t, bad.Records, 200.)
+	require.False(t, look(int(bad.EnoughRecords), 0.5).Useless())
+	require.False(t, look(100, bad.EnoughEpsilon).Useless())
+}
+
+// TestOutlookOfEverything: an outlook exists for every form of column, label and loss.
+func TestOutlookOfEverything(t *testing.T) {
+	columns := `"intercept": true, "missing": ["?"], "columns": [
+		{"name": "n", "min": -3, "max": 5, "missing": true, "other": true}, {"name": "b", "min": 0, "max": 9, "bins": [2, 5]},
+		{"name": "d", "date": "2006-01-02", "min": 0, "max": 9000}, {"name": "l", "levels": ["a", "b,c", "\""], "other": true,
+		"missing": true}, {"name": "x", "cross": ["b", "l"]}, {"name": "i", "ignore": true}]`
+	for _, label := range []string{`"min": 1, "max": 2`, `"positive": ["p"], "negative": ["q"]`,
+		`"levels": ["u", "v", "w"]`} {
+		for _, person := range []string{"", `"person": "i", "rows": 9, `} {
+			text := fmt.Sprintf(`{"schema": 1, "records": 400, %s"label": {"column": "y", %s}, %s}`, person, label, columns)
+			s, err := table.ReadSchema(strings.NewReader(text))
+			require.NoError(t, err)
+			for _, o := range []*Options{nil, {Penalty: Penalty{Lasso: 0.1}}, {Relation: dp.AddRemove, Loss: Loss{Name: SVM}}} {
+				if o != nil && o.Loss.Name == SVM && s.Label.Positive == nil || strings.Contains(label, "levels") && person != "" {
+					continue
+				}
+				pl, err := NewPlan(s, dp.Budget{Epsilon: 2, Delta: 1e-6}, o)
+				require.NoError(t, err)
+				out, err := pl.Outlook(t.Context(), 2)
+				require.NoError(t, err, text)
+				require.Greater(t, out.Prediction, 0.)
+				require.False(t, math.IsNaN(out.Lost+out.Records+out.Chance))
+			}
+		}
+	}
+}
