@@ -475,7 +475,8 @@ func (r raw) unbounded(d []float64) float64 {
 	return worst / -slope
 }
 
-// TestRandomPrograms solves random problems of small whole numbers and checks every answer and
+// TestRandomPrograms solves random problems of small whole numbers, in three units of x, and checks
+// every answer and
 // every
 // certificate independently.
 func TestRandomPrograms(t *testing.T) {
@@ -485,11 +486,13 @@ func TestRandomPrograms(t *testing.T) {
 	far := 0
 	for i := range n {
 		q := randomQP(r)
-		res, err := splitting.Solve(background, q.golden().problem(t), make([]float64, len(q.q)), nil,
+		unit := []float64{1, 1e-12, 1e12}[i%3]
+		res, err := splitting.Solve(background, q.golden().in(unit).problem(t), make([]float64, len(q.q)), nil,
 			&splitting.InteriorPoint{})
 		count[res.Status]++
 		switch res.Status {
 		case splitting.Converged:
+			floats.Scale(1/unit, res.X)
 			if e := q.optimal(res.X, res.Dual.H, res.Dual.G); e > 1e-6 {
 				require.Less(t, e, 1e-4, "problem %d", i)
 				far++

@@ -249,6 +249,10 @@ const ruizRounds = 10
 func (g *program) equilibrate() {
 	n, m := g.n, g.a.Rows
 	g.d, g.r = ones(n), ones(m+n)
+	// The objective first, because its unit decides how P weighs against A.
+	first := power(floats.Norm(g.a.Data, math.Inf(1))) / power(floats.Norm(g.p.Data, math.Inf(1)))
+	floats.Scale(first, g.p.Data)
+	floats.Scale(first, g.q)
 	for range ruizRounds {
 		col, row := make([]float64, n), make([]float64, m)
 		for j := range n {
@@ -282,7 +286,7 @@ func (g *program) equilibrate() {
 	for _, sides := range [][]side{g.sides, g.eqs} {
 		for k, s := range sides {
 			sides[k].bound *= g.r[s.row]
-			sides[k].price /= g.r[s.row]
+			sides[k].price *= first / g.r[s.row]
 			far = max(far, math.Abs(sides[k].bound))
 			if !s.hard() {
 				price = max(price, sides[k].price)
@@ -307,6 +311,7 @@ func (g *program) equilibrate() {
 		}
 	}
 	g.pMax = floats.Norm(g.p.Data, math.Inf(1))
+	g.cost *= first
 }
 
 // power returns the power of two next to v, 1 for 0 and infinity.
