@@ -395,7 +395,7 @@ prox/proxtest 315
 qop 3635
 randmat 992
 sco 1523
-splitting 7455
+splitting 7460
 table 4025
 table/npy 713
 table/parquet 907
