@@ -19,12 +19,12 @@ const mostRooted = 1 << 40
 // mostCells bounds the cells of a matrix: its squared norms stay far below 2⁵³.
 const mostCells = 1 << 12
 
-// sumRoot is the square root of prefix sums, in integers: a histogram that is released by this matrix
-// has prefix sums of little noise.
+// sumRoot is the square root of prefix sums, in integers: a histogram that is released by it has
+// prefix sums of little noise.
 //
 // Let r_k be the coefficients of (1−x)^{−1/2}: r₀ = 1, r_k = r_{k−1}(2k−1)/(2k). R is the lower
-// triangular t × t Toeplitz matrix of the integers ρ_k = round(2²⁰r_k). For a histogram c in which a
-// record has at most one cell,
+// triangular t × t Toeplitz matrix of the integers ρ_k = round(2²⁰r_k). For a histogram c in which
+// a record has at most one cell,
 //
 //	y = Rc + round(σX)
 //
