@@ -170,9 +170,7 @@ func ExampleOPDisc_anyLoss() {
 	}
 	fmt.Println(rel.Theta, rel.Certificate.Assumptions[1:3])
 	// Output:
-	// [2 3] [what the caller's oracle reports as proven is the minimizer, ties broken by a fixed order
-	// of the points the loss that the caller's oracle minimizes is a sum over records of functions
-	// within the declared Range and Lipschitz constant]
+	// [2 3] [what the caller's oracle reports as proven is the minimizer, ties broken by a fixed order of the points the loss that the caller's oracle minimizes is a sum over records of functions within the declared Range and Lipschitz constant]
 }
 
 // A plan says when its guarantee is empty.
@@ -254,9 +252,7 @@ func ExampleRSPM_Plan() {
 	// objpert.rspm-laplace/2: pure guarantee (ε = 1, δ = 0), replace neighbors
 	//   4 noise variables on a grid of 2^-20, discrete Laplace law, scale 8, shift 2
 	//   expected excess loss ≤ 32 records
-	// objpert: dp: privacy condition not met: RSPM separates subsets of {-1,0,1}^d only, because w and
-	// 2w are one classifier without an intercept, a coordinate that admits 1 alone (Allowed); Product
-	// has no such restriction
+	// objpert: dp: privacy condition not met: RSPM separates subsets of {-1,0,1}^d only, because w and 2w are one classifier without an intercept, a coordinate that admits 1 alone (Allowed); Product has no such restriction
 }
 
 // A heuristic that certifies nothing, on 50 blocks.

@@ -205,7 +205,7 @@ func (d *halfspaceData) discrete(
 	var plan *objpert.Plan
 	switch kind {
 	case "exponential":
-		plan, err = (&objpert.Exponential{}).Plan(p, b)
+		plan, err = (&objpert.Exponential{}).Plan(p, dp.Budget{Epsilon: b.Epsilon})
 	case "opdisc", "gaussian", "paper":
 		plan, err = (&objpert.OPDisc{Law: law, Oracle: oracle}).Plan(p, b)
 	case "product", "cube":

@@ -25,7 +25,7 @@ func TestGeneratedRecords(t *testing.T) {
 	e, err := Halfspace{N: 300, Kinds: halfspaceKinds, Q: []int{2, 4}, Runs: 3}.Over(0.5, 1)
 	require.NoError(t, err)
 	results := measured(t, e)
-	require.Len(t, results, 2*10)
+	require.Len(t, results, 2*12)
 	for _, r := range results {
 		h, ok := held(r)
 		require.True(t, ok)
@@ -112,7 +112,7 @@ func TestAdultTable(t *testing.T) {
 	if os.Getenv("PRIVOPT_DATA") == "" || testing.Short() {
 		t.Skip("set PRIVOPT_DATA to the folder that holds adult/adult.data; 300 searches over all records")
 	}
-	kinds := halfspaceKinds[:len(halfspaceKinds)-1]
+	kinds := halfspaceKinds[1 : len(halfspaceKinds)-1] // exponential takes 12 seconds at Q = 23
 	e, err := Halfspace{Kinds: kinds, Q: []int{2, 4, 9, 23}, Runs: 15}.Over(0.1, 1)
 	require.NoError(t, err)
 	got := map[string]sweep.Result{}
