@@ -166,7 +166,7 @@ func Example_isotonicRegression() {
 }
 
 // The dual of a support vector machine. The multiplier of ⟨y,α⟩ = 0 is the offset of the
-// classifier, and the records with α > 0 are the support vectors.
+// classifier, whose weights w = Σ αᵢyᵢaᵢ are unique where α is not.
 func Example_supportVectorMachine() {
 	rows := mat.NewDense(6, 2, []float64{2, 2, 1, 3, 3, 1, -1, 0, 0, -2, -2, -1})
 	y := []float64{1, 1, 1, -1, -1, -1}
@@ -179,10 +179,9 @@ func Example_supportVectorMachine() {
 	res := must(splitting.Minimize(context.Background(), p, make([]float64, 6), nil))
 	w := mat.NewVecDense(2, nil)
 	w.MulVec(signed.T(), mat.NewVecDense(6, res.X))
-	fmt.Printf("%v α %.4f\nw %.4f, offset %.4f\n", res.Status, res.X, w.RawVector().Data, res.Dual.H)
+	fmt.Printf("%v w %.4f, offset %.4f\n", res.Status, w.RawVector().Data, res.Dual.H)
 	// Output:
-	// Converged α [0.0343 0.1028 0.0228 0.1600 0.0000 0.0000]
-	// w [0.4000 0.4000], offset [-0.6000]
+	// Converged w [0.4000 0.4000], offset [-0.6000]
 }
 
 // Model predictive control: five thrusts |u| ≤ ½ that bring a cart from position 1 towards rest at
