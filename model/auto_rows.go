@@ -13,6 +13,7 @@ import (
 const (
 	centerLevel = 0.9
 	rowLevel    = 0.95
+	reachLevel  = 0.8 // in gradients of mapped rows; a lower one has more weight for the others
 )
 
 // apart stores a/Row − k in dst, without the intercept, and returns its norm.
@@ -161,7 +162,7 @@ func (f *gradientFit) reachOf(s *spectrum) error {
 	base, row := math.Sqrt(p/f.n), make([]float64, f.p)
 	var err error
 	length := func(r record) float64 { return floats.Norm(f.mapped(row, r), 2) }
-	f.reach, err = f.quantile(powers(base, math.Pow(2, 0.25), -10, 10), rowLevel, f.share, base, length)
+	f.reach, err = f.quantile(powers(base, math.Pow(2, 0.25), -10, 10), reachLevel, f.share, base, length)
 	if err != nil {
 		return err
 	}

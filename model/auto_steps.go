@@ -19,6 +19,7 @@ const (
 	growth      = 3   // of the share of μ² from the first step to the last
 	drift       = 0.3 // forgetting, relative to moves over their deviation: squares
 	classDrift  = 1   // the same for two classes, whose loss is no parabola
+	caution     = 50  // of two classes: nμ per coordinate from which on steps go far
 	guessSpread = 0.7 // of scores, over that of the labels
 	guessWidth  = 1.2 // deviation of the logarithm of that guess
 )
@@ -30,7 +31,7 @@ func (f *gradientFit) steps() []float64 {
 		ratios[j] = f.bound[j] / f.h[j]
 	}
 	slices.Sort(ratios)
-	shares := make([]float64, int(min(max(math.Ceil(10*ratios[f.p/2]), fewestSteps), mostSteps)))
+	shares := make([]float64, int(min(max(math.Ceil(10*ratios[f.p/2]), fewestSteps*f.stretch()), mostSteps)))
 	for t := range shares {
 		shares[t] = math.Pow(growth, float64(t)/float64(len(shares)-1))
 	}
@@ -40,6 +41,18 @@ func (f *gradientFit) steps() []float64 {
 	}
 	floats.Scale(total/floats.Sum(shares), shares)
 	return shares
+}
+
+// stretch is the factor, from 1 to 2, by which steps for two classes are longer and more. The mean
+// curvature exceeds that of rare combinations by far: steps for it leave the part t^(−ratio) of a
+// distance after t of them, while steps twice as long have its square and 4/3 of the noise. That
+// pays off where noise is low.
+func (f *gradientFit) stretch() float64 {
+	if !f.logistic {
+		return 1
+	}
+	size := math.Pow(1/(f.unit*caution*float64(f.p)), 2)
+	return 1 + size/(1+size)
 }
 
 // score returns the prediction of a record, of its logit for classes, and z.
@@ -93,13 +106,14 @@ func (f *gradientFit) descend() error {
 	}
 	scale, rate := 1.0, 1/(1+math.Exp(-f.m))
 	clip, bend := 1.0, 1.0
+	stretch := f.stretch()
 	var bias, shrink, noise float64
 	var seen []measurement
 	var spreads []float64
 	row := make([]float64, f.p)
 	for t, share := range shares {
 		if f.logistic {
-			bend = max(f.curvature(), 0.3*rate*(1-rate))
+			bend = max(f.curvature(), 0.3*rate*(1-rate)) / stretch
 		} else {
 			if t == 0 || t == len(shares)/4 || t == len(shares)/2 || t == 3*len(shares)/4 {
 				if err := f.look(t == 0); err != nil {
@@ -139,7 +153,7 @@ func (f *gradientFit) descend() error {
 				f.x[j] *= prior[j] * (1 + before[j]*q) / (before[j] * (1 + prior[j]*q))
 			}
 			h, v := bend*f.h[j], prior[j]/(1+prior[j]*precision[j])
-			move := g[j] * min(v*h/(h*h*v+noise*noise), 1/(bend*f.bound[j]))
+			move := g[j] * min(v*h/(h*h*v+noise*noise), 1/(stretch*bend*f.bound[j]))
 			f.x[j] -= move
 			precision[j] += h * h / (noise * noise)
 			moves += move * move * precision[j] / float64(f.p)
@@ -152,7 +166,7 @@ func (f *gradientFit) descend() error {
 		if f.icept >= 0 {
 			offset += 0.25 * moved * moved
 			h, v := bend*f.h[f.p], noise*noise+math.Pow(f.kappa*f.unit1*bias, 2)
-			moved = g[f.p] * min(offset*h/(h*h*offset+v), 1/(bend*f.bound[f.p]))
+			moved = g[f.p] * min(offset*h/(h*h*offset+v), 1/(stretch*bend*f.bound[f.p]))
 			f.x[f.p] -= moved
 			offset *= v / (h*h*offset + v)
 		}
