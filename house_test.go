@@ -388,7 +388,7 @@ lasso 517
 lop 325
 loss 1941
 loss/losstest 456
-model 8650
+model 8665
 objpert 5342
 prox 4687
 prox/proxtest 315
@@ -404,9 +404,9 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 69600 // of the module of the root
-	internalLines   = 10565 // of internal/
-	laboratoryLines = 11705 // of what measures the mechanisms
+	rootLines       = 72500 // of the module of the root
+	internalLines   = 10760 // of internal/
+	laboratoryLines = 11880 // of what measures the mechanisms
 	rootPackages    = 42
 	threeValues     = 44 // statements that assign three or more values
 	chainedErrors   = 2  // calls of cmp.Or with errors, which evaluate all of their arguments
