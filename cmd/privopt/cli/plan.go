@@ -196,8 +196,8 @@ func (r *planned) text(t *task, all bool) string {
 	many := units(r.Certificate.Rows > 0)
 	b.WriteString("\n" + paragraph("", fmt.Sprintf("Accuracy at other budgets, by simulated fits to rows that the schema "+
 		"makes up. Noise / chance: how far noise moves a prediction, over the error from having only these %[1]s. Lost: the "+
-		"share that noise takes from what the columns explain. Enough %[1]s: the number from which chance matters more than noise. "+
-		"Excess loss: proved bound on the mean loss above its minimum.", many)) + "\n")
+		"share that noise takes from what the columns explain. Enough %[1]s: the number from which chance matters more than "+
+		"noise. Excess loss: proved bound on the mean loss above its minimum.", many)) + "\n")
 	b.WriteString(grid([]string{"ε", "noise / chance", "lost", "enough " + many, "excess loss ≤"}, rows))
 	if len(r.Coefficients) == 0 {
 		b.WriteString("\n" + paragraph("", "Declare \"records\" for forecasts of the coefficients."))
