@@ -359,7 +359,7 @@ cmd/internal/adult 260
 cmd/internal/screen 428
 cmd/internal/sweep 2068
 cmd/privopt 25
-cmd/privopt/cli 5860
+cmd/privopt/cli 5861
 cmd/privopt/report 582
 cmd/research 2352
 cmd/research/audit 6450
@@ -388,7 +388,7 @@ lasso 517
 lop 325
 loss 1941
 loss/losstest 456
-model 8665
+model 8666
 objpert 5342
 prox 4687
 prox/proxtest 315

@@ -278,7 +278,8 @@ func isRare(name, column string) bool { return name == column+" other" || name =
 
 // predictions compares the predictions of fits with those of a fit almost without noise.
 func (s *simulation) predictions(out *Outlook, thetas [][]float64, pl *Plan, factor float64) error {
-	p, e, exact := pl.params, s.data.Encoder, s.exact
+	p, exact := pl.params, s.exact
+	e := s.data.Encoder
 	unit := 1.0
 	if kinds[p.Loss.Name] == table.Range {
 		unit = e.LabelValue(1) - e.LabelValue(0)

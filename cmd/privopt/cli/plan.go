@@ -146,7 +146,8 @@ func newForecast(ctx context.Context, b dp.Budget, pl *model.Plan, fits int) (fo
 	if err != nil {
 		return out, nil, err
 	}
-	out.Prediction, out.Chance, out.Lost, out.Records = &look.Prediction, &look.Chance, &look.Lost, &look.Records
+	out.Prediction, out.Chance = &look.Prediction, &look.Chance
+	out.Lost, out.Records = &look.Lost, &look.Records
 	return out, &look, nil
 }
 
