@@ -142,7 +142,7 @@ const remote = 1e8
 func (g *program) excluded(v []float64, value, terms float64) bool {
 	d := make([]float64, g.n)
 	g.mulTrans(d, v)
-	rounding := 0x1p-52 * math.Sqrt(float64(g.n)) * floats.Norm(v, 1)
+	rounding := 0x1p-48 * float64(g.n) * floats.Norm(v, 1)
 	return value+0x1p-48*terms < 0 && -value >= remote*(floats.Norm(d, 1)+rounding)
 }
 
