@@ -372,7 +372,7 @@ dp/ledger 1167
 erm 5401
 erm/ermtest 122
 examples/ownmechanism 72
-internal/discover 566
+internal/discover 569
 internal/enclose 542
 internal/fault 167
 internal/kernel 633
@@ -388,7 +388,7 @@ lasso 517
 lop 325
 loss 1941
 loss/losstest 456
-model 8666
+model 8667
 objpert 5342
 prox 4687
 prox/proxtest 315

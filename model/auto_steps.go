@@ -24,7 +24,8 @@ const (
 	guessWidth  = 1.2 // deviation of the logarithm of that guess
 )
 
-// steps returns the shares of the steps. Their number follows from the map, their total does not.
+// steps returns the shares of the steps. Their number follows from the map and from public
+// numbers, their total does not.
 func (f *gradientFit) steps() []float64 {
 	ratios := make([]float64, f.p)
 	for j := range ratios {

@@ -208,7 +208,7 @@ func (s *searcher) number(c *table.DiscoveredColumn, j int, p plot, part float64
 	case k.Constant():
 		c.Note = "nearly all fields hold the same number"
 	case p.whole && s.unique(c, j, k, part):
-		c.Note = "nearly every number occurs once: an identifier"
+		c.Note = "nearly all numbers differ: an identifier"
 	}
 	if c.Note != "" {
 		return table.Column{Name: c.Name, Ignore: true}

@@ -359,8 +359,8 @@ func (u *Undeclared) Count(cells []int64, column int, index func(x float64) int)
 }
 
 // Distinct returns how many different numbers a column has, by person in units of 1/PersonParts:
-// the
-// sum of their weights, of each at most 1. It panics if there is no such column. Not private.
+// the sum over the numbers of the weight of their lines, at most that of one person each. It
+// panics if there is no such column. Not private.
 func (u *Undeclared) Distinct(column int) (sum int64) {
 	most := int64(1)
 	if u.person >= 0 {

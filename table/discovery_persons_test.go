@@ -76,6 +76,8 @@ func TestDiscoveryOnePerson(t *testing.T) {
 					spelled += n
 				})
 				require.LessOrEqual(t, spelled, total)
+				more := whole.Distinct(j) - rest.Distinct(j)
+				require.True(t, 0 <= more && more <= PersonParts, more)
 			}
 		}
 	}

@@ -62,6 +62,8 @@ func TestDiscoveryOneRecord(t *testing.T) {
 				moved += max(p[k]-q[k], q[k]-p[k])
 			}
 			require.LessOrEqual(t, moved, int64(2))
+			moved = after.Distinct(j) - before.Distinct(j)
+			require.LessOrEqual(t, max(moved, -moved), int64(1))
 			spelled := map[string]int64{}
 			before.Spellings(j, func(s string, n int64) { spelled[s] += n })
 			after.Spellings(j, func(s string, n int64) { spelled[s] -= n })

@@ -40,7 +40,7 @@ func (k Kinds) Verdict(sigma float64) (v Verdict, whole, missing bool) {
 	case numbers > 3*sigma:
 		v = Number
 	}
-	return v, whole, k.Missing > -sigma*num.NormalQuantile(Chance)
+	return v, whole, k.Missing-0.5 > -sigma*num.NormalQuantile(Chance) // noise is rounded
 }
 
 // live is a cell with its estimated mass.
@@ -255,7 +255,10 @@ func (k *Column) Range() (lo, hi float64) {
 // Range.
 func (k *Column) Constant() bool {
 	l := k.cells[0]
-	return len(k.cells) == 1 && (l.fixed || k.whole && l.cell.Decade <= l.cell.Level)
+	if l.fixed { // the cell around zero: it may be wider than zero alone
+		return len(k.cells) == 1 && l.lo == 0 && (l.hi <= decimal(1, leastDecade) || k.whole && l.hi <= 1)
+	}
+	return len(k.cells) == 1 && k.whole && l.cell.Decade <= l.cell.Level
 }
 
 // Total returns the noisy number of all fields with a number, with its deviation.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -57,7 +58,7 @@ func TestShares(t *testing.T) {
 		require.NoError(t, os.Remove(at("m.json")))
 		code, _, errs = call(t, "", fit...)
 		require.Equal(t, 0, code)
-		require.Empty(t, errs, "a message would reveal private rows")
+		require.Empty(t, unforeseen(errs), "a message would reveal private rows")
 		_, _, errs = call(t, "", "predict", "--model", at("m.json"), "--data", csv)
 		require.Empty(t, errs)
 		_, out, _ = call(t, "", "score", "--model", at("m.json"), "--data", csv)
@@ -89,3 +90,9 @@ func TestSharesOfPersons(t *testing.T) {
 
 // flat joins lines that were wrapped.
 func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// unforeseen returns messages without the forecast that nothing useful is to be expected, which
+// follows from the schema and the budget alone.
+func unforeseen(messages string) string { return foreseen.ReplaceAllString(messages, "") }
+
+var foreseen = regexp.MustCompile(`(?s)^warning: [0-9,]+ (records|people) at ε = [^:]*: expect nothing useful.*?\.\n`)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/testkit"
@@ -131,5 +132,61 @@ func TestSearchLeavesOut(t *testing.T) {
 			require.False(t, used[name])
 		}
 		require.True(t, used["pay"] && used["age"] && !used[header[:2]])
+	}
+}
+
+// TestSearchKeepsTwoNumbers: a column is constant only if nearly all of its numbers are one: −1
+// and 0 are not, nor are most numbers small beside a few.
+func TestSearchKeepsTwoNumbers(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(15, 16))
+	var text strings.Builder
+	text.WriteString("sign,far,y\n")
+	for i := range 60000 {
+		far := 1 + rnd.IntN(1000)
+		if i%200 == 0 {
+			far = 1e9 * (1 + rnd.IntN(9))
+		}
+		fmt.Fprintf(&text, "%d,%d,%d\n", -rnd.IntN(2), far, i%2)
+	}
+	u, err := table.Discovery{Label: table.Label{Column: "y"}}.Read(strings.NewReader(text.String()))
+	require.NoError(t, err)
+	s, err := Discover(t.Context(), u, dp.Budget{Epsilon: 3, Delta: 1e-8}, &Options{Source: dp.Seeded(3)})
+	require.NoError(t, err)
+	for _, c := range s.Discovery.Columns {
+		require.NotContains(t, c.Note, "the same number", c.Name)
+	}
+}
+
+// TestDistinctIsNoisy: the number of different numbers has at least the noise of its share of the
+// whole budget, for records and, in units of 1/PersonParts, for persons.
+func TestDistinctIsNoisy(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("id,x,y\n")
+	for i := range 2000 {
+		fmt.Fprintf(&text, "p%d,%d,%d\n", i, 18+i%70, i%2)
+	}
+	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
+	mu, err := dp.Calibrate(dp.GaussianCurve, b)
+	require.NoError(t, err)
+	for unit, person := range map[float64]string{1: "", table.PersonParts: "id"} {
+		d := table.Discovery{Label: table.Label{Column: "y"}, Person: person}
+		if person != "" {
+			d.Rows = 3
+		}
+		u, err := d.Read(strings.NewReader(text.String()))
+		require.NoError(t, err)
+		var counts []float64
+		for seed := range uint64(40) {
+			s, err := Discover(t.Context(), u, b, &Options{Source: dp.Seeded(seed)})
+			require.NoError(t, err)
+			for _, c := range s.Discovery.Columns {
+				if c.Name == "x" {
+					counts = append(counts, float64(c.Distinct))
+				}
+			}
+		}
+		require.Len(t, counts, 40)
+		least := unit / (mu * math.Sqrt(distinctShare))
+		require.Greater(t, stat.StdDev(counts, nil), 0.7*least, "unit %v", unit)
 	}
 }
