@@ -365,7 +365,7 @@ cmd/research 2352
 cmd/research/audit 6450
 cmd/research/experiment 3067
 cmd/scaling 1155
-dp 1596
+dp 1604
 dp/dptest 304
 dp/internal/pld 875
 dp/ledger 1167
@@ -389,7 +389,7 @@ lop 325
 loss 1941
 loss/losstest 456
 model 8667
-objpert 5342
+objpert 5392
 prox 4687
 prox/proxtest 315
 qop 3635

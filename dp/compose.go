@@ -76,19 +76,27 @@ func composed(delta float64, plans []Plan) float64 {
 		return pld.WithFailure(delta, failure, curve.Epsilon)
 	}
 	var failure float64
-	var rdp []RDP
+	var rdp []RDP              // of different plans
+	times := map[int]float64{} // how often the plan of rdp[k] occurs
+	nth := make([]int, len(plans))
 	var parts []pld.Part
 	tol := 1e-5 * delta / float64(len(plans))
 	for i, plan := range plans {
 		p := plan.Profile()
 		failure += p.Failure * (1 + 0x1p-50)
-		rdp = append(rdp, p.RDP)
+		j := slices.IndexFunc(plans[:i], func(q Plan) bool {
+			return reflect.TypeOf(q).Kind() == reflect.Pointer && q == plan
+		})
+		if j >= 0 {
+			nth[i] = nth[j]
+		} else {
+			nth[i], rdp = len(rdp), append(rdp, p.RDP)
+		}
+		times[nth[i]]++
 		if delta < pld.MinDelta {
 			continue
 		}
-		if j := slices.IndexFunc(plans[:i], func(q Plan) bool {
-			return reflect.TypeOf(q).Kind() == reflect.Pointer && q == plan
-		}); j >= 0 {
+		if j >= 0 {
 			parts = append(parts, pld.Part{Pair: parts[j].Pair, Times: 1}) // the same curve
 			continue
 		}
@@ -106,10 +114,10 @@ func composed(delta float64, plans []Plan) float64 {
 		profiles := epsilon
 		epsilon = func(delta float64) float64 {
 			eps, _ := RDP(func(alpha float64) (sum float64) { // [Mir17, Proposition 1]
-				for _, r := range rdp {
-					sum += r(alpha)
+				for k, r := range rdp {
+					sum += times[k] * r(alpha)
 				}
-				return sum
+				return sum * (1 + 0x1p-50*float64(len(plans)))
 			}).Epsilon(delta)
 			return min(eps, profiles(delta))
 		}

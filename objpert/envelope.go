@@ -15,13 +15,14 @@ import (
 // envelope is a partition of W by subtrees of the search for 0/1 columns, with a lower bound on the
 // loss in each. Points are drawn from it by rejection: docs/theory/discrete.md#discrete.envelope
 type envelope struct {
-	pl    *Plan
-	p     *Problem
-	m     *cellModel
-	s     *cellState
-	order []int      // the columns as they are fixed
-	free  [][]int    // the value indices that each of them may take
-	rest  [][]uint64 // rest[t][q]: weight of all completions where the columns before t have squared norm q
+	pl     *Plan
+	p      *Problem
+	m      *cellModel
+	s      *cellState
+	order  []int      // the columns as they are fixed
+	values []int      // of a column
+	free   [][]int    // the value indices that each of them may take
+	rest   [][]uint64 // rest[t][q]: weight of all completions where the columns before t have squared norm q
 
 	cut    float64 // parts of a larger share ln(weight/total) − bound/c are divided
 	path   []int8  // of the node, value indices in order
@@ -53,8 +54,15 @@ func (pl *Plan) newEnvelope(p *Problem) (*envelope, error) {
 		return nil, err
 	}
 	e := &envelope{pl: pl, p: p, m: m, s: newCellState(m, Search{Workers: 1}.newRun(p), nil)}
-	e.order = slices.Concat(m.dense, m.cat)
+	e.order, e.values = slices.Concat(m.dense, m.cat), m.values
 	e.free = slices.Concat(e.s.given, e.s.free)
+	e.complete()
+	return e, nil
+}
+
+// complete computes the weights of completions.
+func (e *envelope) complete() {
+	pl := e.pl
 	top := pl.law.sqs[len(pl.law.sqs)-1]
 	e.rest = grid[uint64](len(e.order)+1, top+1)
 	for i, q := range pl.law.sqs {
@@ -63,13 +71,31 @@ func (pl *Plan) newEnvelope(p *Problem) (*envelope, error) {
 	for t := len(e.order) - 1; t >= 0; t-- {
 		for q := range e.rest[t] {
 			for _, k := range e.free[t] {
-				if v := m.values[k]; q+v*v <= top {
+				if v := e.values[k]; q+v*v <= top {
 					e.rest[t][q] += e.rest[t+1][q+v*v]
 				}
 			}
 		}
 	}
-	return e, nil
+}
+
+// whole draws a point by tries from π itself: W is one part, with the bound 0.
+func (pl *Plan) whole(ctx context.Context, p *Problem, src noise.Source) ([]int, error) {
+	e := &envelope{pl: pl, p: p, values: p.space.Values, first: []int{0, 1}}
+	for j := range p.dim {
+		var free []int
+		for k := range p.space.Values {
+			if p.space.allowed(j, k) {
+				free = append(free, k)
+			}
+		}
+		e.order, e.free = append(e.order, j), append(e.free, free)
+	}
+	e.complete()
+	total := e.rest[0][0]
+	e.parts, e.sums = []subtree{{weight: total}}, []uint64{0, total}
+	e.levels = noise.NewLevels([]int64{0}, []uint64{total}, pl.params.Scale)
+	return pl.tries(ctx, src, math.MaxInt, func() []int { return e.try(ctx, src) })
 }
 
 // build divides W until no part has more than e^cut times the weight that a point of loss lower and
@@ -112,7 +138,7 @@ func (e *envelope) dense(ctx context.Context, t, sq int) {
 
 // descend calls f with the value k of column t in the path, if there is a point with it.
 func (e *envelope) descend(t, k, sq int, f func(sq int)) {
-	v := e.m.values[k]
+	v := e.values[k]
 	if sq += v * v; sq >= len(e.rest[t+1]) || e.rest[t+1][sq] == 0 {
 		return
 	}
@@ -158,12 +184,12 @@ func (e *envelope) try(ctx context.Context, src noise.Source) []int {
 	w, sq := make([]int, len(e.order)), part.sq
 	for t, j := range e.order {
 		if t < len(part.path) {
-			w[j] = e.m.values[part.path[t]]
+			w[j] = e.values[part.path[t]]
 			continue
 		}
 		u := noise.Below(e.rest[t][sq], src)
 		for _, k := range e.free[t] {
-			v := e.m.values[k]
+			v := e.values[k]
 			if sq+v*v >= len(e.rest[t+1]) {
 				continue
 			}

@@ -37,7 +37,8 @@ type Exponential struct {
 	Uniform bool
 	// Points is the largest |W| whose points are all visited; 0 means 2¹⁴. Larger sets are divided by
 	// the search for 0/1 columns where the columns are mostly 0/1; elsewhere up to 2²⁴ points are
-	// visited. The law is the same.
+	// visited, and of more of them points of π are tried until one is accepted, which takes long where
+	// ε times the number of wrong records is large. The law is the same, and ctx may end each.
 	Points int
 }
 
@@ -52,7 +53,8 @@ func (m *Exponential) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand
 // docs/theory/discrete.md#objpert.exponential/1, with no assumption; [Plan.Profile] returns the
 // curves of a loss of range ε, by which ten releases cost two thirds of ten times ε = .1 at δ =
 // 1e-6.
-// Errors are as in [OPDisc.Plan], and wrap [ErrLimit] if W has more than 2⁴⁶ points.
+// Errors are as in [OPDisc.Plan], and wrap [ErrLimit] if W has more than 2⁴⁶ points, or more than
+// can be visited and more than 127 values or squared norms too large for a table.
 func (m *Exponential) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	m = cmp.Or(m, new(Exponential))
 	settings := Product{Relation: m.Relation, Range: m.Range}
@@ -74,6 +76,9 @@ func (m *Exponential) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	}
 	pl.law.visited = uint64(cmp.Or(m.Points, 1<<14))
 	pl.law.span = span(b)
+	if err := pl.law.tabulate(&q.Space, q.Dim); err != nil {
+		return nil, err
+	}
 	q.Uniform, q.Limit = m.Uniform, 0
 	q.Shift = swing(q.Relation) * q.Range
 	q.Scale = q.Shift / pl.law.span
@@ -94,10 +99,24 @@ func span(b dp.Budget) float64 {
 	return max(b.Epsilon, (b.Epsilon+2*math.Log1p(root)-2*math.Log1p(-b.Delta))*(1-0x1p-44))
 }
 
+// tabulate decides whether envelopes may serve: they need a table of squared norms and short paths.
+// It is a property of the space, so that no record decides who is refused.
+func (pr *prior) tabulate(s *Space, d int) error {
+	top := pr.sqs[len(pr.sqs)-1]
+	pr.plain = len(s.Values) > math.MaxInt8 || float64(d+1)*(float64(top)+1) > maxTable
+	if pr.plain && pr.points() > max(pr.visited, fewPoints) {
+		return fmt.Errorf("%w: %d points with %d values and squared norms up to %d, want at most %d points, or at most %d "+
+			"values and %d squared norms", ErrLimit, pr.points(), len(s.Values), top, max(pr.visited, fewPoints),
+			math.MaxInt8, maxTable/(d+1))
+	}
+	return nil
+}
+
 const (
 	fewPoints = 1 << 24 // visited where nothing else serves
 	maxPoints = 1 << 27 // visited, of 4 bytes each
 	maxWeight = 1 << 62 // of all points together
+	maxTable  = 1 << 24 // numbers in the table of squared norms of an envelope
 )
 
 // prior is π of Exponential: every point of squared norm sqs[i], of which there are counts[i], has
@@ -110,6 +129,7 @@ type prior struct {
 
 	span    float64 // η
 	visited uint64  // the largest number of points to visit one by one
+	plain   bool    // no envelope is possible
 }
 
 // newPrior returns the prior on the points of s. With N points, N_q of which have the squared norm
@@ -170,14 +190,18 @@ func (pr *prior) point(src rand.Source) (norm int, rank uint64) {
 // gibbs draws the release of Exponential.
 func (pl *Plan) gibbs(ctx context.Context, p *Problem, src noise.Source) ([]int, error) {
 	draw, n := pl.visit, pl.law.points()
-	if n > pl.law.visited {
+	if n > pl.law.visited && !pl.law.plain {
 		draw = pl.divide
 	}
 	w, err := draw(ctx, p, src)
-	if n > pl.law.visited && n <= max(pl.law.visited, fewPoints) && errors.Is(err, ErrLimit) {
-		w, err = pl.visit(ctx, p, src) // the same law
+	if errors.Is(err, ErrLimit) { // the columns are not mostly 0/1: the same law in another way
+		draw = pl.visit
+		if n > max(pl.law.visited, fewPoints) {
+			draw = pl.whole
+		}
+		w, err = draw(ctx, p, src)
 	}
-	if errors.Is(err, ErrInterrupted) || errors.Is(err, ErrLimit) {
+	if errors.Is(err, ErrInterrupted) {
 		err = fmt.Errorf("objpert: %w: %w", dp.ErrWithheld, err)
 	}
 	return w, err

@@ -576,14 +576,36 @@ func TestEnvelopeLaw(t *testing.T) {
 		}
 		sampledLaw(t, "Fit", count, float64(runs/2), law)
 	}
-	// Without 0/1 columns all points are visited, or the set is refused.
+	// Without 0/1 columns all points are visited, or points of the prior are tried. No records are
+	// refused.
 	plan := exponentialPlan(t, &Exponential{Points: 1}, halfspaces(t, 12, 3, Lattice(3)), 2.5)
 	_, err := plan.Fit(bg, halfspaces(t, 12, 3, Lattice(3)), nil)
 	require.NoError(t, err)
 	dense := halfspaces(t, 12, 20, Lattice(9))
-	_, err = (&Exponential{}).Fit(bg, dense, dp.Budget{Epsilon: 1}, nil)
-	require.ErrorIs(t, err, ErrLimit)
-	require.ErrorIs(t, err, dp.ErrWithheld)
+	_, err = (&Exponential{}).Fit(bg, dense, dp.Budget{Epsilon: 0.5}, nil)
+	require.NoError(t, err)
+	dense = halfspaces(t, 12, 3, Lattice(3))
+	plan, count := exponentialPlan(t, &Exponential{}, dense, 4), map[string]float64{}
+	src := noise.Watch(noise.Reproducible(5))
+	for range runs {
+		w, err := plan.whole(bg, dense, src)
+		require.NoError(t, err)
+		count[fmt.Sprint(w)]++
+	}
+	sampledLaw(t, "whole", count, float64(runs), lawOf(dense, 4, false))
+	// Values that the norm rules out are no values of the search.
+	odd, err := NewProblem([][]int64{{1, 0}, {0, 1}, {1, 1}}, []int{1, -1, 1}, nil,
+		Space{Values: []int{-4, -1, 0, 1, 2, 5}, NormSq: 5})
+	require.NoError(t, err)
+	for _, points := range []int{1, 100} {
+		plan, count := exponentialPlan(t, &Exponential{Points: points}, odd, 2), map[string]float64{}
+		for range runs {
+			w, err := plan.gibbs(bg, odd, src)
+			require.NoError(t, err)
+			count[fmt.Sprint(w)]++
+		}
+		sampledLaw(t, "odd", count, float64(runs), lawOf(odd, 2, false))
+	}
 	// One 0/1 column beside dense ones does not help.
 	rows, labels := make([][]int64, 30), make([]int, 30)
 	for i := range rows {
@@ -597,5 +619,35 @@ func TestEnvelopeLaw(t *testing.T) {
 	p, err = NewProblem(rows, labels, nil, Lattice(9))
 	require.NoError(t, err)
 	_, err = plan.newEnvelope(p)
+	require.ErrorIs(t, err, ErrLimit)
+}
+
+// TestExponentialRefusesByTheSpace: whether a set is visited, divided or refused follows from the
+// space alone: more than 127 values or large squared norms have no table, whatever the records are.
+func TestExponentialRefusesByTheSpace(t *testing.T) {
+	rows := [][]int64{{1, 0}, {0, 1}, {1, 1}, {1, 1}}
+	for _, last := range [][]int64{{1, 1}, {-1, -2}} {
+		rows[3] = last
+		p, err := NewProblem(rows, []int{1, -1, 1, 1}, []int{100, 100, 30, 1}, Lattice(6000)) // 155 values
+		require.NoError(t, err)
+		for seed := range uint64(5) {
+			_, err := (&Exponential{}).Fit(bg, p, dp.Budget{Epsilon: 1}, noise.Reproducible(seed))
+			require.NoError(t, err)
+		}
+	}
+	for _, sign := range []int64{1, -1} { // two values far apart: 2¹⁵ points, squared norms up to 10⁹
+		rows := make([][]int64, 20)
+		for i := range rows {
+			rows[i] = make([]int64, 15)
+			rows[i][i%15] = sign
+		}
+		p, err := NewProblem(rows, slices.Repeat([]int{1}, 20), nil, Space{Values: []int{0, 8192}, NormSq: -1})
+		require.NoError(t, err)
+		_, err = (&Exponential{}).Fit(bg, p, dp.Budget{Epsilon: 1}, noise.Reproducible(1))
+		require.NoError(t, err)
+	}
+	p, err := Empty(4, Lattice(6000))
+	require.NoError(t, err)
+	_, err = (&Exponential{}).Plan(p, dp.Budget{Epsilon: 1})
 	require.ErrorIs(t, err, ErrLimit)
 }
