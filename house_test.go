@@ -390,7 +390,7 @@ loss 1941
 loss/losstest 456
 model 8667
 objpert 5392
-prox 4687
+prox 4690
 prox/proxtest 315
 qop 3635
 randmat 992

@@ -202,7 +202,7 @@ func TestEveryInputModel(t *testing.T) {
 	everyInput(t, "model", brief(merged(methods(t, []any{text, theta, []int32{0}, data, io.Writer(io.Discard),
 		table.Options{},
 		func(model.Prediction) error { return nil }, background, u, func() rand.Source { return fixed() },
-		(*model.Model)(nil), testSet, "RMSE", 0.25, 2}, m, plan, search, scorePlan, testSet, scores), map[string]row{
+		(*model.Model)(nil), testSet, "RMSE", 0.25, 2}, m, plan, model.Outlook{}, search, scorePlan, testSet, scores), map[string]row{
 		"NewDiscoveryPlan":     call(model.NewDiscoveryPlan, 3, 3000, b, found),
 		"Discover":             call(model.Discover, background, u, b, found),
 		"FitUndeclared":        call(model.FitUndeclared, background, u, b, found).keep(3),

@@ -15,6 +15,9 @@ type Piece struct{ Slope, Square, Price, Kink, Lo, Hi float64 }
 // Coordinatewise operators, Linear, Pinball and Hinge are, and what Translate, Scale and Blocks
 // make of them. A nil g is 0.
 func Pieces(g Operator, dim int) (terms []Piece, ok bool) {
+	if dim < 0 {
+		return nil, false
+	}
 	terms = make([]Piece, dim)
 	for i := range terms {
 		if terms[i], ok = piece(orZero(g), i); !ok {
