@@ -202,24 +202,25 @@ func TestEveryInputModel(t *testing.T) {
 	everyInput(t, "model", brief(merged(methods(t, []any{text, theta, []int32{0}, data, io.Writer(io.Discard),
 		table.Options{},
 		func(model.Prediction) error { return nil }, background, u, func() rand.Source { return fixed() },
-		(*model.Model)(nil), testSet, "RMSE", 0.25, 2}, m, plan, model.Outlook{}, search, scorePlan, testSet, scores), map[string]row{
-		"NewDiscoveryPlan":     call(model.NewDiscoveryPlan, 3, 3000, b, found),
-		"Discover":             call(model.Discover, background, u, b, found),
-		"FitUndeclared":        call(model.FitUndeclared, background, u, b, found).keep(3),
-		"DefaultDelta":         call(model.DefaultDelta, 100),
-		"Fit":                  call(model.Fit, background, data, b, o),
-		"NewPlan":              call(model.NewPlan, s, b, o).slow(),
-		"Check":                call(model.Check, s, b, o),
-		"NewScorePlan":         call(model.NewScorePlan, m, large, so),
-		"Losses":               call(model.Losses),
-		"Sets":                 call(model.Sets),
-		"Load":                 call(model.Load, func() io.Reader { return saved(t, m) }),
-		"LoadScore":            call(model.LoadScore, func() io.Reader { return saved(t, scores) }),
-		"Model.PredictEntries": call((*model.Model).PredictEntries, m, []int32{0}, []float64{1}).mayBeNaN(),
-		"PrivateScores.Metric": call((*model.PrivateScores).Metric, scores, "RMSE").mayBeNaN(),
-		"Model.Predict":        call((*model.Model).Predict, m, theta).mayBeNaN(),
-		"Model.Contrast":       call((*model.Model).Contrast, m, theta).mayBeNaN(),
-	})))
+		(*model.Model)(nil), testSet, "RMSE", 0.25, 2}, m, plan, model.Outlook{}, search, scorePlan, testSet, scores),
+		map[string]row{
+			"NewDiscoveryPlan":     call(model.NewDiscoveryPlan, 3, 3000, b, found),
+			"Discover":             call(model.Discover, background, u, b, found),
+			"FitUndeclared":        call(model.FitUndeclared, background, u, b, found).keep(3),
+			"DefaultDelta":         call(model.DefaultDelta, 100),
+			"Fit":                  call(model.Fit, background, data, b, o),
+			"NewPlan":              call(model.NewPlan, s, b, o).slow(),
+			"Check":                call(model.Check, s, b, o),
+			"NewScorePlan":         call(model.NewScorePlan, m, large, so),
+			"Losses":               call(model.Losses),
+			"Sets":                 call(model.Sets),
+			"Load":                 call(model.Load, func() io.Reader { return saved(t, m) }),
+			"LoadScore":            call(model.LoadScore, func() io.Reader { return saved(t, scores) }),
+			"Model.PredictEntries": call((*model.Model).PredictEntries, m, []int32{0}, []float64{1}).mayBeNaN(),
+			"PrivateScores.Metric": call((*model.PrivateScores).Metric, scores, "RMSE").mayBeNaN(),
+			"Model.Predict":        call((*model.Model).Predict, m, theta).mayBeNaN(),
+			"Model.Contrast":       call((*model.Model).Contrast, m, theta).mayBeNaN(),
+		})))
 }
 
 func saved(t *testing.T, m interface{ Save(io.Writer) error }) io.Reader {

@@ -476,9 +476,7 @@ func (r raw) unbounded(d []float64) float64 {
 }
 
 // TestRandomPrograms solves random problems of small whole numbers, in three units of x, and checks
-// every answer and
-// every
-// certificate independently.
+// every answer and every certificate independently. One of 5000 may stay undecided.
 func TestRandomPrograms(t *testing.T) {
 	n := testkit.Of(1000, 4000, 20000)
 	r := rand.New(rand.NewPCG(3, 9))
@@ -507,7 +505,7 @@ func TestRandomPrograms(t *testing.T) {
 		}
 	}
 	decided := count[splitting.Converged] + count[splitting.Infeasible] + count[splitting.Unbounded]
-	require.LessOrEqual(t, n-decided, n/5000)
+	require.LessOrEqual(t, n-decided, (n+4999)/5000)
 	require.LessOrEqual(t, far, n/5000)
 	require.Greater(t, min(count[splitting.Infeasible], count[splitting.Unbounded]), n/20)
 }

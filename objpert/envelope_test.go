@@ -1,0 +1,181 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package objpert
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
+)
+
+// categories makes records of two one-hot attributes of three levels and a number, over Lattice(3).
+func categories(t testing.TB, n int) *Problem {
+	src := rand.New(noise.Reproducible(uint64(n)))
+	rows, labels := make([][]int64, n), make([]int, n)
+	for i := range rows {
+		rows[i] = make([]int64, 5)
+		rows[i][src.IntN(2)], rows[i][2+src.IntN(2)], rows[i][4] = 3, 3, src.Int64N(4)-1
+		labels[i] = 2*src.IntN(2) - 1
+		if rows[i][0] > 0 && src.IntN(5) > 0 {
+			labels[i] = 1
+		}
+	}
+	p, err := NewProblem(rows, labels, nil, Lattice(3))
+	require.NoError(t, err)
+	return p
+}
+
+// TestEnvelope: parts from one for each combination to single points are a partition with bounds
+// that
+// hold and the weights of their points, and the draw of a part has the law of these numbers.
+func TestEnvelope(t *testing.T) {
+	p := categories(t, 60)
+	for _, uniform := range []bool{true, false} {
+		for _, cut := range []float64{100, -1, -3, -6, -1000} {
+			plan := exponentialPlan(t, &Exponential{Uniform: uniform}, p, 3)
+			e, err := plan.newEnvelope(p)
+			require.NoError(t, err)
+			e.build(bg, cut, 7)
+			weights := make([]uint64, len(e.parts))
+			points := everyPoint(p)
+			for _, w := range points {
+				in, sq := 0, 0
+				for _, v := range w {
+					sq += v * v
+				}
+				for i, part := range e.parts {
+					inside := true
+					for j, k := range part.path {
+						inside = inside && w[e.order[j]] == e.m.values[k]
+					}
+					if inside {
+						in++
+						weights[i] += plan.law.weights[slices.Index(plan.law.sqs, sq)]
+						require.LessOrEqual(t, part.bound, int64(p.Loss(w)))
+						if cut < -100 {
+							require.Equal(t, part.bound, int64(p.Loss(w)))
+						}
+					}
+				}
+				require.Equal(t, 1, in)
+			}
+			for i, part := range e.parts {
+				require.Equal(t, weights[i], part.weight)
+			}
+			if cut < -100 {
+				require.Len(t, e.parts, len(points))
+			}
+			require.Equal(t, plan.law.total, e.sums[len(e.parts)])
+		}
+	}
+}
+
+// TestEnvelopeLaw: draws by subtrees have the law of the definition, whatever the parts.
+func TestEnvelopeLaw(t *testing.T) {
+	p, runs := categories(t, 25), testkit.Of(3000, 40_000)
+	for _, uniform := range []bool{true, false} {
+		law := lawOf(p, 2, uniform)
+		plan := exponentialPlan(t, &Exponential{Uniform: uniform, Points: 1}, p, 2)
+		for _, cut := range []float64{100, -2, -4, -1000} {
+			e, err := plan.newEnvelope(p)
+			require.NoError(t, err)
+			e.build(bg, cut, 3)
+			src, count := noise.Watch(noise.Reproducible(2)), map[string]float64{}
+			for range runs {
+				w, err := plan.tries(bg, src, math.MaxInt, func() []int { return e.try(bg, src) })
+				require.NoError(t, err)
+				count[fmt.Sprint(w)]++
+			}
+			sampledLaw(t, fmt.Sprint(cut), count, float64(runs), law)
+		}
+		src, count := noise.Reproducible(3), map[string]float64{}
+		for range runs / 2 {
+			rel, err := plan.Fit(bg, p, src)
+			require.NoError(t, err)
+			count[fmt.Sprint(rel.Theta)]++
+		}
+		sampledLaw(t, "Fit", count, float64(runs/2), law)
+	}
+	// Without 0/1 columns all points are visited, or points of the prior are tried. No records are
+	// refused.
+	plan := exponentialPlan(t, &Exponential{Points: 1}, halfspaces(t, 12, 3, Lattice(3)), 2.5)
+	_, err := plan.Fit(bg, halfspaces(t, 12, 3, Lattice(3)), nil)
+	require.NoError(t, err)
+	dense := halfspaces(t, 12, 20, Lattice(9))
+	_, err = (&Exponential{}).Fit(bg, dense, dp.Budget{Epsilon: 0.5}, nil)
+	require.NoError(t, err)
+	dense = halfspaces(t, 12, 3, Lattice(3))
+	plan, count := exponentialPlan(t, &Exponential{}, dense, 4), map[string]float64{}
+	src := noise.Watch(noise.Reproducible(5))
+	for range runs {
+		w, err := plan.whole(bg, dense, src)
+		require.NoError(t, err)
+		count[fmt.Sprint(w)]++
+	}
+	sampledLaw(t, "whole", count, float64(runs), lawOf(dense, 4, false))
+	// Values that the norm rules out are no values of the search.
+	odd, err := NewProblem([][]int64{{1, 0}, {0, 1}, {1, 1}}, []int{1, -1, 1}, nil,
+		Space{Values: []int{-4, -1, 0, 1, 2, 5}, NormSq: 5})
+	require.NoError(t, err)
+	for _, points := range []int{1, 100} {
+		plan, count := exponentialPlan(t, &Exponential{Points: points}, odd, 2), map[string]float64{}
+		for range runs {
+			w, err := plan.gibbs(bg, odd, src)
+			require.NoError(t, err)
+			count[fmt.Sprint(w)]++
+		}
+		sampledLaw(t, "odd", count, float64(runs), lawOf(odd, 2, false))
+	}
+	// One 0/1 column beside dense ones does not help.
+	rows, labels := make([][]int64, 30), make([]int, 30)
+	for i := range rows {
+		rows[i] = make([]int64, 12)
+		for j := range rows[i] {
+			rows[i][j] = int64((i*i+7*j*i+j)%11) - 5
+		}
+		rows[i][0] = int64(i % 2)
+		labels[i] = i%3 - 1
+	}
+	p, err = NewProblem(rows, labels, nil, Lattice(9))
+	require.NoError(t, err)
+	_, err = plan.newEnvelope(p)
+	require.ErrorIs(t, err, ErrLimit)
+}
+
+// TestExponentialRefusesByTheSpace: whether a set is visited, divided or refused follows from the
+// space alone: more than 127 values or large squared norms have no table, whatever the records are.
+func TestExponentialRefusesByTheSpace(t *testing.T) {
+	rows := [][]int64{{1, 0}, {0, 1}, {1, 1}, {1, 1}}
+	for _, last := range [][]int64{{1, 1}, {-1, -2}} {
+		rows[3] = last
+		p, err := NewProblem(rows, []int{1, -1, 1, 1}, []int{100, 100, 30, 1}, Lattice(6000)) // 155 values
+		require.NoError(t, err)
+		for seed := range uint64(5) {
+			_, err := (&Exponential{}).Fit(bg, p, dp.Budget{Epsilon: 1}, noise.Reproducible(seed))
+			require.NoError(t, err)
+		}
+	}
+	for _, sign := range []int64{1, -1} { // two values far apart: 2¹⁵ points, squared norms up to 10⁹
+		rows := make([][]int64, 20)
+		for i := range rows {
+			rows[i] = make([]int64, 15)
+			rows[i][i%15] = sign
+		}
+		p, err := NewProblem(rows, slices.Repeat([]int{1}, 20), nil, Space{Values: []int{0, 8192}, NormSq: -1})
+		require.NoError(t, err)
+		_, err = (&Exponential{}).Fit(bg, p, dp.Budget{Epsilon: 1}, noise.Reproducible(1))
+		require.NoError(t, err)
+	}
+	p, err := Empty(4, Lattice(6000))
+	require.NoError(t, err)
+	_, err = (&Exponential{}).Plan(p, dp.Budget{Epsilon: 1})
+	require.ErrorIs(t, err, ErrLimit)
+}
