@@ -65,8 +65,8 @@ func discoveryMechanisms() []mechanism {
 			{Name: "A14/persons", Pair: "A14", Layer: WhiteBox, run: discovery{rows: manyLines}.white},
 		},
 		controls: []Control{
-			{"threshold", "the threshold of spellings is lower by 5", name, 600,
-				edit(fault.Threshold, func(t *int) { *t -= 5 })},
+			{"threshold", "the threshold of spellings is lower by 15", name, 600,
+				edit(fault.Threshold, func(t *int) { *t -= 15 })},
 			{"columns", "a replaced record counts once in each column: m in place of 2m", name, 600,
 				edit(fault.ColumnSensitivity, func(s *float64) { *s = 1 })},
 			{"cell", "−10¹⁵ and −2, on a boundary, count in both of its cells", name, 600,
