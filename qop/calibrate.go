@@ -203,7 +203,7 @@ func (c *calibrator) perturbation(t, m float64, rough bool) (per erm.PublicPertu
 	return per, 2 * math.Exp(each)
 }
 
-// mostDegrees limits m because the diagonal of W is drawn as sums of m squares. mostExact and
+// mostDegrees limits m to the degrees that noise.ChiSquared draws. mostExact and
 // mostDim are the m and d up to which the exact law of λ_min takes seconds at most.
 const (
 	mostDegrees = 1 << 16

@@ -5,6 +5,7 @@ package randmat
 import (
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -34,18 +35,28 @@ func chi2(nu float64) func(float64) float64 {
 	return func(x float64) float64 { return num.Chi2CDF(x, nu) }
 }
 
+// bartlett draws the columns of T from the words of Wishart.
+func bartlett(d, m int, src rand.Source) [][]float64 {
+	columns := make([][]float64, d)
+	for j := range columns {
+		columns[j] = make([]float64, d)
+		columns[j][j] = math.Sqrt(noise.ChiSquared(m-j, src))
+		noise.Normals(columns[j][j+1:], src)
+	}
+	return columns
+}
+
 // TestWishartIsBartlett draws the Bartlett factor T again from the same random stream and compares
 // W with a plain product TT'.
 func TestWishartIsBartlett(t *testing.T) {
-	for _, d := range []int{1, 2, 5, 15, 16, 17, 33, 70} {
+	for _, d := range []int{1, 2, 5, 15, 16, 17, 33, 63, 64, 65, 130} {
 		m := float64(d) + 1
 		w := mat.NewSymDense(d, nil)
 		require.NoError(t, Wishart(w, m, noise.Reproducible(1)))
 		src := noise.Reproducible(1)
 		f := mat.NewDense(d, d, nil)
-		for i := range d {
-			noise.Normal(f.RawRowView(i)[:i], 1, src)
-			f.Set(i, i, math.Sqrt(noise.ChiSquared(int(m)-i, src)))
+		for j, column := range bartlett(d, int(m), src) {
+			f.SetCol(j, column)
 		}
 		var want mat.Dense
 		want.Mul(f, f.T())
@@ -106,21 +117,16 @@ func TestWishartError(t *testing.T) {
 		w := mat.NewSymDense(d, nil)
 		require.NoError(t, Wishart(w, m, noise.Reproducible(9)))
 		src := noise.Reproducible(9)
-		f := make([][]float64, d)
-		for i := range f {
-			f[i] = make([]float64, d)
-			noise.Normal(f[i][:i], 1, src)
-			f[i][i] = math.Sqrt(noise.ChiSquared(int(m)-i, src))
-		}
+		f := bartlett(d, int(m), src)
 		exact := func(x float64) *big.Float { return new(big.Float).SetPrec(200).SetFloat64(x) }
 		norm, off := 0., 0. // Frobenius norms
 		for i := range d {
 			for j := range d {
 				sum, abs := exact(0), 0.
 				for l := range d {
-					p := exact(f[i][l])
-					sum.Add(sum, p.Mul(p, exact(f[j][l])))
-					abs += math.Abs(f[i][l] * f[j][l])
+					p := exact(f[l][i])
+					sum.Add(sum, p.Mul(p, exact(f[l][j])))
+					abs += math.Abs(f[l][i] * f[l][j])
 				}
 				e, _ := sum.Sub(sum, exact(w.At(i, j))).Float64()
 				e = math.Abs(e) + 2*3*0x1p-53*abs

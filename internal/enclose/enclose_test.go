@@ -29,7 +29,7 @@ var precisions = []uint{64, 128, 192}
 // Every function holds the 320-bit value of package bigref, which shares no code with it.
 func TestContainment(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 1))
-	for i := range 1500 {
+	for i := range testkit.Of(400, 1500) {
 		prec := precisions[i%len(precisions)]
 		c := enclose.New(prec, nil)
 		abs := func(x *big.Float) float64 { f, _ := new(big.Float).Abs(x).Float64(); return f }

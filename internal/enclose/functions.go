@@ -84,7 +84,7 @@ func (c Arithmetic) log(x *big.Float) Interval {
 		}
 		square := c.Square(z)
 		v := c.Add(y, Interval{c.Sub(z, square).Lo, z.Hi})
-		if square.Hi.Sign() == 0 || square.Hi.MantExp(nil) < -int(c.prec) || try == 4 {
+		if square.Hi.Sign() == 0 || square.Hi.MantExp(nil) < -int(c.prec) || try == 30 { // every try doubles the digits
 			return v
 		}
 		y = Interval{v.Lo, v.Lo}

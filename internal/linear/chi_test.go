@@ -474,7 +474,7 @@ func TestEnough(t *testing.T) {
 // The enclosure of the law of χ_q holds the integral in 60 digits where there is no output
 // noise, and is above the quadrature where there is, by no more than its error.
 func TestChiStick(t *testing.T) {
-	for _, q := range []int{1, 2, 3, 4, 7, 20, 51, 200} {
+	for _, q := range testkit.Every(3, []int{1, 2, 3, 4, 7, 20, 51, 200}) {
 		for _, s := range []float64{0.01, 0.15, 0.8, 3} {
 			for _, r0 := range []float64{0.1, 1.7, 4.5, 17} {
 				e1 := s * (r0 + s/2)

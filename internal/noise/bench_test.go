@@ -31,7 +31,9 @@ func BenchmarkDraw(b *testing.B) {
 		{"exponential", func() { sink = noise.Exponential(src) }},
 		{"grid", func() { noise.Grid(grid, 2, -20, src) }},
 		{"gap", func() { sink = float64(noise.Gap(100, src)) }},
-		{"chisquared/n=101", func() { sink = noise.ChiSquared(101, src) }},
+		{"chisquared/n=15", func() { sink = noise.ChiSquared(15, src) }},
+		{"chisquared/n=16", func() { sink = noise.ChiSquared(16, src) }},
+		{"chisquared/n=2288", func() { sink = noise.ChiSquared(2288, src) }},
 		{"geometric", func() { sink = float64(noise.Geometric(1000, src)) }},
 	} {
 		b.Run("law="+c.law, func(b *testing.B) {

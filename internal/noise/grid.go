@@ -81,7 +81,7 @@ func (z *ziggurat) grid(dst []int64, scale float64, exponent int, src rand.Sourc
 
 // signed gives k the sign of a draw.
 func signed(u uint64, k int64) int64 {
-	if u&layers != 0 {
+	if negative(u) {
 		return -k
 	}
 	return k

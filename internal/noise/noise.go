@@ -41,6 +41,8 @@
 //	          CCS 2012.
 //	[MT00]    Marsaglia, Tsang. The Ziggurat Method for Generating Random Variables. J. Stat.
 //	          Software 5, 2000.
+//	[MT00b]   Marsaglia, Tsang. A Simple Method for Generating Gamma Variables. ACM Trans. Math.
+//	          Softw. 26, 2000.
 package noise
 
 import (

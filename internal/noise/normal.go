@@ -34,6 +34,20 @@ func Normal(dst []float64, sigma float64, src rand.Source) {
 	}
 }
 
+// Normals fills dst with independent draws from N(0,1), most of them with one word: each result is
+// within 2⁻⁵⁴(1+2⁻⁵) + 2⁻⁵³|x| of a real number x of exactly that law. They are no private noise by
+// themselves; use Grid.
+func Normals(dst []float64, src rand.Source) {
+	for i := range dst {
+		u, far := normals.draw(src)
+		x := float64(middle(u)) * 0x1p-61
+		if far != nil {
+			x = far.float(src)
+		}
+		dst[i] = withSign(u, x)
+	}
+}
+
 // Exponential draws from the law with density e⁻ˣ on x > 0, within a relative 2⁻⁵³(1+2⁻⁵) of a real
 // number of that law.
 func Exponential(src rand.Source) float64 {
@@ -67,27 +81,4 @@ func (z *ziggurat) float(src rand.Source) (u uint64, x float64) {
 	n := bits.LeadingZeros64(hi) - 1 // ≥ 0: wᵢ < 2⁶³
 	p := hi<<n | lo>>(64-n)
 	return u, float64(int64(p)) * pow2(-int(z.unit)-zeros-n)
-}
-
-// ChiSquared draws from the χ² law of n degrees of freedom, within a relative 2⁻⁵¹ of a real number
-// of that law (docs/theory/numerics.md#numerics.floats): twice a sum of exponential draws, plus the
-// square of a normal draw for odd n. Its time grows like n. It panics unless 1 ≤ n ≤ 2¹⁶.
-func ChiSquared(n int, src rand.Source) float64 {
-	if n < 1 || n > maxDegrees {
-		panic(errDegrees)
-	}
-	var sum, low float64
-	if n%2 == 1 {
-		_, x := normals.float(src)
-		sum = float64(x * x) // not to be fused with the sum below
-		low = math.FMA(x, x, -sum)
-	}
-	for range n / 2 {
-		x := 2 * Exponential(src)
-		t := sum + x
-		z := t - sum
-		low += (sum - (t - z)) + (x - z) // exact: sum + x = t + this
-		sum = t
-	}
-	return sum + low
 }

@@ -61,34 +61,40 @@ func TestFloats(t *testing.T) {
 	require.Greater(t, worst, 0x1p-53, "the bound is of the right size")
 }
 
-// TestChiSquaredSum: the sum lies within 2⁻⁵¹ of the sum of the real numbers behind it.
-func TestChiSquaredSum(t *testing.T) {
-	for k := range draws() / 1000 {
-		n := []int{1, 2, 5, 101, 1000}[k%5]
-		src := rand.NewPCG(uint64(k), 3)
-		sum := new(big.Float).SetPrec(300)
-		term := func(z *ziggurat) *big.Float {
-			u, x := z.draw(src)
-			if x == nil {
-				x = z.real(u)
-				x.more(src)
-			} else {
-				x.float(src) // takes words if it needs them
-			}
-			return new(big.Float).SetPrec(300).SetMantExp(new(big.Float).SetPrec(300).SetInt(x.at(0)), -int(x.scale()))
+// TestNormals: every float is within 2⁻⁵⁴(1+2⁻⁵) + 2⁻⁵³|x| of every real number x whose first bits
+// are the words of the draw.
+func TestNormals(t *testing.T) {
+	src := Reproducible(54)
+	worst := 0.0
+	for k := range draws() / 20 {
+		u := src.Uint64()
+		switch k % 4 {
+		case 1: // few leading bits
+			u = u>>(k%50)&^0x1ff | u&0x1ff
+		case 2: // layer 0, with the tail
+			u = u&^0xff | 0xff<<56
 		}
-		if n%2 == 1 {
-			x := term(normals)
-			sum.Mul(x, x)
+		one := make([]float64, 1)
+		s := &tape{words: []uint64{u}, then: rand.NewPCG(5, uint64(k))}
+		Normals(one, s)
+		s2 := &tape{words: []uint64{u}, then: rand.NewPCG(5, uint64(k))}
+		v, exact := normals.draw(s2)
+		if exact == nil {
+			exact = normals.real(v)
 		}
-		for range n / 2 {
-			x := term(exponentials)
-			sum.Add(sum, x).Add(sum, x)
+		for s2.read < s.read {
+			exact.more(s2)
 		}
-		got := new(big.Float).SetPrec(300).SetFloat64(ChiSquared(n, rand.NewPCG(uint64(k), 3)))
-		d, _ := got.Quo(got, sum).Sub(got, big.NewFloat(1)).Float64()
-		require.LessOrEqual(t, math.Abs(d), 0x1p-51, "n = %d", n)
+		require.Equal(t, v&layers != 0, math.Signbit(one[0]))
+		for _, end := range []int64{0, 1} {
+			real := new(big.Float).SetPrec(400).SetMantExp(new(big.Float).SetInt(exact.at(end)), -int(exact.scale()))
+			x, _ := real.Float64()
+			off, _ := real.Sub(real, big.NewFloat(math.Abs(one[0]))).Float64()
+			require.LessOrEqual(t, math.Abs(off), 0x1p-54*(1+0x1p-5)+0x1p-53*x)
+			worst = max(worst, math.Abs(off)/(0x1p-54+0x1p-53*x))
+		}
 	}
+	require.Greater(t, worst, 0.5, "the bound is of the right size")
 }
 
 // TestLaws compares the samplers of floats with their distribution functions.
@@ -103,8 +109,9 @@ func TestLaws(t *testing.T) {
 		{"exponential", Exponential, func(x float64) float64 { return -math.Expm1(-x) }},
 		{"normal", func(s rand.Source) float64 { Normal(one, 3, s); return one[0] },
 			func(x float64) float64 { return phi(x / 3) }},
+		{"normals", func(s rand.Source) float64 { Normals(one, s); return one[0] }, phi},
 	}
-	for _, k := range []int{1, 2, 3, 10, 101} {
+	for _, k := range []int{1, 2, 3, 10, 15, 16, 17, 101, 2288, maxDegrees} {
 		laws = append(laws, law{fmt.Sprintf("chi%d", k), func(s rand.Source) float64 { return ChiSquared(k, s) },
 			func(x float64) float64 { return mathext.GammaIncReg(float64(k)/2, x/2) }})
 	}

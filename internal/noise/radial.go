@@ -15,8 +15,7 @@ const errRate = "noise: rate must lie between 2^-900 and 2^900"
 // panics unless 2⁻⁹⁰⁰ ≤ rate ≤ 2⁹⁰⁰ and |exponent| ≤ 1074.
 //
 // b = z√(2G)/rate, z from N(0, I) and G from Gamma((d+1)/2)
-// (docs/theory/release.md#release.radial). 2G has the χ² law of d+1 degrees of freedom: twice a sum
-// of exponential draws, plus the square of a normal draw for even d.
+// (docs/theory/release.md#release.radial). 2G has the χ² law of d+1 degrees of freedom.
 func RadialGrid(dst []int64, rate float64, exponent int, src rand.Source) {
 	if !(rate >= 0x1p-900 && rate <= 0x1p900) {
 		panic(errRate)
@@ -38,63 +37,6 @@ func RadialGrid(dst []int64, rate float64, exponent int, src rand.Source) {
 		}
 		dst[i] = signed(u, r.integer(far, src))
 	}
-}
-
-// chi is a draw from the χ² law: 2(E₁ + E₂ + …), plus z² if normal is not nil.
-type chi struct {
-	exponential []*real
-	normal      *real
-	digits      uint // even: brackets are in units of 2^-digits
-}
-
-// newChi draws from the χ² law with n degrees of freedom, each term with two words or more.
-func newChi(n int, src rand.Source) *chi {
-	c := &chi{exponential: make([]*real, n/2)}
-	for i := range c.exponential {
-		c.exponential[i] = exponentials.number(src)
-	}
-	if n%2 == 1 {
-		c.normal = normals.number(src)
-	}
-	c.more(src)
-	return c
-}
-
-// number draws a real.
-func (z *ziggurat) number(src rand.Source) *real {
-	u, far := z.draw(src)
-	if far == nil {
-		far = z.real(u)
-	}
-	return far
-}
-
-// more appends one word to each term.
-func (c *chi) more(src rand.Source) {
-	for _, e := range c.exponential {
-		e.more(src)
-	}
-	if c.normal != nil {
-		c.normal.more(src)
-	}
-	c.digits += 128
-}
-
-// bracket returns bounds of the draw in units of 2^-digits.
-func (c *chi) bracket() (lo, hi *big.Int) {
-	lo, hi = new(big.Int), new(big.Int)
-	add := func(a, b *big.Int, e int) { // a 2ᵉ and b 2ᵉ
-		lo.Add(lo, shift(a, e))
-		hi.Add(hi, shift(b, e)).Add(hi, one)
-	}
-	for _, x := range c.exponential {
-		add(x.at(0), x.at(1), int(c.digits)+1-int(x.scale()))
-	}
-	if x := c.normal; x != nil {
-		a, b := x.at(0), x.at(1)
-		add(a.Mul(a, a), b.Mul(b, b), int(c.digits)-2*int(x.scale()))
-	}
-	return lo, hi
 }
 
 // radius is √(2G)/(rate g) with 2G = chi and (rate g)² = rate2·4ᵉ.

@@ -16,7 +16,7 @@ import (
 func TestRadialLaw(t *testing.T) {
 	n := draws() / 20
 	const rate, exponent = 0.75, -20
-	for _, d := range []int{1, 2, 3, 10} {
+	for _, d := range []int{1, 2, 3, 10, 15, 16, 40} { // from 15 on the length is that of a cube
 		name := fmt.Sprintf("d = %d", d)
 		src := Reproducible(41, name)
 		k := make([]int64, d)
