@@ -39,9 +39,9 @@ func TestEveryInputSplitting(t *testing.T) {
 		"NewLogistic": call(splitting.NewLogistic, rows, labels), "NewHuber": call(splitting.NewHuber, rows, labels, 1.),
 		"NewLogistic.Func":     call(logistic.Func, x).mayBeNaN(),
 		"NewLogistic.Grad":     call(logistic.Grad, []float64{0, 0}, x).mayBeNaN(),
-		"NewLogistic.FuncGrad": call(logistic.(splitting.FuncGrader).FuncGrad, []float64{0, 0}, x).mayBeNaN(),
+		"NewLogistic.FuncGrad": call(logistic.FuncGrad, []float64{0, 0}, x).mayBeNaN(),
 		"NewLogistic.Hessian": call(func(x []float64) {
-			logistic.(splitting.Hessianer).Hessian(mat.NewSymDense(2, nil),
+			logistic.Hessian(mat.NewSymDense(2, nil),
 				x)
 		}, x).keep(0),
 		"NewLogistic.GradTerms": call(func(x []float64) []float64 {

@@ -24,9 +24,8 @@ type bounds struct {
 	size     float64 // the larger norm of x0 and the first X
 }
 
-// modulus returns the μ of J. It leaves out the μ of a LeastSquares under coordinate descent, and
-// that of a NewQuadratic of more than 300 coordinates: the eigenvalues would cost more than the
-// solve, which has a duality gap without them. So it does for the F of an InteriorPoint.
+// modulus returns the μ of J. Under coordinate descent and an InteriorPoint it leaves out the μ of
+// quadratics of more than 300 coordinates: the eigenvalues would cost more than the solve.
 func (b *bounds) modulus(dim int) float64 {
 	if b.ready {
 		return b.mu
@@ -36,9 +35,8 @@ func (b *bounds) modulus(dim int) float64 {
 		b.mu += modulus(b.problem.H, dim)
 	}
 	_, descent := b.method.(*CoordinateDescent)
-	_, columns := b.problem.F.(*LeastSquares)
 	_, interior := b.method.(*InteriorPoint)
-	if !(descent && columns || (descent || interior) && costlyModulus(b.problem.F)) {
+	if !(descent || interior) || !costlyModulus(b.problem.F) {
 		b.mu += convexity(b.problem.F)
 	}
 	return b.mu
@@ -49,8 +47,8 @@ func costlyModulus(f Smooth) bool {
 	switch f := f.(type) {
 	case *parabola:
 		return len(f.lin) > 300
-	case *LeastSquares:
-		return f.d > 300
+	case *LinearModel:
+		return f.squares() && f.Dim() > 300
 	}
 	return false
 }

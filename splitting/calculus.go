@@ -43,8 +43,14 @@ func Scaled(c float64, f Smooth) (Smooth, error) {
 	if f == nil || !(c > 0) || math.IsInf(c, 1) {
 		return nil, unfit("Scaled: c = %v and f is %T, want a positive finite number and a function", c, f)
 	}
-	if a, ok := f.(*LeastSquares); ok { // stays one, for methods on its columns
-		return a.scaled(math.Sqrt(c)), nil
+	if a, ok := f.(*LinearModel); ok { // stays one, with a duality gap
+		w := ones(len(a.y))
+		for i := range w {
+			w[i] = c * a.weight(i)
+		}
+		if scaled, err := a.With(w, a.o); err == nil {
+			return scaled, nil
+		}
 	}
 	return combined([]part{{c, f}}, nil), nil
 }

@@ -71,12 +71,10 @@ func TestShortSteps(t *testing.T) {
 			for name, m := range map[string]splitting.Method{
 				"DavisYin":           &splitting.DavisYin{StepSize: step},
 				"DavisYin/search":    &splitting.DavisYin{StepSize: step, Rule: splitting.LineSearch},
-				"DavisYin/strong":    &splitting.DavisYin{StepSize: step, Rule: splitting.StronglyConvexStep},
 				"ForwardBackward":    &splitting.ForwardBackward{StepSize: step},
 				"ForwardBackward/ls": &splitting.ForwardBackward{StepSize: step, Rule: splitting.LineSearch},
 				"PrimalDual":         &splitting.PrimalDual{Tau: tau},
 				"VarianceReduced":    &splitting.StochasticTOS{Estimator: splitting.SVRG, StepSize: step / 4},
-				"SAGA":               &splitting.StochasticTOS{Estimator: splitting.SAGA, StepSize: step / 4},
 			} {
 				for pair, c := range pairs {
 					for _, lip := range []float64{s, math.Inf(1)} {

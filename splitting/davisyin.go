@@ -3,7 +3,6 @@
 package splitting
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 
@@ -21,24 +20,20 @@ import (
 // y and x meet at the minimizer, and u = (z−y)/γ ∈ ∂g(y) converges to a dual solution u*. If H is
 // nil it is backward–forward splitting [APR18]. The rules for γ:
 //
-//	FixedStep           γ in (0, 2/L_f), λ in (0, 2 − γL_f/2). z converges, and ‖x−y‖² = o(1/k);
-//	                    linearly if F is strongly convex and G or H is smooth [DY17, §§3–4]
-//	LineSearch          γ_k by backtracking [PG18, Algorithm 1], λ = 1
-//	StronglyConvexStep  γ_k = −ημγ² + γ√(η²μ²γ²+1), γ = γ_{k−1} [DY17, Algorithm 3], γ_0 in
-//	                    (0, 2(1−η)/L_f], λ = 1: ‖y_k − x*‖ = O(1/(ημk)) for a strongly convex F
+//	FixedStep   γ in (0, 2/L_f), λ in (0, 2 − γL_f/2). z converges, and ‖x−y‖² = o(1/k); linearly if
+//	            F is strongly convex and G or H is smooth [DY17, §§3–4]
+//	LineSearch  γ_k by backtracking [PG18, Algorithm 1], λ = 1
 //
 // Proofs: docs/theory/splitting.md#splitting.steps. The point X and its residual:
 // docs/theory/splitting.md#splitting.residual
 type DavisYin struct {
-	// StepSize is γ, or the first γ. 0 means 1/L_f, for StronglyConvexStep 2(1−η)/L_f, and for
-	// LineSearch the inverse of the curvature at x0.
+	// StepSize is γ, or the first γ. 0 means 1/L_f, and for LineSearch the inverse of the curvature
+	// at x0.
 	StepSize float64
-	// Relaxation is λ; 0 means 1. Rules other than FixedStep want 1.
+	// Relaxation is λ; 0 means 1. LineSearch wants 1.
 	Relaxation float64
-	// Rule is FixedStep, LineSearch or StronglyConvexStep.
+	// Rule is FixedStep or LineSearch.
 	Rule StepRule
-	// Eta is the η in (0, 1) of StronglyConvexStep; 0 means 0.1. With a small η, γ shrinks later.
-	Eta float64
 
 	gamma, lambda float64
 	search        bool
@@ -53,7 +48,6 @@ type DavisYin struct {
 }
 
 const (
-	defaultEta    = 0.1
 	lengthen      = 1.02
 	lengthenTotal = 1e4
 )
@@ -63,27 +57,19 @@ func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if err := p.plain("DavisYin"); err != nil {
 		return err
 	}
-	if err := rule("DavisYin.Rule", m.Rule, FixedStep, LineSearch, StronglyConvexStep); err != nil {
+	if err := rule("DavisYin.Rule", m.Rule, FixedStep, LineSearch); err != nil {
 		return err
 	}
 	n := len(x0)
 	m.certificate.init(p, x0)
 	m.line.init(m.f, n, terms(p.F))
-	factor := 1.0
-	if m.Rule == StronglyConvexStep {
-		if err := m.strong(p); err != nil {
-			return err
-		}
-		factor = 2 * (1 - m.eta())
-	}
 	var lip float64
 	var err error
-	if m.gamma, lip, m.search, err = firstStep("DavisYin.StepSize", m.StepSize, factor, m.Rule, m.f, &m.line,
-		x0); err != nil {
+	if m.gamma, lip, m.search, err = firstStep("DavisYin.StepSize", m.StepSize, m.Rule, m.f, &m.line, x0); err != nil {
 		return err
 	}
 	limit := 2 - m.gamma*lip/2
-	if m.search || m.Rule == StronglyConvexStep {
+	if m.search {
 		if m.Relaxation != 0 && m.Relaxation != 1 {
 			if m.Rule == FixedStep {
 				return unfit("DavisYin: F.Smoothness() = +Inf, so the step is searched for, which takes no Relaxation; want it " +
@@ -137,23 +123,6 @@ func (m *DavisYin) settle(loc *Location) {
 	m.dual(loc, m.x, m.y, m.p, separation(m.x, m.y)/m.gamma, m.hidden(m.x, m.y, m.gamma)+m.earlier, m.gamma)
 }
 
-// strong returns an error unless StronglyConvexStep applies to p.
-func (m *DavisYin) strong(p Problem) error {
-	if convexity(p.F) == 0 {
-		return unfit("DavisYin: StronglyConvexStep needs F.Convexity() > 0; FixedStep and LineSearch do not")
-	}
-	if !(m.Eta >= 0) || m.Eta >= 1 {
-		return invalid("DavisYin.Eta = %v, want a number in (0, 1), or 0 for %v", m.Eta, defaultEta)
-	}
-	limit, lip := 2*(1-m.eta()), m.f.Smoothness()
-	if !math.IsInf(lip, 1) && m.StepSize*lip > limit { // firstStep refuses an unknown L_f
-		return invalid("DavisYin.StepSize = %v, want at most 2(1−Eta)/L_f = %v", m.StepSize, limit/lip)
-	}
-	return nil
-}
-
-func (m *DavisYin) eta() float64 { return cmp.Or(m.Eta, defaultEta) }
-
 // lipschitz returns the Lipschitz constant of g, +Inf if none is known.
 func lipschitz(g prox.Operator, dim int) float64 {
 	if g == nil {
@@ -170,14 +139,10 @@ func (m *DavisYin) Step(loc *Location, stats *Stats) {
 	x, y := m.x, m.y
 	z, grad := m.z, m.grad
 	m.g.Prox(y, z, m.gamma) // y = prox_{γg}(z)
-	switch {
-	case m.search:
+	if m.search {
 		m.line.grad(grad, y)
 		m.change(m.next)
-	case m.Rule == StronglyConvexStep:
-		m.f.Grad(grad, y)
-		m.change(shorter(m.gamma, m.mu, m.eta()))
-	default:
+	} else {
 		m.f.Grad(grad, y)
 	}
 	m.forward(stats)
@@ -224,13 +189,6 @@ func (m *DavisYin) change(gamma float64) {
 		m.z[i] = yi + r*(m.z[i]-yi)
 	}
 	m.gamma = gamma
-}
-
-// shorter returns −ημγ² + γ√(η²μ²γ²+1) = γ/(ημγ + √(η²μ²γ²+1)), the step after γ of
-// StronglyConvexStep.
-func shorter(gamma, mu, eta float64) float64 {
-	t := eta * mu * gamma
-	return gamma / (t + math.Sqrt(t*t+1))
 }
 
 // longer returns the γ of the next x.

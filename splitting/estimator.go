@@ -5,8 +5,6 @@ package splitting
 import (
 	"math"
 	"math/rand/v2"
-
-	"gonum.org/v1/gonum/floats"
 )
 
 // Estimator names an unbiased estimate v of ∇f(y), f = Σᵢ fᵢ, that evaluates one or two terms a
@@ -20,14 +18,10 @@ const (
 	// sets w ← y afterwards [JZ13, KHR20]. Two terms a step and a full gradient every n steps; 3d
 	// numbers of memory.
 	SVRG
-	// SAGA keeps the last gradient tᵢ of each term: v = n(∇fᵢ(y) − tᵢ) + Σⱼtⱼ, then tᵢ ← ∇fᵢ(y)
-	// [DBL14]. One term a step, n·d numbers of memory, and a full gradient every 2n steps for the
-	// certificate.
-	SAGA
 )
 
 // String returns the name of the constant.
-func (e Estimator) String() string { return name("estimator", int(e), "Sampled", "SVRG", "SAGA") }
+func (e Estimator) String() string { return name("estimator", int(e), "Sampled", "SVRG") }
 
 // TermSmoother is the optional ability of a [FiniteSum] to bound the curvature of its terms.
 // Without it each term is assumed to be as curved as f, which holds for convex terms but makes
@@ -66,48 +60,22 @@ type estimate struct {
 	rnd    *rand.Rand
 	n      int
 	idx    []int     // the term of this step
-	table  []float64 // tᵢ by rows
-	total  []float64 // Σⱼtⱼ, or ∇f(w)
+	total  []float64 // ∇f(w)
 	anchor []float64 // w
-	full   []float64 // ∇f(y) for the certificate of SAGA, ∇fᵢ(w) for SVRG
-	since  int       // steps since the last certificate
+	one    []float64 // ∇fᵢ(w)
 	owed   int       // terms evaluated before the first step
 }
 
 // init prepares estimates of the gradient of sum, the first of them at x0.
 func (e *estimate) init(sum FiniteSum, kind Estimator, x0 []float64, rnd *rand.Rand) {
-	d := len(x0)
-	e.kind, e.sum, e.rnd, e.n, e.since, e.owed = kind, sum, rnd, sum.Len(), 0, 0
+	e.kind, e.sum, e.rnd, e.n, e.owed = kind, sum, rnd, sum.Len(), 0
 	if e.idx = resize(e.idx, 1); kind == Sampled {
 		return
 	}
-	e.total, e.full, e.owed = resize(e.total, d), resize(e.full, d), e.n
-	if kind == SVRG {
-		e.anchor = resize(e.anchor, d)
-		copy(e.anchor, x0)
-		sum.Grad(e.total, x0)
-		return
-	}
-	e.table = resize(e.table, e.n*d)
-	for i := range e.n {
-		e.idx[0] = i
-		sum.GradTerms(e.row(i), x0, e.idx)
-	}
-	e.addRows()
-}
-
-// row returns tᵢ.
-func (e *estimate) row(i int) []float64 {
-	d := len(e.total)
-	return e.table[i*d : (i+1)*d : (i+1)*d]
-}
-
-// addRows sets total to Σⱼtⱼ. Updates keep total current, but their rounding errors add up.
-func (e *estimate) addRows() {
-	clear(e.total)
-	for i := range e.n {
-		floats.Add(e.total, e.row(i))
-	}
+	d := len(x0)
+	e.total, e.one, e.anchor, e.owed = resize(e.total, d), resize(e.one, d), resize(e.anchor, d), e.n
+	copy(e.anchor, x0)
+	sum.Grad(e.total, x0)
 }
 
 // at stores v/scale in dst, where v estimates ∇f(y).
@@ -117,43 +85,24 @@ func (e *estimate) at(dst, y []float64, stats *Stats) (scale float64) {
 	e.owed = 0
 	n := float64(e.n)
 	e.sum.GradTerms(dst, y, e.idx) // ∇fᵢ(y)
-	switch e.kind {
-	case Sampled:
+	if e.kind == Sampled {
 		return n
-	case SVRG:
-		e.sum.GradTerms(e.full, e.anchor, e.idx)
-		stats.GradTerms++
-		for j := range dst {
-			dst[j] = n*(dst[j]-e.full[j]) + e.total[j]
-		}
-	default:
-		t := e.row(e.idx[0])
-		for j, g := range dst {
-			change := g - t[j]
-			t[j] = g
-			dst[j] = n*change + e.total[j]
-			e.total[j] += change
-		}
 	}
-	e.since++
+	e.sum.GradTerms(e.one, e.anchor, e.idx)
+	stats.GradTerms++
+	for j := range dst {
+		dst[j] = n*(dst[j]-e.one[j]) + e.total[j]
+	}
 	return 1
 }
 
-// exact returns ∇f(y) where a full gradient is due: at a new anchor of SVRG, and every 2n steps of
-// SAGA.
+// exact returns ∇f(y) where y becomes the anchor.
 func (e *estimate) exact(y []float64, stats *Stats) (grad []float64, due bool) {
-	switch {
-	case e.kind == SVRG && e.rnd.IntN(e.n) == 0:
-		copy(e.anchor, y)
-		grad = e.total
-	case e.kind == SAGA && e.since >= 2*e.n:
-		e.addRows()
-		grad = e.full
-	default:
+	if e.kind == Sampled || e.rnd.IntN(e.n) != 0 {
 		return nil, false
 	}
-	e.since = 0
-	e.sum.Grad(grad, y)
+	copy(e.anchor, y)
+	e.sum.Grad(e.total, y)
 	stats.GradTerms += e.n
-	return grad, true
+	return e.total, true
 }

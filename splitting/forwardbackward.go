@@ -65,7 +65,7 @@ func (m *ForwardBackward) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	m.certificate.init(Problem{F: p.F, H: m.psi}, x0)
 	m.line.init(m.f, n, terms(p.F))
 	var err error
-	m.gamma, _, m.search, err = firstStep("ForwardBackward.StepSize", m.StepSize, 1, m.Rule, m.f, &m.line, x0)
+	m.gamma, _, m.search, err = firstStep("ForwardBackward.StepSize", m.StepSize, m.Rule, m.f, &m.line, x0)
 	if err != nil {
 		return err
 	}

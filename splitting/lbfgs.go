@@ -4,6 +4,7 @@ package splitting
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -46,6 +47,9 @@ type LBFGS struct {
 	idle    int     // steps since it was found
 	curve   float64 // L_f, or the largest curvature of a pair
 	unknown bool    // L_f is not known
+	steps   int
+	size    float64 // the larger norm of x0 and the first X
+	floor   float64 // a J below which there is no minimum: 2²⁰⁰ times the sizes at x0
 	residuals
 	stalling
 }
@@ -82,6 +86,7 @@ func (m *LBFGS) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	m.f = smooth(p.F)
 	m.terms, m.pairs, m.stalled = terms(p.F), 0, false
 	m.first, m.curve = 0, 0
+	m.steps, m.size = 0, norm(x0)
 	lip := m.f.Smoothness()
 	if m.unknown = math.IsInf(lip, 1); !m.unknown {
 		m.curve = lip
@@ -97,7 +102,20 @@ func (m *LBFGS) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	copy(m.x, x0)
 	m.value = m.funcGrad(m.g, m.x)
+	size := norm(m.g) * (norm(x0) + 1)
+	if l := m.curve + m.weight; l > 0 {
+		size = l*floats.Dot(x0, x0) + floats.Dot(m.g, m.g)/l
+	}
+	m.floor = -0x1p200 * (math.Abs(m.value) + size)
 	return nil
+}
+
+// Status implements Statuser.
+func (m *LBFGS) Status() (Status, error) {
+	if m.value < m.floor {
+		return Unbounded, fmt.Errorf("%w: it is %.3g at X", ErrUnbounded, m.value)
+	}
+	return m.stalling.Status()
 }
 
 // funcGrad stores ∇J(x) in dst and returns J(x).
@@ -127,7 +145,10 @@ func (m *LBFGS) Step(loc *Location, stats *Stats) {
 	if m.idle++; loc.Residual < m.best {
 		m.best, m.idle = loc.Residual, 0
 	}
-	m.compare(loc.Residual, loc.Residual+(m.curve+m.weight)*norm(m.x))
+	if m.steps++; m.steps == 1 {
+		m.size = math.Max(m.size, norm(m.x))
+	}
+	m.compare(loc.Residual, loc.Residual+(m.curve+m.weight)*math.Min(norm(m.x), remote*m.size))
 	m.stalled = !found || loc.Residual == 0 || m.idle >= idleSteps
 }
 
@@ -174,9 +195,10 @@ func (m *LBFGS) search(stats *Stats) bool {
 		}
 	}
 	lo, hi := 0.0, math.Inf(1)
+	value := m.value
 	for range 60 {
 		floats.AddScaledTo(m.next, m.x, alpha, m.p)
-		value := m.funcGrad(m.h, m.next)
+		value = m.funcGrad(m.h, m.next)
 		stats.GradTerms += m.terms
 		at := floats.Dot(m.h, m.p)
 		if math.IsNaN(value) && at-at == 0 { // with a gradient that has not overflowed
@@ -200,7 +222,11 @@ func (m *LBFGS) search(stats *Stats) bool {
 			alpha = 2 * math.Max(lo, math.SmallestNonzeroFloat64)
 		}
 	}
-	return false
+	if !(lo > 0 && math.IsInf(hi, 1) && value < m.value) {
+		return false
+	}
+	m.move(value) // as far as the search looked
+	return true
 }
 
 // move makes next the iterate and keeps the pair of the step, if J is convex along the step.

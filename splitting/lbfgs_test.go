@@ -122,3 +122,29 @@ func BenchmarkLBFGS(b *testing.B) {
 		})
 	}
 }
+
+// TestLBFGSUnbounded checks objectives without a minimum, in several units, with and without a
+// known L_f, and one whose infimum is not attained, which is no such objective.
+func TestLBFGSUnbounded(t *testing.T) {
+	for _, unit := range []float64{1e-12, 1, 1e12} {
+		for _, lip := range []float64{0, 2 * unit} {
+			f := splitting.Funcs{
+				F: func(x []float64) float64 { return unit * (x[1]*x[1] - x[0]) },
+				G: func(dst, x []float64) { dst[0], dst[1] = -unit, 2*unit*x[1] },
+				L: lip,
+			}
+			res, err := splitting.Solve(background, splitting.Problem{F: f}, []float64{1, 3}, nil, &splitting.LBFGS{})
+			require.ErrorIs(t, err, splitting.ErrUnbounded, "unit %v, L %v", unit, lip)
+			require.Equal(t, splitting.Unbounded, res.Status)
+			require.Less(t, res.Value, -1e50*unit)
+		}
+	}
+	soft := splitting.Funcs{
+		F: func(x []float64) float64 { return math.Log1p(math.Exp(-x[0])) },
+		G: func(dst, x []float64) { dst[0] = -1 / (1 + math.Exp(x[0])) },
+		L: 0.25,
+	}
+	res, err := splitting.Solve(background, splitting.Problem{F: soft}, []float64{1}, nil, &splitting.LBFGS{})
+	require.NoError(t, err)
+	require.NotEqual(t, splitting.Unbounded, res.Status)
+}

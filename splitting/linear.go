@@ -5,6 +5,7 @@ package splitting
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -25,9 +26,9 @@ type Linear interface {
 	Norm() float64
 }
 
-// NewMatrix returns a copy of a as K. It computes ‖K‖₂ from the smaller of KKᵀ and KᵀK in
-// O(min(m,d)²max(m,d)), and adds the rounding error. The error wraps ErrProblem if a is nil or
-// empty, or an entry or ‖K‖² is not finite.
+// NewMatrix returns a copy of a as K. Where a method asks for it, it computes ‖K‖₂ once, from the
+// smaller of KKᵀ and KᵀK in O(min(m,d)²max(m,d)), and adds the rounding error. The error wraps
+// ErrProblem if a is nil or empty, or an entry or ‖K‖² is not finite.
 func NewMatrix(a mat.Matrix) (Linear, error) {
 	if a == nil {
 		return nil, unfit("Matrix: nil, want a matrix; a nil Problem.K is the identity")
@@ -36,47 +37,55 @@ func NewMatrix(a mat.Matrix) (Linear, error) {
 	if m == 0 || d == 0 {
 		return nil, unfit("Matrix: %d×%d, want no empty dimension", m, d)
 	}
-	k := mat.DenseCopyOf(a)
-	// The largest entry is brought to [½, 1): squares neither under- nor overflow.
-	_, exp := math.Frexp(floats.Norm(k.RawMatrix().Data, math.Inf(1)))
-	side := mat.NewDense(m, d, nil)
-	side.Apply(func(_, _ int, v float64) float64 { return math.Ldexp(v, -exp) }, k)
-	gram := mat.NewSymDense(min(m, d), nil)
-	if d < m {
-		gram.SymOuterK(1, side.T())
-	} else {
-		gram.SymOuterK(1, side)
+	k := &dense{a: mat.DenseCopyOf(a).RawMatrix()}
+	size := floats.Norm(k.a.Data, 2)
+	if !finite(k.a.Data) || !(size <= 0x1p500) && math.IsInf(k.Norm()*k.Norm(), 1) { // step sizes contain the square
+		return nil, unfit("Matrix: an entry of K, or the square of its norm, is not finite, want finite numbers")
 	}
-	v, ok := []float64(nil), finite(k.RawMatrix().Data)
-	if ok {
-		v, ok = eigenvalues(gram)
-	}
-	if !ok {
-		return nil, unfit("Matrix: an entry of K, or its norm, is not finite, want finite numbers")
-	}
-	// The Gram matrix is within max(m,d)·2⁻⁵³ of its trace, and the eigensolver within a small
-	// multiple of min(m,d)·2⁻⁵³ of the largest eigenvalue; 8 covers the multiple.
-	top := v[len(v)-1] + 8*float64(m+d)*0x1p-53*mat.Trace(gram)
-	norm := math.Ldexp(math.Sqrt(top)*(1+0x1p-52), exp)
-	if norm > 0 {
-		norm = math.Nextafter(norm, math.Inf(1)) // Ldexp rounds a subnormal norm
-	}
-	if math.IsInf(norm*norm, 1) { // step sizes contain the square
-		return nil, unfit("Matrix: the square of its norm is not finite, want smaller numbers")
-	}
-	return &dense{k.RawMatrix(), norm}, nil
+	return k, nil
 }
 
 // dense is a K that is held as a matrix.
 type dense struct {
 	a    blas64.General
+	once sync.Once
 	norm float64
+}
+
+func (k *dense) Norm() float64 {
+	k.once.Do(func() { k.norm = normOf(k.a) })
+	return k.norm
+}
+
+// normOf returns an upper bound on ‖A‖₂, +Inf if the eigenvalues are not found.
+func normOf(a blas64.General) float64 {
+	// The largest entry is brought to [½, 1): squares neither under- nor overflow.
+	_, exp := math.Frexp(floats.Norm(a.Data, math.Inf(1)))
+	side := mat.NewDense(a.Rows, a.Cols, nil)
+	side.Apply(func(i, j int, _ float64) float64 { return math.Ldexp(a.Data[i*a.Stride+j], -exp) }, side)
+	gram := mat.NewSymDense(min(a.Rows, a.Cols), nil)
+	if a.Cols < a.Rows {
+		gram.SymOuterK(1, side.T())
+	} else {
+		gram.SymOuterK(1, side)
+	}
+	v, ok := eigenvalues(gram)
+	if !ok {
+		return math.Inf(1)
+	}
+	// The Gram matrix is within max(m,d)·2⁻⁵³ of its trace, and the eigensolver within a small
+	// multiple of min(m,d)·2⁻⁵³ of the largest eigenvalue; 8 covers the multiple.
+	top := v[len(v)-1] + 8*float64(a.Rows+a.Cols)*0x1p-53*mat.Trace(gram)
+	norm := math.Ldexp(math.Sqrt(top)*(1+0x1p-52), exp)
+	if norm > 0 {
+		norm = math.Nextafter(norm, math.Inf(1)) // Ldexp rounds a subnormal norm
+	}
+	return norm
 }
 
 func (k *dense) Dims() (m, d int)             { return k.a.Rows, k.a.Cols }
 func (k *dense) MulVec(dst, x []float64)      { k.mul(blas.NoTrans, dst, x, k.a.Rows, k.a.Cols) }
 func (k *dense) MulVecTrans(dst, y []float64) { k.mul(blas.Trans, dst, y, k.a.Cols, k.a.Rows) }
-func (k *dense) Norm() float64                { return k.norm }
 
 func (k *dense) mul(t blas.Transpose, dst, x []float64, rows, cols int) {
 	if len(dst) != rows || len(x) != cols {

@@ -19,15 +19,13 @@ const (
 	// LineSearch shortens γ_k until f lies below its quadratic model, and lengthens γ_k as far as
 	// the theorem of the method allows. It needs no L_f.
 	LineSearch
-	// StronglyConvexStep shrinks γ_k like 1/(μk), for a strongly convex F.
+	// StronglyConvexStep is the rule of PrimalDual for a strongly convex F.
 	StronglyConvexStep
-	// RootStep is γ_k = γ/√(k+1).
-	RootStep
 )
 
 // String returns the name of the constant.
 func (r StepRule) String() string {
-	return name("rule", int(r), "FixedStep", "LineSearch", "StronglyConvexStep", "RootStep")
+	return name("rule", int(r), "FixedStep", "LineSearch", "StronglyConvexStep")
 }
 
 // rule returns an error unless r is one of the allowed rules.
@@ -140,15 +138,15 @@ func (s *lineSearch) guess(x0 []float64) float64 {
 }
 
 // firstStep returns the first γ, L_f (+Inf if unknown), and whether the method has to search,
-// because the rule is LineSearch or L_f is unknown. Without a search γ is step, or factor/L_f if
-// step is 0; it refuses steps outside (0, 2/L_f), with which the methods do not converge.
+// because the rule is LineSearch or L_f is unknown. Without a search γ is step, or 1/L_f if step
+// is 0; it refuses steps outside (0, 2/L_f), with which the methods do not converge.
 func firstStep(
-	field string, step, factor float64, r StepRule, f Smooth, s *lineSearch, x0 []float64,
+	field string, step float64, r StepRule, f Smooth, s *lineSearch, x0 []float64,
 ) (gamma, lip float64, search bool, err error) {
 	lip = f.Smoothness()
 	search = r == LineSearch || math.IsInf(lip, 1)
 	switch {
-	case !(lip >= 0) || search && r == StronglyConvexStep:
+	case !(lip >= 0):
 		err = unfit("F.Smoothness() = %v, want a Lipschitz constant of the gradient, or +Inf and LineSearch", lip)
 	case search && (!(step >= 0) || math.IsInf(step, 1)):
 		err = invalid("%s = %v, want a positive number to begin the search with, or 0 for a guess", field, step)
@@ -158,9 +156,9 @@ func firstStep(
 		}
 		s.most = farther * gamma
 	case !(step >= 0) || step >= 2/lip: // +Inf for an affine F
-		err = invalid("%s = %v, want a number in (0, 2/L_f), or 0 for %v/L_f", field, step, factor)
+		err = invalid("%s = %v, want a number in (0, 2/L_f), or 0 for 1/L_f", field, step)
 	default:
-		if gamma = cmp.Or(step, factor/lip); math.IsInf(gamma, 1) {
+		if gamma = cmp.Or(step, 1/lip); math.IsInf(gamma, 1) {
 			gamma = 1 // F is affine, or nearly: every step size is allowed
 		}
 	}

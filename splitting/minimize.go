@@ -14,8 +14,7 @@ import (
 //	first that applies                                        picks
 //	K a matrix, a quadratic program, d ≤ 2000                 InteriorPoint
 //	K is not nil                                              PrimalDual
-//	F a LeastSquares, G+H coordinatewise (ℓ1, ℓ2², box)       CoordinateDescent, on residuals
-//	F quadratic, G+H coordinatewise                           CoordinateDescent, on Q
+//	F quadratic, G+H coordinatewise (ℓ1, ℓ2², box)            CoordinateDescent
 //	F with a Hessian, G+H coordinatewise or a ball, d ≤ 2000  ProxNewton
 //	G+H nothing or a squared norm, d > 2000                   LBFGS
 //	prox of G+H known in closed form                          ForwardBackward
@@ -42,12 +41,9 @@ func Auto(p Problem, dim int) Method {
 		return &InteriorPoint{}
 	}
 	if p.K != nil {
-		return &PrimalDual{}
+		return &PrimalDual{Rule: p.primalRule()}
 	}
 	_, separable := p.coordinatewise()
-	if _, ok := p.F.(*LeastSquares); ok && separable {
-		return &CoordinateDescent{}
-	}
 	if separable {
 		if _, _, ok := quadratic(p.F, dim); ok {
 			return &CoordinateDescent{}
@@ -64,6 +60,17 @@ func Auto(p Problem, dim int) Method {
 		return &ForwardBackward{}
 	}
 	return &DavisYin{}
+}
+
+// primalRule returns StronglyConvexStep where F is known to be strongly convex and G and H are no
+// sets. Constraints converge faster with FixedStep.
+func (p Problem) primalRule() StepRule {
+	_, g := p.G.(prox.Set)
+	_, h := p.H.(prox.Set)
+	if g || h || costlyModulus(p.F) || convexity(p.F) == 0 {
+		return FixedStep
+	}
+	return StronglyConvexStep
 }
 
 // interiorFlops is the most work of a step of an InteriorPoint that Auto picks.
@@ -90,8 +97,7 @@ func (p Problem) program(dim int) bool {
 // Path solves problems in turn, each from the minimizer of the problem before it: a sequence of
 // weights from large to small, or of boxes from small to large, where neighbors have neighboring
 // minimizers. The first problem starts at x0. A nil m means a new method from [Auto] for each
-// problem, on A'A where many problems share one LeastSquares of many equations; otherwise m solves
-// all of them, and DavisYin and PrimalDual keep their dual variable.
+// problem; otherwise m solves all of them, and DavisYin and PrimalDual keep their dual variable.
 //
 // s applies to each problem separately. Path stops at the first error of [Solve], which it returns
 // with the index of the problem, and with the results so far. A problem that ends early without an
@@ -105,9 +111,6 @@ func Path(ctx context.Context, problems []Problem, x0 []float64, s *Settings, m 
 		method, err := m, p.check(x0) // Auto asks F for its Hessian
 		if method == nil && err == nil {
 			method = Auto(p, len(x0))
-			if d, ok := method.(*CoordinateDescent); ok && k > 0 {
-				d.onGram = gramPays(p.F, problems[k-1].F)
-			}
 		}
 		var res *Result
 		if err == nil {
@@ -124,14 +127,6 @@ func Path(ctx context.Context, problems []Problem, x0 []float64, s *Settings, m 
 		}
 	}
 	return results, nil
-}
-
-// gramPays reports whether f is the LeastSquares of the problem before, with more than twice as
-// many equations as unknowns. Sweeps over A'A then cost less than those over A, from the second
-// problem on.
-func gramPays(f, before Smooth) bool {
-	a, ok := f.(*LeastSquares)
-	return ok && f == before && a.n > 2*a.d && a.d <= gramDim
 }
 
 // dual is a method with a dual variable: keep saves the variable for the next Init of the same

@@ -243,3 +243,50 @@ func subgradient(t *testing.T, g prox.Operator, x, u []float64, size float64, wh
 	g.Prox(p, p, gamma)
 	require.LessOrEqual(t, floats.Distance(p, x, 2), 1e-6*floats.Norm(x, 2), what)
 }
+
+// TestTotalVariationOfAnImage checks that isotropic total variation of a 64×64 image is within 1e-3
+// of the minimizer after 300 steps of the method that Auto picks.
+func TestTotalVariationOfAnImage(t *testing.T) {
+	const side = 64
+	r := rand.New(rand.NewPCG(3, 4))
+	image := make([]float64, side*side)
+	var edges [][2]int
+	var groups [][]int
+	for i := range side {
+		for j := range side {
+			at := i*side + j
+			if (i-30)*(i-30)+(j-30)*(j-30) < 300 {
+				image[at] = 1
+			}
+			image[at] += 0.2 * r.NormFloat64()
+			var group []int
+			for _, to := range []int{at + side, at + 1} {
+				if to == at+side && i+1 == side || to == at+1 && j+1 == side {
+					continue
+				}
+				group = append(group, len(edges))
+				edges = append(edges, [2]int{at, to})
+			}
+			if group != nil {
+				groups = append(groups, group)
+			}
+		}
+	}
+	k, err := splitting.NewDifferences(edges, len(image))
+	require.NoError(t, err)
+	f := splitting.Funcs{L: 1, Mu: 1,
+		F: func(x []float64) float64 { d := floats.Distance(x, image, 2); return d * d / 2 },
+		G: func(dst, x []float64) { floats.SubTo(dst, x, image) }}
+	p := splitting.Problem{F: f, H: prox.GroupL2{Groups: groups, Weight: 0.3}, K: k}
+	m := splitting.Auto(p, len(image))
+	require.Equal(t, splitting.StronglyConvexStep, m.(*splitting.PrimalDual).Rule)
+	run := func(steps int) *splitting.Result {
+		res, err := splitting.Solve(background, p, image, &splitting.Settings{Tolerance: -1, Iterations: steps}, m)
+		require.NoError(t, err)
+		return res
+	}
+	best, fast := run(3000), run(300)
+	require.LessOrEqual(t, floats.Distance(best.X, fast.X, 2), 1e-3*floats.Norm(best.X, 2))
+	p.H = prox.Bounds{Hi: make([]float64, len(edges))}
+	require.Equal(t, splitting.FixedStep, splitting.Auto(p, len(image)).(*splitting.PrimalDual).Rule)
+}

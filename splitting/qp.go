@@ -83,6 +83,7 @@ type program struct {
 	p     blas64.General // both triangles
 	q     []float64
 	a     blas64.General
+	ata   gramian
 	sides []side
 	eqs   []side // ⟨a,x⟩ = bound; sign is 1
 
@@ -193,11 +194,11 @@ func (g *program) add(terms []prox.Piece, first int) {
 
 // gram adds the lower triangle of A'diag(w)A to dst.
 func (g *program) gram(dst blas64.General, w []float64) {
-	for i := range g.a.Rows {
-		row := g.a.Data[i*g.n:][:g.n]
-		for j, v := range row {
-			if v *= w[i]; v != 0 {
-				floats.AddScaled(dst.Data[j*g.n:][:j+1], v, row[:j+1])
+	if g.a.Rows > 0 {
+		g.ata.compute(w[:g.a.Rows], g.a)
+		for i := range g.n {
+			for k, v := range g.ata.row(i) {
+				dst.Data[(i+k)*g.n+i] += v
 			}
 		}
 	}
@@ -239,7 +240,7 @@ func (g *program) multiplier(dst, z, y []float64) {
 	}
 }
 
-// ruizRounds is how often rows and columns are scaled.
+// ruizRounds is how often rows and columns are scaled at most.
 const ruizRounds = 10
 
 // equilibrate scales rows and columns of P and A to entries of about 1 [Rui01], then x to the size
@@ -264,10 +265,15 @@ func (g *program) equilibrate() {
 				row[i], col[j] = max(row[i], v), max(col[j], v)
 			}
 		}
+		done := true
 		for _, v := range [][]float64{col, row} {
 			for i := range v {
 				v[i] = power(1 / math.Sqrt(v[i]))
+				done = done && v[i] == 1
 			}
+		}
+		if done {
+			break
 		}
 		for i := range n {
 			g.d[i] *= col[i]

@@ -211,3 +211,19 @@ func (p quadraticProgram) in(unit float64) quadraticProgram {
 	}
 	return p
 }
+
+// TestFarMinimizers checks programs whose minimizers are up to 1e14 away, along a direction in
+// which the objective is flat: ½x₁² − x₁ with x₁ + e·x₂ ≥ 2 has the minimum −½ at x₁ = 1, x₂ ≥ 1/e.
+func TestFarMinimizers(t *testing.T) {
+	for _, e := range []float64{1e-4, 1e-7, 1e-9, 1e-12, 1e-14} {
+		p, err := splitting.NewQP(mat.NewDiagDense(2, []float64{1, 0}), []float64{-1, 0},
+			mat.NewDense(1, 2, []float64{1, e}), []float64{2}, []float64{math.Inf(1)}, nil, nil)
+		require.NoError(t, err)
+		res, err := splitting.Solve(background, p, make([]float64, 2), nil, &splitting.InteriorPoint{})
+		require.NoError(t, err)
+		require.Equal(t, splitting.Converged, res.Status, e)
+		require.InDelta(t, 1, res.X[0], 1e-9, e)
+		require.GreaterOrEqual(t, res.X[1], (1-1e-9)/e)
+		require.InDelta(t, -0.5, res.Value, 1e-9, e)
+	}
+}

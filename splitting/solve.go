@@ -213,8 +213,10 @@ func (p Problem) check(x0 []float64) error {
 		if d != len(x0) {
 			return unfit("x0 has %d entries, want %d, the columns of K", len(x0), d)
 		}
-		if norm := p.K.Norm(); !(norm >= 0) || math.IsInf(norm, 1) {
-			return unfit("K.Norm() = %v, want a finite number of at least ‖K‖₂", norm)
+		if _, ok := p.K.(*dense); !ok { // its norm is finite, and costs more than a solve
+			if norm := p.K.Norm(); !(norm >= 0) || math.IsInf(norm, 1) {
+				return unfit("K.Norm() = %v, want a finite number of at least ‖K‖₂", norm)
+			}
 		}
 		image = m
 	}
@@ -238,8 +240,6 @@ func dimension(f Smooth) (d int, ok bool) {
 	switch f := f.(type) {
 	case *parabola:
 		return len(f.lin), true
-	case *LeastSquares:
-		return f.d, true
 	case *combination:
 		return f.dim()
 	case *combinedSum:

@@ -400,7 +400,6 @@ func TestInfiniteGradientsProveNothing(t *testing.T) {
 		for _, m := range []splitting.Method{
 			&splitting.DavisYin{}, &splitting.ForwardBackward{}, &splitting.ForwardBackward{Rule: splitting.LineSearch},
 			&splitting.PrimalDual{}, &splitting.StochasticTOS{Estimator: splitting.SVRG},
-			&splitting.StochasticTOS{Estimator: splitting.SAGA},
 		} {
 			for _, v := range []float64{inf, -inf, math.NaN()} {
 				p.F = constant{v}

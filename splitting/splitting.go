@@ -14,9 +14,8 @@
 // [Minimize] chooses. By hand:
 //
 //	method             takes                      a step costs           promises
-//	CoordinateDescent  quadratic F, on Q or on    one sweep, or a round  exact up to rounding;
-//	                   columns; G+H               over an active set     a duality gap
-//	                   coordinatewise
+//	CoordinateDescent  quadratic F; G+H           one sweep over the     exact up to rounding;
+//	                   coordinatewise             matrix                 a duality gap
 //	ProxNewton         F with a Hessian; G+H      Hessian, and sweeps    superlinear
 //	                   coordinatewise or a        or Cholesky factors
 //	                   ball, d ≤ 2000
@@ -30,7 +29,7 @@
 //	PrimalDual         any G, H and K             a gradient, two prox,  1/k, 1/k² if strongly
 //	                                              K and Kᵀ once each     convex
 //	StochasticTOS      a FiniteSum; any G and H   a few terms of F, two  as its Estimator; with G nil
-//	                                              prox                   it is ProxSVRG or ProxSAGA
+//	                                              prox                   it is ProxSVRG
 //
 // G+H in closed form means that [prox.Sum] knows its proximal map, as for an ℓ1 norm with a box, a
 // ball or total variation. Some advice:
@@ -44,7 +43,7 @@
 //     more overlap: NewSelection as K.
 //   - Total variation along a line: prox.TotalVariation, also with an ℓ1 norm (the fused lasso).
 //     On a graph or an image: NewDifferences as K.
-//   - Many records, moderate accuracy: StochasticTOS with SAGA if n·d numbers fit, else with SVRG.
+//   - Many records, moderate accuracy: StochasticTOS with SVRG.
 //   - Linear and quadratic programs, quantiles, support vector machines, model predictive control:
 //     NewQP, or a Problem of your own with a matrix as K.
 //   - A sequence of weights or of boxes: Path.
@@ -235,8 +234,8 @@ type Result struct {
 	Stats
 	Status Status
 	// Distance bounds ‖X − x*‖₂ by Residual/μ for the μ of F and of the squares in G and H, +Inf
-	// where no μ > 0 is known. CoordinateDescent does not ask a LeastSquares for its μ, nor a
-	// NewQuadratic of more than 300 coordinates, because that would cost more than the solve; there
+	// where no μ > 0 is known. CoordinateDescent and InteriorPoint do not ask a quadratic of more than
+	// 300 coordinates for its μ, because that would cost more than the solve; there
 	// Residual/f.Convexity() is the bound.
 	Distance float64
 	// Gap bounds J(X) − J* by Residual²/(2μ), by Residual·(‖X‖+‖x*‖) where a minimizer is known to be

@@ -22,11 +22,11 @@ var (
 		&PrimalDual{}, &ProxNewton{}, &StochasticTOS{}}
 	_              = []gapper{&CoordinateDescent{}, &DavisYin{}, &PrimalDual{}, &StochasticTOS{}}
 	_              = []dual{&DavisYin{}, &PrimalDual{}}
-	_              = []Convex{&LeastSquares{}, &parabola{}}
-	_              = []Hessianer{&parabola{}, &linearModel{}}
+	_              = []Convex{&LinearModel{}, &parabola{}}
+	_              = []Hessianer{&parabola{}, &LinearModel{}}
 	_ Quadratizer  = &parabola{}
-	_ FuncGrader   = &linearModel{}
-	_ TermSmoother = &linearModel{}
+	_ FuncGrader   = &LinearModel{}
+	_ TermSmoother = &LinearModel{}
 )
 
 // toy is ½‖Ax−b‖² + (ridge/2)‖x‖² plus a linear term as a FiniteSum. The linear term determines the
@@ -126,40 +126,6 @@ func plus(u, v []float64) []float64 {
 	s := make([]float64, len(u))
 	floats.AddTo(s, u, v)
 	return s
-}
-
-// TestStronglyConvexStepBound checks the documented rate of StronglyConvexStep [DY17, Algorithm 3]
-// at every step: ‖y_k − x*‖ ≤ S/(1/γ₀ + ημ(k−1)).
-func TestStronglyConvexStepBound(t *testing.T) {
-	const d = 9
-	g, h, x, u, v := plantedPair(d)
-	f := newToy(20, d, 0.1, x, plus(u, v))
-	for _, eta := range []float64{0, 0.5, 0.9} {
-		m := &DavisYin{Rule: StronglyConvexStep, Eta: eta}
-		x0 := make([]float64, d)
-		floats.AddConst(3, x0)
-		require.NoError(t, m.Init(Problem{F: f, G: g, H: h}, x0, nil))
-		loc, stats := &Location{X: make([]float64, d)}, &Stats{}
-		first := m.gamma
-		m.Step(loc, stats) // this step computes y_0 and x_0, and replaces γ_0 by γ_1
-		var s float64
-		for k := 1; k <= 3000; k++ {
-			before := m.gamma
-			z := append([]float64(nil), m.z...)
-			m.Step(loc, stats)
-			dist := floats.Distance(m.y, x, 2)
-			if k == 1 {
-				du := make([]float64, d)
-				for j := range du {
-					du[j] = (z[j]-m.y[j])/before - u[j]
-				}
-				s = math.Hypot(dist/before, norm(du))
-				first = before
-			}
-			// 1e-13 allows for the rounding of vectors of size 1.
-			require.LessOrEqual(t, dist, s/(1/first+m.eta()*f.ridge*float64(k-1))+1e-13, "eta %v, k = %d", eta, k)
-		}
-	}
 }
 
 // TestFISTABound checks [BT09, Thm. 4.4] until the first restart, with a fixed step and with the
@@ -320,9 +286,8 @@ func TestLineSearchBounds(t *testing.T) {
 	}
 }
 
-// TestVarianceReducedRate checks the documented rates of Prox-SVRG and Prox-SAGA. They state E V_k
-// ≤ ρᵏV_0, so that by Markov's inequality V_k ≤ 10⁶ρᵏV_0 except with probability 1e-6. The seed is
-// fixed.
+// TestVarianceReducedRate checks the documented rate of Prox-SVRG. It states E V_k ≤ ρᵏV_0, so that
+// by Markov's inequality V_k ≤ 10⁶ρᵏV_0 except with probability 1e-6. The seed is fixed.
 func TestVarianceReducedRate(t *testing.T) {
 	const n, d = 20, 9
 	g, h, x, u, v := plantedPair(d)
@@ -331,7 +296,7 @@ func TestVarianceReducedRate(t *testing.T) {
 	require.True(t, ok)
 	p := Problem{F: f, H: psi}
 	at, star := make([]float64, d), make([]float64, d)
-	for name, kind := range map[string]Estimator{"SVRG": SVRG, "SAGA": SAGA} {
+	for name, kind := range map[string]Estimator{"SVRG": SVRG} {
 		m := &StochasticTOS{Estimator: kind}
 		require.NoError(t, m.Init(p, make([]float64, d), rand.New(rand.NewPCG(1, 2))))
 		lip := float64(n) * f.lipOne
@@ -340,11 +305,7 @@ func TestVarianceReducedRate(t *testing.T) {
 			var sigma float64 // σ is nΣ‖tᵢ − ∇fᵢ(x*)‖²
 			for i := range n {
 				f.GradTerms(star, x, []int{i})
-				if kind == SAGA {
-					copy(at, m.row(i))
-				} else {
-					f.GradTerms(at, m.anchor, []int{i})
-				}
+				f.GradTerms(at, m.anchor, []int{i})
 				sigma += n * math.Pow(floats.Distance(at, star, 2), 2)
 			}
 			return math.Pow(floats.Distance(m.z, x, 2), 2) + 4*n*m.gamma*m.gamma*sigma
@@ -360,18 +321,17 @@ func TestVarianceReducedRate(t *testing.T) {
 	}
 }
 
-// TestEstimators checks that the gradient estimates are unbiased, and that the running total of the
-// stored gradients equals their sum.
+// TestEstimators checks that the gradient estimates are unbiased.
 func TestEstimators(t *testing.T) {
 	const n, d = 20, 9
 	_, _, x, u, v := plantedPair(d)
 	f := newToy(n, d, 2, x, plus(u, v))
 	want, got, y := make([]float64, d), make([]float64, d), make([]float64, d)
-	for _, kind := range []Estimator{SVRG, SAGA} {
+	for _, kind := range []Estimator{SVRG} {
 		e := &estimate{}
 		e.init(f, kind, make([]float64, d), rand.New(rand.NewPCG(1, 2)))
 		r := rand.New(rand.NewPCG(3, 4))
-		// These are enough steps for a history, but fewer than SAGA takes until it recomputes the sum.
+		// These are enough steps for a history.
 		for range 30 {
 			for j := range y {
 				y[j] = r.NormFloat64()
@@ -382,10 +342,7 @@ func TestEstimators(t *testing.T) {
 		f.Grad(want, y)
 		mean := make([]float64, d)
 		seen := map[int]bool{}
-		table, sum := append([]float64(nil), e.table...), append([]float64(nil), e.total...)
 		for len(seen) < n { // sample every term once, each time from the same memory
-			copy(e.table, table)
-			copy(e.total, sum)
 			e.at(got, y, &Stats{})
 			if i := e.idx[0]; !seen[i] {
 				seen[i] = true
@@ -393,11 +350,6 @@ func TestEstimators(t *testing.T) {
 			}
 		}
 		require.InDeltaSlice(t, want, mean, 1e-10, kind.String())
-		if kind == SAGA {
-			before := append([]float64(nil), e.total...)
-			e.addRows()
-			require.InDeltaSlice(t, e.total, before, 1e-11)
-		}
 	}
 }
 
@@ -422,7 +374,7 @@ func TestBiasOfStochasticTOS(t *testing.T) {
 	few, many := solve(&StochasticTOS{}, 20_000), solve(&StochasticTOS{}, 400_000)
 	require.Greater(t, many, 0.01, "biased")
 	require.Greater(t, many, 0.5*few, "more steps must not reduce the bias")
-	for _, kind := range []Estimator{SVRG, SAGA} {
+	for _, kind := range []Estimator{SVRG} {
 		require.Less(t, solve(&StochasticTOS{Estimator: kind}, 20_000), 1e-9, kind)
 	}
 	// prox_{γh} of an affine set is affine: the noise in it averages out.
@@ -501,14 +453,14 @@ func TestPrimalDualAccelerated(t *testing.T) {
 	require.Less(t, loc.Residual, 1e-4)
 }
 
-// Gap returns the duality gap of LeastSquares + g + h at any x, or +Inf where no bound is known.
-func (f *LeastSquares) Gap(x []float64, g, h prox.Operator) float64 {
+// Gap returns the duality gap of least squares + g + h at any x, or +Inf where no bound is known.
+func (f *LinearModel) Gap(x []float64, g, h prox.Operator) float64 {
 	psi, ok := Problem{G: g, H: h}.coordinatewise()
 	var p penalty
-	if !ok || p.init(psi, f.d) != nil {
+	if !ok || p.init(psi, f.Dim()) != nil {
 		return math.Inf(1)
 	}
-	if len(x) != f.d {
+	if len(x) != f.Dim() {
 		panic(badLen)
 	}
 	for j, v := range x {
@@ -516,10 +468,7 @@ func (f *LeastSquares) Gap(x []float64, g, h prox.Operator) float64 {
 			return math.Inf(1)
 		}
 	}
-	r, v := make([]float64, f.n), make([]float64, f.d)
-	f.rest(r, x)
-	f.mulTrans(v, r)
-	if gap := p.leastSquaresGap(x, v, f.y, r); gap >= 0 {
+	if gap := f.gap(&p, x); gap >= 0 {
 		return gap
 	}
 	return math.Inf(1) // the gap is NaN because x is too large for float64

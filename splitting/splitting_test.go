@@ -307,7 +307,6 @@ func TestMethodsRefuse(t *testing.T) {
 	flat, err := splitting.NewQuadratic(mat.NewSymDense(1, []float64{0}), nil, 0)
 	require.NoError(t, err)
 	hopeless := interval{2, 1}
-	unknownPull := pull{1, math.Inf(1), []float64{1}}
 	for name, c := range map[string]struct {
 		p    splitting.Problem
 		m    splitting.Method
@@ -329,27 +328,16 @@ func TestMethodsRefuse(t *testing.T) {
 		"DY search λ": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.LineSearch, Relaxation: 1.2},
 			splitting.ErrSettings,
 			"variable steps"},
-		"DY rule": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.RootStep}, splitting.ErrSettings,
-			"DavisYin.Rule = RootStep"},
+		"DY rule": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep}, splitting.ErrSettings,
+			"DavisYin.Rule = StronglyConvexStep"},
 		"DY no rule": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: -1}, splitting.ErrSettings, "invalid rule -1"},
-		"DY not strong": {splitting.Problem{G: box}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep},
-			splitting.ErrProblem,
-			"Convexity() > 0"},
-		"DY eta": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, Eta: 1},
+		"DY K":       {splitting.Problem{F: q, K: k}, &splitting.DavisYin{}, splitting.ErrProblem, "only PrimalDual"},
+		"FB K":       {splitting.Problem{F: q, K: k}, &splitting.ForwardBackward{}, splitting.ErrProblem, "only PrimalDual"},
+		"TOS K":      {splitting.Problem{F: fs, K: k}, &splitting.StochasticTOS{}, splitting.ErrProblem, "only PrimalDual"},
+		"CD K":       {splitting.Problem{F: q, K: k}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "coordinatewise"},
+		"FB rule": {splitting.Problem{F: q}, &splitting.ForwardBackward{Rule: splitting.StronglyConvexStep},
 			splitting.ErrSettings,
-			"DavisYin.Eta = 1"},
-		"DY strong step": {splitting.Problem{F: q}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep, StepSize: 1.9},
-			splitting.ErrSettings,
-			"2(1−Eta)/L_f"},
-		"DY strong L": {splitting.Problem{F: unknownPull}, &splitting.DavisYin{Rule: splitting.StronglyConvexStep,
-			StepSize: 1},
-			splitting.ErrProblem, "Smoothness"},
-		"DY K":  {splitting.Problem{F: q, K: k}, &splitting.DavisYin{}, splitting.ErrProblem, "only PrimalDual"},
-		"FB K":  {splitting.Problem{F: q, K: k}, &splitting.ForwardBackward{}, splitting.ErrProblem, "only PrimalDual"},
-		"TOS K": {splitting.Problem{F: fs, K: k}, &splitting.StochasticTOS{}, splitting.ErrProblem, "only PrimalDual"},
-		"CD K":  {splitting.Problem{F: q, K: k}, &splitting.CoordinateDescent{}, splitting.ErrProblem, "coordinatewise"},
-		"FB rule": {splitting.Problem{F: q}, &splitting.ForwardBackward{Rule: splitting.RootStep}, splitting.ErrSettings,
-			"ForwardBackward.Rule = RootStep"},
+			"ForwardBackward.Rule = StronglyConvexStep"},
 		"FB step": {splitting.Problem{F: q}, &splitting.ForwardBackward{StepSize: math.Inf(1)}, splitting.ErrSettings,
 			"ForwardBackward.StepSize"},
 		"FB sum": {splitting.Problem{F: q, G: group, H: box}, &splitting.ForwardBackward{}, splitting.ErrProblem,
@@ -397,29 +385,13 @@ func TestMethodsRefuse(t *testing.T) {
 		"VR step": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: splitting.SVRG, StepSize: 1},
 			splitting.ErrSettings,
 			"StochasticTOS.StepSize = 1"},
-		"VR NaN": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: splitting.SAGA, StepSize: nan},
+		"VR NaN": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: splitting.SVRG, StepSize: nan},
 			splitting.ErrSettings,
 			"StochasticTOS.StepSize = NaN"},
 		"VR estimator": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: 7}, splitting.ErrSettings,
 			"invalid estimator 7"},
-		"VR rule": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: splitting.SAGA, Rule: splitting.RootStep},
-			splitting.ErrSettings, "StochasticTOS.Rule = RootStep"},
-		"VR relaxation": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: splitting.SAGA, Relaxation: 1},
-			splitting.ErrSettings, "Relaxation = 1 with SAGA"},
-		"TOS rule": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.LineSearch}, splitting.ErrSettings,
-			"StochasticTOS.Rule = LineSearch"},
-		"TOS both": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.RootStep, Relaxation: 1},
-			splitting.ErrSettings,
-			"and RootStep"},
-		"TOS mu": {splitting.Problem{F: loose}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep},
-			splitting.ErrProblem,
-			"Convexity() > 0"},
-		"TOS long": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep, StepSize: 1},
-			splitting.ErrSettings,
-			"at most 1/(2L)"},
-		"TOS no L": {splitting.Problem{F: wild}, &splitting.StochasticTOS{Rule: splitting.StronglyConvexStep},
-			splitting.ErrProblem,
-			"TermSmoothness"},
+		"VR relaxation": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: splitting.SVRG, Relaxation: 1},
+			splitting.ErrSettings, "Relaxation = 1 with SVRG"},
 	} {
 		res, err := splitting.Solve(background, c.p, []float64{1}, nil, c.m)
 		require.ErrorIs(t, err, c.want, name)
@@ -428,7 +400,7 @@ func TestMethodsRefuse(t *testing.T) {
 	}
 	_, err = splitting.Minimize(background, splitting.Problem{F: q}, []float64{1, 2}, nil)
 	require.ErrorIs(t, err, splitting.ErrProblem)
-	require.Equal(t, "SAGA SVRG Sampled", fmt.Sprint(splitting.SAGA, splitting.SVRG, splitting.Sampled))
+	require.Equal(t, "SVRG Sampled", fmt.Sprint(splitting.SVRG, splitting.Sampled))
 }
 
 type notQuadratic struct{ *glm }

@@ -20,33 +20,24 @@ import (
 //	z ← z + λ(x − y)
 //
 //	Problem    name of the method
-//	G is nil   proximal stochastic gradient method; ProxSVRG and ProxSAGA [XZ14, DBL14]
+//	G is nil   proximal stochastic gradient method; ProxSVRG [XZ14]
 //	H is nil   stochastic backward–forward splitting [CC26b]: v is added outside the proximal map
 //	G and H    [CC26, Algorithm G.2] with Sampled, else variance-reduced TOS [PFC19; SCMR22]
 //
-// With SVRG or SAGA it converges at a constant step, because the noise vanishes at the minimizer.
-// Location.X is the point of the least residual so far, and y before the first residual. With
-// Sampled nothing is certified: the residual stays +Inf, and the limit of a constant step is biased
-// if prox_{γh} is not affine, because the noise sits inside it. L = n·maxᵢ L_fᵢ:
+//	Estimator   γ, λ, X                                  limit
+//	SVRG        γ in (0, 1/(2L)), λ = 1                  the minimizer
+//	Sampled     γ, λ_k = (k+1)^−p, X = y                 see (c), (d) there
 //
-//	Estimator   Rule                γ, λ, X                                  limit
-//	SVRG, SAGA  FixedStep           γ in (0, 1/(2L)), λ = 1                  the minimizer
-//	Sampled     FixedStep           γ, λ_k = (k+1)^−p, X = y                 see (e), (e′) there
-//	Sampled     StronglyConvexStep  γ_k of DavisYin, η = ½, X = y [YVC16]    E‖y_k−x*‖² = O(1/k)
-//	Sampled     RootStep            γ/√(k+1), X = mean of y [YGS21, §3]      E gap O(log k/√k)
-//
-// RootStep wants gradients ∇fᵢ that are bounded on the domain of g. Rates, conditions and
-// proofs: docs/theory/splitting.md#splitting.stochastic
+// With SVRG the noise vanishes at the minimizer. Location.X is the point of the least residual so
+// far, and y before the first residual. With Sampled nothing is certified: the residual stays +Inf,
+// and the limit is biased if prox_{γh} is not affine, because the noise sits inside it. L = n·maxᵢ
+// L_fᵢ. Rates, conditions and proofs: docs/theory/splitting.md#splitting.stochastic
 type StochasticTOS struct {
-	// Estimator is Sampled, SVRG or SAGA.
+	// Estimator is Sampled or SVRG.
 	Estimator Estimator
-	// Rule is FixedStep; with Sampled also StronglyConvexStep or RootStep.
-	Rule StepRule
-	// StepSize is γ > 0, or the first γ. 0 means 1/(4L) for SVRG and SAGA; for Sampled 1/L_f, or
-	// 1/(2L) with StronglyConvexStep, which allows no more.
+	// StepSize is γ > 0. 0 means 1/(4L) for SVRG and 1/L_f for Sampled.
 	StepSize float64
-	// Relaxation is the exponent p in (0, 1] of λ_k for Sampled with FixedStep; 0 means 0.502.
-	// Other settings want 0.
+	// Relaxation is the exponent p in (0, 1] of λ_k for Sampled; 0 means 0.502. SVRG wants 0.
 	Relaxation float64
 
 	estimate
@@ -58,7 +49,7 @@ type StochasticTOS struct {
 	k           int
 	lambdas     []float64
 	x, y, z, v  []float64 // y is Location.X with Sampled
-	mean        []float64 // of the y
+	forward     []float64 // y − c(u + ∇f(y)) of the last certificate
 	last        []float64 // the x of the last certificate, where that is a pair
 	multipliers Multipliers
 }
@@ -78,9 +69,6 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 		return err
 	}
 	m.certificate.init(p, x0)
-	if m.Rule == StronglyConvexStep && m.mu == 0 {
-		return unfit("StochasticTOS: StronglyConvexStep needs F.Convexity() > 0; FixedStep and RootStep do not")
-	}
 	if err := m.step(lip); err != nil {
 		return err
 	}
@@ -89,31 +77,22 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	m.x, m.z, m.v = resize(m.x, n), resize(m.z, n), resize(m.v, n)
 	copy(m.z, x0)
 	m.estimate.init(sum, m.Estimator, x0, rnd)
-	switch {
-	case m.Estimator != Sampled:
-		m.y = resize(m.y, n)
-	case m.Rule == FixedStep:
+	if m.Estimator == Sampled {
 		m.rows = m.rowSum(sum, n)
+	} else {
+		m.y, m.forward = resize(m.y, n), resize(m.forward, n)
 	}
-	m.mean, m.last = resize(m.mean, n), m.last[:0]
+	m.last = m.last[:0]
 	return nil
 }
 
-// settings checks Estimator, Rule and Relaxation against each other, and sets p.
+// settings checks Estimator and Relaxation, and sets p.
 func (m *StochasticTOS) settings() error {
-	rules := []StepRule{FixedStep}
-	switch m.Estimator {
-	case Sampled:
-		rules = []StepRule{FixedStep, StronglyConvexStep, RootStep}
-	case SVRG, SAGA:
-	default:
-		return invalid("StochasticTOS.Estimator = %v, want Sampled, SVRG or SAGA", m.Estimator)
+	if m.Estimator != Sampled && m.Estimator != SVRG {
+		return invalid("StochasticTOS.Estimator = %v, want Sampled or SVRG", m.Estimator)
 	}
-	if err := rule("StochasticTOS.Rule", m.Rule, rules...); err != nil {
-		return err
-	}
-	if m.Relaxation != 0 && (m.Rule != FixedStep || m.Estimator != Sampled) {
-		return invalid("StochasticTOS.Relaxation = %v with %v and %v, want 0", m.Relaxation, m.Estimator, m.Rule)
+	if m.Relaxation != 0 && m.Estimator != Sampled {
+		return invalid("StochasticTOS.Relaxation = %v with %v, want 0", m.Relaxation, m.Estimator)
 	}
 	if m.p = cmp.Or(m.Relaxation, defaultRelaxation); !(m.p > 0) || m.p > 1 {
 		return invalid("StochasticTOS.Relaxation = %v, want an exponent in (0, 1], or 0 for %v", m.p, defaultRelaxation)
@@ -121,14 +100,11 @@ func (m *StochasticTOS) settings() error {
 	return nil
 }
 
-// step sets the first γ for L = lip.
+// step sets γ for L = lip.
 func (m *StochasticTOS) step(lip float64) error {
 	first, limit := 1/m.lip, math.Inf(1) // limit is the supremum of γL
-	switch {
-	case m.Estimator != Sampled:
+	if m.Estimator != Sampled {
 		first, limit = 1/(4*lip), 0.5
-	case m.Rule == StronglyConvexStep:
-		first, limit = 1/(2*lip), math.Nextafter(0.5, 1)
 	}
 	switch {
 	case !(m.StepSize >= 0) || math.IsInf(m.StepSize, 1):
@@ -136,7 +112,7 @@ func (m *StochasticTOS) step(lip float64) error {
 	case limit < 1 && math.IsInf(lip, 1):
 		return unfit("StochasticTOS: neither F.Smoothness() nor F.TermSmoothness() is finite, want one of them")
 	case limit < 1 && m.StepSize*lip >= limit:
-		return invalid("StochasticTOS.StepSize = %v, want at most 1/(2L), L = n·maxᵢ L_fᵢ = %v; a FiniteSum that is a "+
+		return invalid("StochasticTOS.StepSize = %v, want less than 1/(2L), L = n·maxᵢ L_fᵢ = %v; a FiniteSum that is a "+
 			"TermSmoother has a smaller L", m.StepSize, lip)
 	case m.StepSize == 0 && !(first > 0):
 		return unfit("StochasticTOS: F.Smoothness() = %v, want a finite number ≥ 0, or a StepSize", m.lip)
@@ -160,18 +136,8 @@ func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 	y, z := y[:len(x)], m.z[:len(x)]
 	v := m.v[:len(x)]
 	gamma := m.gamma
-	if m.Rule == RootStep {
-		gamma /= math.Sqrt(float64(m.k + 1))
-	}
 	m.g.Prox(y, z, gamma) // y = prox_{γg}(z)
 	scale := m.estimate.at(v, y, stats)
-	if m.Rule == StronglyConvexStep {
-		next := shorter(m.gamma, m.mu, 0.5)
-		for i, yi := range y { // u = (z−y)/γ is kept
-			z[i] = yi + next/m.gamma*(z[i]-yi)
-		}
-		m.gamma, gamma = next, next
-	}
 	if grad, due := m.exact(y, stats); due {
 		m.proveAt(loc, stats, x, y, z, grad, gamma)
 	}
@@ -185,27 +151,13 @@ func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 		z[i] += lambda * (x[i] - y[i]) // z ← z + λ(x − y)
 	}
 	stats.Proxes += 2
-	switch {
-	case m.Estimator != Sampled:
+	if m.Estimator != Sampled {
 		if m.noG {
 			copy(z, x) // exactly, so that y stays in the domain of h
 		}
 		m.locate(loc, y)
-	case m.Rule == RootStep:
-		m.average(y)
 	}
 	m.k++
-}
-
-// average replaces y by the mean of all y so far.
-func (m *StochasticTOS) average(y []float64) {
-	if m.k == 0 {
-		copy(m.mean, y)
-	}
-	for i := range y {
-		m.mean[i] += (y[i] - m.mean[i]) / float64(m.k+1)
-	}
-	copy(y, m.mean)
 }
 
 // proveAt certifies y by a deterministic step of length c = 1/L_f from y with u = (z−y)/γ.
@@ -214,7 +166,7 @@ func (m *StochasticTOS) proveAt(loc *Location, stats *Stats, x, y, z, grad []flo
 	if m.lip > 0 && gamma*m.lip <= 1 {
 		c = 1 / m.lip
 	}
-	p := m.mean // free: no rule with a mean has certificates
+	p := m.forward
 	for i := range p {
 		p[i] = y[i] - c*((z[i]-y[i])/gamma+grad[i])
 	}
@@ -248,10 +200,10 @@ func (m *StochasticTOS) locate(loc *Location, y []float64) {
 	loc.Residual = m.bestRes
 }
 
-// lambda returns λ_k, (k+1)^−p for Sampled with FixedStep and else 1.
+// lambda returns λ_k, (k+1)^−p for Sampled and else 1.
 func (m *StochasticTOS) lambda() float64 {
 	switch {
-	case m.Rule != FixedStep || m.Estimator != Sampled:
+	case m.Estimator != Sampled:
 		return 1
 	case m.p == defaultRelaxation && m.k < len(m.lambdas):
 		return m.lambdas[m.k]

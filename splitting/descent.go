@@ -17,17 +17,30 @@ type descent struct {
 	q    []float64 // Q, full and row-major
 	lin  []float64
 	size float64   // ‖lin‖
-	g    []float64 // Qx − lin, kept current by the sweeps
-	progress
+	x, g []float64 // the iterate, and Qx − lin, kept current by the sweeps
 
+	pieces    []int8  // of x
+	residual  float64 // dist(0, ∂J(x))
+	unbounded bool    // a coordinate ran off to infinity
+	stalling          // rounding allows no progress
+
+	best      []float64 // the point of the least residual from scratch
+	bestRes   float64
 	fresh     bool    // g was computed from scratch at x
 	certified float64 // residual when g was last fresh
 	stale     int     // sweeps since then
 	bestAge   int     // steps since the best point was found
 	polished  int     // Newton steps with the full length since then, on this piece
 
-	newtonSteps     // waited counts sweeps
-	settled     int // sweeps that stayed on the same piece
+	settled int // sweeps that stayed on the same piece
+
+	chol     []float64 // Cholesky factor of (Q + L2)_AA, packed lower rows
+	free     []int     // A
+	delta    []float64
+	factored bool // chol belongs to the present piece
+	singular bool // a factorization failed, and the diagonal is raised since then
+	blocked  int  // Newton steps since the last full one
+	waited   int  // sweeps since the last factorization
 }
 
 // init allocates for n coordinates and reads ψ. The caller sets q, lin and x.
@@ -37,8 +50,8 @@ func (c *descent) init(op coordinatewise, n int) error {
 	}
 	c.n = n
 	c.q, c.lin, c.g = resize(c.q, n*n), resize(c.lin, n), resize(c.g, n)
-	c.newtonSteps.init(n, n*(n+1)/2)
-	c.progress.init(n)
+	c.chol, c.free, c.delta = resize(c.chol, n*(n+1)/2), resize(c.free, n), resize(c.delta, n)
+	c.x, c.pieces, c.best = resize(c.x, n), resize(c.pieces, n), resize(c.best, n)
 	return nil
 }
 
@@ -67,9 +80,6 @@ func mirror(q []float64, n int) {
 
 // gap returns the duality gap at x, +Inf where the conjugate of the penalty is infinite.
 func (c *descent) gap() float64 {
-	if !c.fresh {
-		return math.Inf(1)
-	}
 	for i, g := range c.g {
 		c.delta[i] = -g
 	}
@@ -79,8 +89,11 @@ func (c *descent) gap() float64 {
 // start clips x into the box and discards the results of earlier points.
 func (c *descent) start() {
 	c.clip(c.x)
-	c.progress.reset()
-	c.newtonSteps.reset()
+	clear(c.pieces)
+	c.unbounded, c.stalled = false, false
+	c.bestRes = math.Inf(1)
+	c.factored, c.singular = false, false
+	c.blocked, c.waited = 0, 0
 	c.settled, c.stale = 0, 0
 	c.polished, c.bestAge = 0, 0
 	c.size = norm(c.lin)
@@ -103,7 +116,7 @@ func (c *descent) advance() {
 	}
 	newton, full := false, false
 	if c.settled >= 1 && !math.IsInf(c.residual, 1) && (c.factored || c.waited >= c.patience()) {
-		newton, full = c.newton(&c.penalty, c.x, c)
+		newton, full = c.newton()
 	}
 	// The gradient is computed from scratch after eight sweeps, when the residual has fallen to a
 	// quarter, and whenever rounding could matter. In between it drifts by less than 8d roundings.
@@ -163,12 +176,14 @@ func (c *descent) judge(moved, full bool) {
 		if c.residual < 0.5*c.bestRes {
 			c.polished, c.bestAge = 0, 0
 		}
-		c.keep()
+		c.bestRes = c.residual
+		copy(c.best, c.x)
 	}
 	near := c.bestRes <= 1e-9*c.scale()
 	switch {
 	case c.residual == 0, !moved, near && c.polished >= 2, near && c.bestAge >= 50:
-		c.end()
+		c.stalled, c.residual = true, c.bestRes
+		copy(c.x, c.best)
 		gradient(c.g, c.q, c.lin, c.x) // for the gap of this point
 	}
 }
@@ -177,8 +192,6 @@ func (c *descent) judge(moved, full bool) {
 func (c *descent) scale() float64 {
 	return c.size + norm(c.g)
 }
-
-func (c *descent) terms() float64 { return c.scale() }
 
 // patience returns the number of sweeps that cost as much as a factorization, so that Newton's
 // steps at most double the work: |A|³/6 multiply-adds for Cholesky's method, n|A| for a sweep.
@@ -203,12 +216,52 @@ func (c *descent) freeCoordinates(dst []int) []int {
 	return dst
 }
 
-func (c *descent) hessianRow(free []int, row []float64) {
-	i := free[len(row)-1]
-	for s := range row {
-		row[s] = c.q[i*c.n+free[s]]
+// newton moves x by steps that solve for the free coordinates A on the present piece of ψ,
+//
+//	δ = −(Q + L2)_AA⁻¹ (∇f + ψ′)_A,   x_A ← x_A + αδ
+//
+// with the largest α ≤ 1 that stays on the piece. Where the matrix is singular its diagonal is
+// raised, and sweeps hardly move along its kernel: then, and after several steps in a row with α <
+// 1, the next step follows at once. It reports whether there was a step, and whether the last had α
+// = 1.
+func (c *descent) newton() (ok, full bool) {
+	for work := 0; work < newtonWork; {
+		if !c.factored {
+			c.waited, c.free = 0, c.freeCoordinates(c.free[:0])
+			c.factored = raised(c.chol, len(c.free), &c.singular, func(r int, row []float64) {
+				i := c.free[r]
+				for s := range row {
+					row[s] = c.q[i*c.n+c.free[s]]
+				}
+				row[r] += c.l2[i]
+			})
+			if !c.factored {
+				return ok, false
+			}
+		}
+		delta := c.delta[:len(c.free)]
+		for k, i := range c.free {
+			delta[k] = -(c.g[i] + c.slope(i, c.x[i]))
+		}
+		cholSolve(c.chol, delta)
+		if ok = true; c.walk(c.x, c.free, delta) {
+			c.blocked = 0
+			return true, true
+		}
+		c.factored = false
+		if c.blocked++; !c.singular && c.blocked < patientSteps {
+			return true, false
+		}
+		c.refresh()
+		k := len(c.free)
+		work += c.n*c.n + k*k*k/6
 	}
+	return true, false
 }
 
-func (c *descent) gradientAlong(i int) float64 { return c.g[i] }
-func (c *descent) cost(int) int                { return c.n * c.n }
+// newtonWork bounds the multiply-adds of Newton steps in a row: a tenth of a second.
+const newtonWork = 1e8
+
+// patientSteps is the number of Newton steps in a row that may end at the end of a piece before the
+// method stops sweeping between them.
+const patientSteps = 3
