@@ -220,7 +220,8 @@ func (b *bench) open(ctx context.Context) error {
 
 // scales reports whether a job is asked for that runs cmd/scaling.
 func (b *bench) scales(j job) bool {
-	return slices.Contains(b.jobs, j.name) && len(j.parts[0].command) > 0 && j.parts[0].command[0] == scalingProgram
+	return slices.Contains(b.jobs, j.name) && len(j.parts) > 0 && len(j.parts[0].command) > 0 &&
+		j.parts[0].command[0] == scalingProgram
 }
 
 // place puts the folders that are known from the start into a word of a command.

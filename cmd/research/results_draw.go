@@ -484,6 +484,8 @@ var figures = []figure{
 			{"opdisc-q2", "OPDisc, integers with ‖w‖² ≤ 2", 0, 0}, {"opdisc-q4", "OPDisc, integers with ‖w‖² ≤ 4", 1, 0},
 			{"opdisc-q23", "OPDisc, integers with ‖w‖² ≤ 23", 2, 0},
 			{"paper", "OPDisc, published noise, ‖w‖² ≤ 23", 3, 1}, {"logistic", "logistic regression", 4, 2},
+			{"exponential-q4", "exponential mechanism, ‖w‖² ≤ 4", 5, 0}, {"rspm", "RSPM, weights −1, 0, 1", 7, 1},
+			{"exponential-q23", "exponential mechanism, ‖w‖² ≤ 23", 6, 0},
 		}},
 	excessLoss("population", "n, number of records", "d = 50, eps = 0.1, delta = 1e-06, 30 runs",
 		"sgd", "objpert"),
@@ -521,9 +523,6 @@ var figures = []figure{
 		curves: []curve{
 			{"StochasticTOS, fixed step", "stochastic, fixed step", 0, 0},
 			{"StochasticTOS, affine set", "stochastic, fixed step, affine set for the box", 1, 0},
-			{"StochasticTOS, root", "stochastic, steps like 1/√k", 2, 0},
-			{"StochasticTOS, strongly convex", "stochastic, steps like 1/k", 3, 0},
-			{"StochasticTOS, SAGA", "variance-reduced, SAGA", 4, 0},
 			{"StochasticTOS, SVRG", "variance-reduced, SVRG", 5, 0}, {"DavisYin", "Davis–Yin, steps 1/L", 6, 0},
 		}},
 	losses("persons", "equal", "20 rows"), losses("persons-visits", "visits", "1 to 20 rows, k with P ~ 1/k"),
@@ -579,11 +578,12 @@ func excessLoss(name, axis, sizes string, methods ...string) figure {
 		plot: sweep.Plot{
 			Title: "Excess population loss, linear losses with slopes of 3 times the best possible rate, " + sizes,
 			X:     axis, Y: "population loss above the minimum, mean ± one standard deviation",
-			Dashes: []string{"measured", "proved bound"},
+			Dashes: []string{"measured", "proved bound", "published bound"},
 		}}
 	for i, m := range methods {
 		f.plot.Colors = append(f.plot.Colors, words[m])
 		f.curves = append(f.curves, curve{m, "", i, 0}, curve{m + "-bound", "", i, 1})
 	}
+	f.curves = append(f.curves, curve{"sgd-published", "", 0, 2})
 	return f
 }

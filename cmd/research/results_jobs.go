@@ -272,8 +272,8 @@ var jobs = []job{
 	}),
 	experimentJob("halfspace", "private halfspaces on Adult, each minimized exactly",
 		func(b *bench) (*sweep.Experiment, error) {
-			h := experiment.Halfspace{Kinds: []string{"opdisc", "paper", "logistic"}, Q: pick(b, []int{2, 4, 23}, []int{2}),
-				Runs: pick(b, 15, 1)}
+			h := experiment.Halfspace{Q: pick(b, []int{2, 4, 23}, []int{2}), Runs: pick(b, 15, 1), Kinds: pick(b,
+				strings.Fields("exponential-q4 exponential-q23 opdisc paper rspm logistic"), strings.Fields("opdisc logistic"))}
 			return h.Over(pick(b, []float64{0.1, 0.3, 0.5, 0.7, 1}, []float64{1})...)
 		}, adultData),
 	{name: "oracle", what: "time of the exact search beside CBC", seconds: true, collect: collectLaps,

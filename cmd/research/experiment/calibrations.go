@@ -9,11 +9,11 @@ import (
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/objpert"
 	"github.com/privopt/privopt/qop"
+	"github.com/privopt/privopt/sco"
 )
 
 // Calibrations is published, repaired and own noise against ε ≤ 1. Neighbors are replaced records,
@@ -124,37 +124,16 @@ func discrete(law objpert.Law) calibration {
 func gradients(n int, published bool) calibration {
 	return func(eps float64) (noise, proved float64, err error) {
 		b := dp.Budget{Epsilon: eps, Delta: 1 / float64(n*n)}
-		p := publishedSGD(declared(10, n, 0.01), b)
+		p, err := sco.PublishedSGD(n, 10, b)
+		if err != nil {
+			return 0, 0, err
+		}
 		if !published {
-			z, err := p.sampler.Noise(p.steps, b)
+			z, err := p.Sampler.Noise(p.Steps, b)
 			return z, eps, err
 		}
-		proved, err = p.sampler.Epsilon(p.noise, p.steps, b.Delta)
-		return p.noise, max(eps, proved), err
-	}
-}
-
-// publishedNumbers are the numbers of noisy SGD in [BFTT19, Algorithm 1 and Theorem 3.2].
-type publishedNumbers struct {
-	steps   int
-	sampler dp.Sampler
-	noise   float64 // z, over L on the sum of a batch
-}
-
-// publishedSGD returns the published numbers for losses with L = 1, ε ≤ 1 and δ ≤ 1/n²:
-//
-//	T = min( n/8, ε²n²/(32 d ln(1/δ)) ),  m = max( n√(ε/(4T)), 1 ),  z = m·√(8T ln(1/δ))/(nε)
-//
-// The published proof refers to an accountant whose conditions fail for T < 128 ln(1/δ), where the
-// noise may be too small by far.
-func publishedSGD(q erm.Public, b dp.Budget) publishedNumbers {
-	n, log := float64(q.Records), -num.Log(b.Delta)
-	en := b.Epsilon * n
-	steps := max(1, math.Floor(min(n/8, en*en/(32*float64(q.Dim)*log))))
-	batch := max(1, math.Ceil(n*math.Sqrt(b.Epsilon/(4*steps))))
-	return publishedNumbers{
-		steps: int(steps), sampler: dp.Sampler{Size: int(batch), Records: q.Records, Repeats: true},
-		noise: math.Sqrt(8*steps*log) / (n * b.Epsilon) * batch,
+		proved, err = p.Sampler.Epsilon(p.Noise, p.Steps, b.Delta)
+		return p.Noise, max(eps, proved), err
 	}
 }
 

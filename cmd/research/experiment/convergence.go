@@ -322,13 +322,9 @@ func bias() experiment {
 	}
 	e := in(prox.Box{Lo: -0.3, Hi: 0.3}, &splitting.ForwardBackward{})
 	plane := in(affine, &splitting.DavisYin{})
-	tos := func(r splitting.StepRule) *splitting.StochasticTOS { return &splitting.StochasticTOS{Rule: r} }
 	e.methods = []method{
-		{name: "StochasticTOS, fixed step", m: tos(splitting.FixedStep), steps: n * passes},
-		{name: "StochasticTOS, affine set", m: tos(splitting.FixedStep), steps: n * passes, other: &plane},
-		{name: "StochasticTOS, root", m: tos(splitting.RootStep), steps: n * passes},
-		{name: "StochasticTOS, strongly convex", m: tos(splitting.StronglyConvexStep), steps: n * passes},
-		{name: "StochasticTOS, SAGA", m: &splitting.StochasticTOS{Estimator: splitting.SAGA}, steps: n * passes / 2},
+		{name: "StochasticTOS, fixed step", m: &splitting.StochasticTOS{}, steps: n * passes},
+		{name: "StochasticTOS, affine set", m: &splitting.StochasticTOS{}, steps: n * passes, other: &plane},
 		{name: "StochasticTOS, SVRG", m: &splitting.StochasticTOS{Estimator: splitting.SVRG}, steps: n * passes / 3},
 		{name: "DavisYin", m: &splitting.DavisYin{}, steps: passes},
 	}

@@ -35,12 +35,8 @@ func TestCurves(t *testing.T) {
 			require.True(t, strings.EqualFold(name, reflect.TypeOf(m.m).Elem().Name()), m.name)
 		}
 	}
-	for _, m := range []string{"fixed step", "root", "strongly convex"} {
-		require.Greater(t, least["bias: StochasticTOS, "+m], 1e-6, m)
-	}
-	for _, m := range []string{"SAGA", "SVRG"} {
-		require.Less(t, least["bias: StochasticTOS, "+m], 1e-6, m)
-	}
+	require.Greater(t, least["bias: StochasticTOS, fixed step"], 1e-6)
+	require.Less(t, least["bias: StochasticTOS, SVRG"], 1e-6)
 	require.Less(t, least["adaptive: DavisYin, search"], 1e-9)
 	require.Greater(t, least["adaptive: DavisYin, 1.9/L"], 1e-9)
 

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/cmd/internal/sweep"
-	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/testkit"
 )
 
@@ -206,34 +205,6 @@ func TestCalibrations(t *testing.T) {
 			require.Positive(t, proved)
 		default:
 			require.InEpsilon(t, eps, proved, 1e-6, r.Method)
-		}
-	}
-}
-
-// TestPublishedSGD: the numbers of [BFTT19], golden values of its formulas with T = max(1, floor),
-// m = max(1, ceil) and natural logarithms. The last row is a counterexample to its claim: the noise
-// of one step is too small.
-func TestPublishedSGD(t *testing.T) {
-	for _, c := range []struct {
-		n, d         int
-		eps, delta   float64
-		steps, batch int
-		noise        float64
-	}{
-		{10000, 10, 1, 1e-8, 1250, 142, 6.094543514661746},
-		{10000, 100, 0.5, 1e-8, 424, 172, 8.59882681692302},
-		{1000, 1000, 1, 1e-6, 2, 354, 5.263161819411371},
-		{200, 300, 1, 2.5e-5, 1, 100, 4.6036148260027305},
-	} {
-		b := dp.Budget{Epsilon: c.eps, Delta: c.delta}
-		p := publishedSGD(declared(c.d, c.n, 0.01), b)
-		require.Equal(t, c.steps, p.steps)
-		require.Equal(t, dp.Sampler{Size: c.batch, Records: c.n, Repeats: true}, p.sampler)
-		require.InEpsilon(t, c.noise, p.noise, 1e-12)
-		if c.steps == 1 {
-			z, err := p.sampler.Noise(p.steps, b)
-			require.NoError(t, err)
-			require.Greater(t, z, 1.2*p.noise)
 		}
 	}
 }

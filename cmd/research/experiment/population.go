@@ -74,6 +74,9 @@ func (c Population) Over(values ...float64) *sweep.Experiment {
 		if m != "dpsgd" && m != "zero" { // the others have a proved bound
 			e.Methods = append(e.Methods, m+boundSuffix)
 		}
+		if m == "sgd" { // [BFTT19, Theorem 3.2]
+			e.Methods = append(e.Methods, "sgd-published")
+		}
 	}
 	return e
 }
@@ -162,6 +165,13 @@ func (c Population) prepare(_ context.Context, cell sweep.Cell) (sweep.Task, err
 	if method == "onepass" { // M²/(2ηn) + ηL²/2 at η = M/(L√n)
 		lipschitz := pop.loss.Constants(pop.bounds, pop.radius).Lipschitz
 		bound = pop.radius * lipschitz / math.Sqrt(float64(at.N))
+	}
+	if method == "sgd-published" {
+		q, err := sco.PublishedSGD(at.N, at.D, dp.Budget{Epsilon: at.Epsilon, Delta: at.Delta})
+		if err != nil {
+			return sweep.Task{}, err
+		}
+		bound, isBound = q.Excess*pop.radius*pop.loss.Constants(pop.bounds, pop.radius).Lipschitz, true
 	}
 	if isBound {
 		return sweep.Once(func(context.Context) (float64, error) { return min(bound, math.MaxFloat64), nil }), nil
