@@ -5,6 +5,7 @@ package objpert
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sort"
@@ -27,6 +28,7 @@ type envelope struct {
 	cut    float64 // parts of a larger share ln(weight/total) − bound/c are divided
 	path   []int8  // of the node, value indices in order
 	parts  []subtree
+	room   int // bytes that paths of parts may still take
 	levels *noise.Levels
 	first  []int    // of the parts of a level
 	sums   []uint64 // sums[i]: weight of the parts before part i
@@ -40,8 +42,14 @@ type subtree struct {
 	bound  int64
 }
 
-// maxParts bounds the memory of an envelope to some 200 MB. What is not divided costs tries.
-const maxParts = 1 << 20
+// The memory of an envelope is bounded to some 300 MB. What is not divided costs tries.
+const (
+	maxParts = 1 << 20
+	maxPaths = 1 << 27 // bytes
+)
+
+// full reports whether no more parts fit.
+func (e *envelope) full() bool { return len(e.parts) >= maxParts || e.room <= 0 }
 
 // newEnvelope returns the envelope of p without its parts. The error wraps ErrLimit if the columns
 // are not mostly 0/1: more than 2¹² combinations of the weights of the others cost too much time.
@@ -102,6 +110,7 @@ func (pl *Plan) whole(ctx context.Context, p *Problem, src noise.Source) ([]int,
 // of all the weight would have, or until ctx ends or there are too many parts.
 func (e *envelope) build(ctx context.Context, cut float64, lower int64) {
 	e.cut, e.parts = cut-float64(lower)/e.pl.params.Scale, e.parts[:0]
+	e.room = maxPaths
 	e.dense(ctx, 0, 0)
 	slices.SortStableFunc(e.parts, func(a, b subtree) int { return int(a.bound - b.bound) })
 	e.first, e.sums = nil, []uint64{0}
@@ -155,7 +164,8 @@ func (e *envelope) node(ctx context.Context, t, sq, left int, decided fixed, bou
 	nd, pl := len(e.m.dense), e.pl
 	weight := e.rest[nd+t][sq]
 	share := math.Log(float64(weight)/float64(pl.law.total)) - float64(bound)/pl.params.Scale
-	if t == len(e.m.cat) || share <= e.cut || len(e.parts) >= maxParts || ctx.Err() != nil {
+	if t == len(e.m.cat) || share <= e.cut || e.full() || ctx.Err() != nil {
+		e.room -= len(e.path)
 		e.parts = append(e.parts, subtree{slices.Clone(e.path), sq, weight, bound})
 		return
 	}
@@ -208,7 +218,8 @@ func (e *envelope) try(ctx context.Context, src noise.Source) []int {
 }
 
 // divide draws a point by tries from finer and finer partitions. A bound on the least loss, from a
-// search that may stop early, decides where to begin.
+// search that may stop early, decides where to begin. The error wraps ErrLimit once the visit of
+// all points, where they are few, would have taken less time: failed tries do not change the law.
 func (pl *Plan) divide(ctx context.Context, p *Problem, src noise.Source) ([]int, error) {
 	e, err := pl.newEnvelope(p)
 	if err != nil {
@@ -222,6 +233,10 @@ func (pl *Plan) divide(ctx context.Context, p *Problem, src noise.Source) ([]int
 	if sol != nil {
 		lower = int64(math.Ceil(sol.Lower))
 	}
+	left := math.Inf(1) // parts and tries that take about the time of a visit
+	if pl.law.points() <= fewPoints {
+		left = 1 + pl.visits(p)/float64(1+len(p.x)*p.dim)
+	}
 	step, before := 2.0, 1
 	for cut := -step; ; cut -= step {
 		e.build(ctx, cut, lower)
@@ -232,9 +247,16 @@ func (pl *Plan) divide(ctx context.Context, p *Problem, src noise.Source) ([]int
 		}
 		before = len(e.parts)
 		tries := 16 + len(e.parts)/16
-		if len(e.parts) >= maxParts {
+		if e.full() {
 			tries = math.MaxInt
 		}
+		if left -= float64(len(e.parts)); left < 0 {
+			return nil, fmt.Errorf("%w: %d points are visited in less time", ErrLimit, pl.law.points())
+		}
+		if float64(tries) > left {
+			tries = int(left)
+		}
+		left -= float64(tries)
 		if w, err := pl.tries(ctx, src, tries, func() []int { return e.try(ctx, src) }); w != nil || err != nil {
 			return w, err
 		}

@@ -3,6 +3,7 @@
 package objpert
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -96,13 +97,22 @@ func TestEnvelopeLaw(t *testing.T) {
 			}
 			sampledLaw(t, fmt.Sprint(cut), count, float64(runs), law)
 		}
-		src, count := noise.Reproducible(3), map[string]float64{}
-		for range runs / 2 {
-			rel, err := plan.Fit(bg, p, src)
+		small := categories(t, 8)
+		law = lawOf(small, 2, uniform)
+		src, count := noise.Watch(noise.Reproducible(3)), map[string]float64{}
+		few := 0
+		for range runs / 2 { // tries that fail are followed by the visit of all points
+			w, err := plan.divide(bg, small, src)
+			if errors.Is(err, ErrLimit) {
+				few++
+				w, err = plan.visit(bg, small, src)
+			}
 			require.NoError(t, err)
-			count[fmt.Sprint(rel.Theta)]++
+			count[fmt.Sprint(w)]++
 		}
-		sampledLaw(t, "Fit", count, float64(runs/2), law)
+		require.Positive(t, few)
+		require.Less(t, few, runs/2)
+		sampledLaw(t, "divide", count, float64(runs/2), law)
 	}
 	// Without 0/1 columns all points are visited, or points of the prior are tried. No records are
 	// refused.
@@ -125,14 +135,21 @@ func TestEnvelopeLaw(t *testing.T) {
 	odd, err := NewProblem([][]int64{{1, 0}, {0, 1}, {1, 1}}, []int{1, -1, 1}, nil,
 		Space{Values: []int{-4, -1, 0, 1, 2, 5}, NormSq: 5})
 	require.NoError(t, err)
-	for _, points := range []int{1, 100} {
-		plan, count := exponentialPlan(t, &Exponential{Points: points}, odd, 2), map[string]float64{}
+	plan = exponentialPlan(t, &Exponential{}, odd, 2)
+	e, err := plan.newEnvelope(odd)
+	require.NoError(t, err)
+	e.build(bg, -2, 0)
+	for name, draw := range map[string]func() ([]int, error){
+		"divided": func() ([]int, error) { return plan.tries(bg, src, math.MaxInt, func() []int { return e.try(bg, src) }) },
+		"Fit":     func() ([]int, error) { return plan.gibbs(bg, odd, src) },
+	} {
+		count := map[string]float64{}
 		for range runs {
-			w, err := plan.gibbs(bg, odd, src)
+			w, err := draw()
 			require.NoError(t, err)
 			count[fmt.Sprint(w)]++
 		}
-		sampledLaw(t, "odd", count, float64(runs), lawOf(odd, 2, false))
+		sampledLaw(t, name, count, float64(runs), lawOf(odd, 2, false))
 	}
 	// One 0/1 column beside dense ones does not help.
 	rows, labels := make([][]int64, 30), make([]int, 30)
@@ -178,4 +195,41 @@ func TestExponentialRefusesByTheSpace(t *testing.T) {
 	require.NoError(t, err)
 	_, err = (&Exponential{}).Plan(p, dp.Budget{Epsilon: 1})
 	require.ErrorIs(t, err, ErrLimit)
+}
+
+// TestVisits: the visit of all points is chosen where it looks at few entries, and in place of an
+// envelope that would take longer; a division ends where its paths fill the memory set aside.
+func TestVisits(t *testing.T) {
+	p, err := NewProblem([][]int64{{1, 0, 1}, {0, 1, 0}, {2, 2, 3}}, []int{1, -1, 1}, nil, Lattice(1))
+	require.NoError(t, err)
+	plan := exponentialPlan(t, &Exponential{Points: 1}, p, 1)
+	require.Equal(t, 7*(1+6/3.0), plan.visits(p))
+	rows, labels := make([][]int64, 400), make([]int, 400) // few points, many different rows
+	for i := range rows {
+		rows[i], labels[i] = make([]int64, 12), 2*(i%2)-1
+		for j := range rows[i] {
+			rows[i][j] = int64(i * (j + 3) * (i + j) / 7 & 1)
+		}
+	}
+	p, err = NewProblem(rows, labels, nil, Lattice(1))
+	require.NoError(t, err)
+	plan = exponentialPlan(t, &Exponential{Points: 1}, p, 5)
+	_, err = plan.divide(bg, p, noise.Watch(noise.Reproducible(1)))
+	require.ErrorIs(t, err, ErrLimit)
+	_, err = plan.Fit(bg, p, noise.Reproducible(1))
+	require.NoError(t, err)
+	e, err := plan.newEnvelope(p)
+	require.NoError(t, err)
+	e.build(bg, -1000, 0)
+	require.Len(t, e.parts, 25)
+	e.parts, e.path = nil, nil
+	e.room = 1
+	e.dense(bg, 0, 0)
+	require.True(t, e.full())
+	require.Less(t, len(e.parts), 25)
+	weight := uint64(0)
+	for _, part := range e.parts {
+		weight += part.weight
+	}
+	require.Equal(t, plan.law.total, weight)
 }

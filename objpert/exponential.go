@@ -36,9 +36,10 @@ type Exponential struct {
 	// smaller Q, which nobody has to know.
 	Uniform bool
 	// Points is the largest |W| whose points are all visited; 0 means 2¹⁴. Larger sets are divided by
-	// the search for 0/1 columns where the columns are mostly 0/1; elsewhere up to 2²⁴ points are
-	// visited, and of more of them points of π are tried until one is accepted, which takes long where
-	// ε times the number of wrong records is large. The law is the same, and ctx may end each.
+	// the search for 0/1 columns where the columns are mostly 0/1; elsewhere, or where it takes less
+	// time, up to 2²⁴ points are visited. Of more of them points of π are tried until one is accepted,
+	// which takes long where ε times the number of wrong records is large. The law is the same, and
+	// ctx may end each.
 	Points int
 }
 
@@ -114,6 +115,7 @@ func (pr *prior) tabulate(s *Space, d int) error {
 
 const (
 	fewPoints = 1 << 24 // visited where nothing else serves
+	fewVisits = 1 << 27 // of entries of rows, a fraction of a second
 	maxPoints = 1 << 27 // visited, of 4 bytes each
 	maxWeight = 1 << 62 // of all points together
 	maxTable  = 1 << 24 // numbers in the table of squared norms of an envelope
@@ -190,11 +192,11 @@ func (pr *prior) point(src rand.Source) (norm int, rank uint64) {
 // gibbs draws the release of Exponential.
 func (pl *Plan) gibbs(ctx context.Context, p *Problem, src noise.Source) ([]int, error) {
 	draw, n := pl.visit, pl.law.points()
-	if n > pl.law.visited && !pl.law.plain {
+	if n > pl.law.visited && !pl.law.plain && (n > fewPoints || pl.visits(p) > fewVisits) {
 		draw = pl.divide
 	}
 	w, err := draw(ctx, p, src)
-	if errors.Is(err, ErrLimit) { // the columns are not mostly 0/1: the same law in another way
+	if errors.Is(err, ErrLimit) { // columns that are not mostly 0/1, or visits are cheaper: the same law
 		draw = pl.visit
 		if n > max(pl.law.visited, fewPoints) {
 			draw = pl.whole
@@ -220,7 +222,7 @@ func (pl *Plan) tries(ctx context.Context, src noise.Source, most int, try func(
 		if w := try(); w != nil {
 			return w, nil
 		}
-		if i&0xfff == 0xfff {
+		if i&0x3f == 0x3f {
 			if ctx.Err() != nil {
 				return nil, interrupted(ctx)
 			}

@@ -113,6 +113,19 @@ func (s *scan) all(f func(sq int) bool) {
 	s.each(0, sq, f)
 }
 
+// visits is the number of entries of rows that the visit of all points looks at, about.
+func (pl *Plan) visits(p *Problem) float64 {
+	entries := 0
+	for _, x := range p.x {
+		for _, v := range x {
+			if v != 0 {
+				entries++
+			}
+		}
+	}
+	return float64(pl.law.points()) * (1 + float64(entries)/float64(p.dim))
+}
+
 // losses returns the losses of all points, those of one squared norm together in the order of
 // visits, and the least. It fails if ctx ends.
 func (pl *Plan) losses(ctx context.Context, p *Problem) (losses [][]int32, least int32, err error) {
