@@ -17,6 +17,7 @@ const (
 	fewestSteps = 24
 	mostSteps   = 100
 	growth      = 3   // of the share of μ² from the first step to the last
+	classClip   = 0.5 // bound on the slopes of two classes
 	drift       = 0.3 // forgetting, relative to moves over their deviation: squares
 	classDrift  = 1   // the same for two classes, whose loss is no parabola
 	caution     = 50  // of two classes: nμ per coordinate from which on steps go far
@@ -66,6 +67,12 @@ func (f *gradientFit) score(row []float64, r record) (score float64, z []float64
 	return score, z
 }
 
+// classWeight returns the weight, from ½ to 1, of the slope of two classes at the probability p.
+// Slopes have sizes up to p or 1 − p, whichever is larger: with this weight, up to classClip. Where
+// p is right their mean stays 0, as the weight depends on the row alone, and the mean curvature
+// falls less than the bound: for p = ½ noise counts half as much as without the weight.
+func classWeight(p float64) float64 { return classClip / max(p, 1-p) }
+
 // residual is the slope of the loss at a score.
 func (f *gradientFit) residual(score, y float64) float64 {
 	if f.logistic {
@@ -107,14 +114,20 @@ func (f *gradientFit) descend() error {
 	}
 	scale, rate := 1.0, 1/(1+math.Exp(-f.m))
 	clip, bend := 1.0, 1.0
+	steep := bend // no step goes further than this curvature allows
 	stretch := f.stretch()
+	if f.logistic {
+		clip = classClip
+	}
 	var bias, shrink, noise float64
 	var seen []measurement
 	var spreads []float64
 	row := make([]float64, f.p)
 	for t, share := range shares {
 		if f.logistic {
-			bend = max(f.curvature(), 0.3*rate*(1-rate)) / stretch
+			mean, most := f.curvature()
+			mean = max(mean, 0.3*f.bend(f.m)*classWeight(rate))
+			bend, steep = mean/stretch, max(mean, most)
 		} else {
 			if t == 0 || t == len(shares)/4 || t == len(shares)/2 || t == 3*len(shares)/4 {
 				if err := f.look(t == 0); err != nil {
@@ -125,12 +138,15 @@ func (f *gradientFit) descend() error {
 				}
 			}
 			clip, bend, bias = f.stepClip(total, float64(t)/float64(last))
+			steep = bend
 		}
 		g, deviation, err := f.sum(f.p+1, clip, share, func(dst []float64, w float64, r record) {
 			score, z := f.score(row, r)
 			root, norm := f.weight(z)
 			slope := f.residual(score, r.y)
-			if most := clip / norm; norm > 0 {
+			if f.logistic {
+				slope *= classWeight(1 / (1 + math.Exp(-score)))
+			} else if most := clip / norm; norm > 0 {
 				slope = min(max(slope, -most), most)
 			}
 			slope *= w * f.unit1
@@ -154,7 +170,7 @@ func (f *gradientFit) descend() error {
 				f.x[j] *= prior[j] * (1 + before[j]*q) / (before[j] * (1 + prior[j]*q))
 			}
 			h, v := bend*f.h[j], prior[j]/(1+prior[j]*precision[j])
-			move := g[j] * min(v*h/(h*h*v+noise*noise), 1/(stretch*bend*f.bound[j]))
+			move := g[j] * min(v*h/(h*h*v+noise*noise), 1/(steep*f.bound[j]))
 			f.x[j] -= move
 			precision[j] += h * h / (noise * noise)
 			moves += move * move * precision[j] / float64(f.p)
@@ -167,7 +183,7 @@ func (f *gradientFit) descend() error {
 		if f.icept >= 0 {
 			offset += 0.25 * moved * moved
 			h, v := bend*f.h[f.p], noise*noise+math.Pow(f.kappa*f.unit1*bias, 2)
-			moved = g[f.p] * min(offset*h/(h*h*offset+v), 1/(stretch*bend*f.bound[f.p]))
+			moved = g[f.p] * min(offset*h/(h*h*offset+v), 1/(steep*f.bound[f.p]))
 			f.x[f.p] -= moved
 			offset *= v / (h*h*offset + v)
 		}
@@ -240,16 +256,22 @@ func normalMean(g func(q float64) float64) float64 {
 	return sum / total
 }
 
-// curvature returns the mean of φ″ over normal scores.
-func (f *gradientFit) curvature() float64 {
-	mean, spread := f.m, f.spreadOfScores()
+// curvature returns the mean curvature of weighted slopes of two classes over normal scores, and
+// the largest one along a combination of offset and scores. Where a class is rare, high scores have
+// far more than the mean.
+func (f *gradientFit) curvature() (mean, most float64) {
+	middle, spread := f.m, f.spreadOfScores()
 	if f.icept >= 0 {
-		mean += f.kappa * f.unit1 * f.x[f.p]
+		middle += f.kappa * f.unit1 * f.x[f.p]
 	}
-	return normalMean(func(q float64) float64 {
-		p := 1 / (1 + math.Exp(-mean-q*spread))
-		return p * (1 - p)
-	})
+	var h [3]float64
+	for k := range h {
+		h[k] = normalMean(func(q float64) float64 {
+			score := middle + q*spread
+			return f.bend(score) * classWeight(1/(1+math.Exp(-score))) * math.Pow(q, float64(k))
+		})
+	}
+	return h[0], (h[0]+h[2])/2 + math.Hypot((h[0]-h[2])/2, h[1])
 }
 
 // evidence sets the prior variance of the coefficients, a mean over guesses by the likelihood of

@@ -256,6 +256,56 @@ func TestAutomaticRecovers(t *testing.T) {
 	}
 }
 
+// TestWeightOfClasses: weighted slopes are at most classClip and right in the mean, with the
+// largest curvature over their bound.
+func TestWeightOfClasses(t *testing.T) {
+	for p := 0.001; p < 1; p += 0.001 {
+		w := classWeight(p)
+		require.LessOrEqual(t, w*max(p, 1-p), classClip*(1+1e-15))
+		require.InDelta(t, 0, p*w*(p-1)+(1-p)*w*p, 1e-16)
+		require.InEpsilon(t, min(p, 1-p), w*p*(1-p)/classClip, 1e-12)
+	}
+}
+
+// TestRareClassesHaveStableSteps: where the noise is low, steps for a rare class do not overshoot.
+// High scores have several times the mean curvature; steps that knew the mean alone diverged.
+func TestRareClassesHaveStableSteps(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 3))
+	const n, d = 10000, 6
+	var text strings.Builder
+	text.WriteString("a,b,c,d,e,f,y\n")
+	truth := 0.0
+	for range n {
+		score := -3.5
+		for j := range d {
+			x := rnd.NormFloat64()
+			score += 1.8 * x * []float64{0.5, -0.3, 0.6, 0.1, -0.5, 0.2}[j]
+			fmt.Fprintf(&text, "%.4f,", x)
+		}
+		p, y := 1/(1+math.Exp(-score)), 0
+		if rnd.Float64() < p {
+			y, p = 1, 1-p
+		}
+		truth -= math.Log1p(-p) / n
+		fmt.Fprintln(&text, y)
+	}
+	columns := ""
+	for _, c := range "abcdef" {
+		columns += fmt.Sprintf(`, {"name": "%c", "min": -4, "max": 4}`, c)
+	}
+	data := readTable(t, fmt.Sprintf(`{ "schema": 1, "intercept": true, "records": %d, "neighbors": "add-remove",
+	  "label": {"column": "y", "positive": ["1"], "negative": ["0"]}, "columns": [%s] }`, n, columns[2:]), text.String())
+	for _, eps := range []float64{1, 3, 10} {
+		for seed := range uint64(4) {
+			m, err := Fit(t.Context(), data, dp.Budget{Epsilon: eps, Delta: 1e-8}, &Options{Source: noise.Reproducible(seed)})
+			require.NoError(t, err)
+			s, err := m.Score(data)
+			require.NoError(t, err)
+			require.Less(t, s.LogLoss, 1.05*truth, "ε = %v", eps)
+		}
+	}
+}
+
 // TestAutomaticChecksRange checks that bounds for which coefficients may leave the range of float64
 // are refused before noise is drawn, because they are public.
 func TestAutomaticChecksRange(t *testing.T) {

@@ -494,7 +494,7 @@ func TestDiscoverAdult(t *testing.T) {
 		Label: table.Label{Column: "income"}}
 	u, err := d.Read(strings.NewReader(read("adult.data")))
 	require.NoError(t, err)
-	for eps, least := range map[float64]float64{1: 0.846, 3: 0.856} { // 0.851, 0.858 in version 0.2.0
+	for eps, least := range map[float64]float64{1: 0.848, 3: 0.858} { // at ε = 1: 0.851 in version 0.2.0
 		b := dp.Budget{Epsilon: eps, Delta: DefaultDelta(u.Records())}
 		sum := 0.0
 		for seed := range uint64(10) {

@@ -51,8 +51,8 @@ func (o Outlook) Useless() bool { return o.Lost > mostLost }
 // Sizes of a simulation: a second or two at most.
 const (
 	outlookRuns  = 12
-	outlookRows  = 4000
-	outlookCells = 4e5 // rows times parameters
+	outlookRows  = 1200
+	outlookCells = 1e5 // rows times parameters
 	outlookSeed  = 20261123
 	exactEpsilon = 50 // of a minimizer almost without noise
 	mostLost     = 0.5
@@ -121,7 +121,7 @@ func (pl *Plan) simulation(fits int) (*simulation, error) {
 	}
 	most := max(200, min(outlookRows, int(outlookCells/float64(p.Dim*lines))))
 	if fits <= 3 {
-		most = min(most, 1000)
+		most = min(most, 600)
 	}
 	n := min(p.Records, most)
 	schema.Records, schema.File = n, table.File{Multiline: true}

@@ -287,8 +287,8 @@ func (a *app) foresee(ctx context.Context, t *fitting) {
 		return
 	}
 	pl, err := model.NewPlan(t.schema, t.budget, &t.options)
-	if err != nil || pl.Params().Dim > manyParameters || pl.Certificate().Theorem != "model.auto/2" {
-		return // the fit tells of an error, and others than the automatic fit take long to simulate
+	if err != nil || pl.Params().Dim > manyParameters {
+		return // the fit tells of an error, and many parameters take long to simulate
 	}
 	if look, err := pl.Outlook(ctx, 3); err == nil && look.Useless() {
 		a.note("%s", t.useless(&look))
