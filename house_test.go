@@ -361,9 +361,9 @@ cmd/internal/sweep 2068
 cmd/privopt 25
 cmd/privopt/cli 5861
 cmd/privopt/report 582
-cmd/research 2352
+cmd/research 2353
 cmd/research/audit 6450
-cmd/research/experiment 3067
+cmd/research/experiment 3052
 cmd/scaling 1155
 dp 1604
 dp/dptest 304
@@ -377,7 +377,7 @@ internal/enclose 542
 internal/fault 167
 internal/kernel 633
 internal/linear 3390
-internal/noise 1234
+internal/noise 1471
 internal/num 1365
 internal/perturb 821
 internal/prefix 61
@@ -388,14 +388,14 @@ lasso 517
 lop 325
 loss 1941
 loss/losstest 456
-model 8667
-objpert 5392
+model 8689
+objpert 5429
 prox 4690
 prox/proxtest 315
 qop 3635
-randmat 992
-sco 1523
-splitting 7460
+randmat 1007
+sco 1571
+splitting 6968
 table 4025
 table/npy 713
 table/parquet 907
@@ -404,9 +404,9 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72500 // of the module of the root
-	internalLines   = 10760 // of internal/
-	laboratoryLines = 11880 // of what measures the mechanisms
+	rootLines       = 72356 // of the module of the root
+	internalLines   = 10988 // of internal/
+	laboratoryLines = 11855 // of what measures the mechanisms
 	rootPackages    = 42
 	threeValues     = 44 // statements that assign three or more values
 	chainedErrors   = 2  // calls of cmp.Or with errors, which evaluate all of their arguments

@@ -89,9 +89,10 @@ func TestEveryInputSCO(t *testing.T) {
 	sgd := &sco.NoisySGD{Radius: 1, Batch: 5, Steps: 4}
 	steps, err := sgd.Plan(p, b)
 	require.NoError(t, err)
-	everyInput(t, "sco", brief(methods(t, []any{background, p, b, source, q},
+	everyInput(t, "sco", brief(merged(methods(t, []any{background, p, b, source, q},
 		sgd, &sco.ProxGD{NoisySGD: *sgd}, &sco.DPSGD{Epochs: 1, Batch: 5, StepSize: 0.1,
-			Clip: 0.5}, &sco.ObjPert{Radius: 1}, &sco.Output{Radius: 1}, steps, steps.Params(), sco.FixedSize)))
+			Clip: 0.5}, &sco.ObjPert{Radius: 1}, &sco.Output{Radius: 1}, steps, steps.Params(), sco.FixedSize),
+		map[string]row{"PublishedSGD": call(sco.PublishedSGD, 100, 10, b)})))
 }
 
 // origin is a Minimizer that answers with 0.

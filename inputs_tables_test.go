@@ -138,21 +138,18 @@ func TestEveryInputNoise(t *testing.T) {
 		"Exponential":  call(noise.Exponential, src),
 		"Normal": call(func(x []float64, s float64, r rand.Source) []float64 { noise.Normal(x, s, r); return x }, x,
 			1., src).keep(0, 2),
-		"ChiSquared": call(noise.ChiSquared, 2, src),
+		"Normals":    call(func(x []float64, r rand.Source) []float64 { noise.Normals(x, r); return x }, x, src).keep(0, 1),
+		"ChiSquared": call(noise.ChiSquared, 20, src),
 		"Grid": call(func(x []int64, s float64, e int, r rand.Source) []int64 { noise.Grid(x, s, e, r); return x }, k, 1., 2,
 			src).keep(0, 3),
 		"LaplaceGrid": call(func(x []int64, s float64, e int, r rand.Source) []int64 {
-			noise.LaplaceGrid(x, s, e,
-				r)
+			noise.LaplaceGrid(x, s, e, r)
 			return x
-		}, k, 1., 2,
-			src).keep(0, 3),
+		}, k, 1., 2, src).keep(0, 3),
 		"RadialGrid": call(func(x []int64, s float64, e int, r rand.Source) []int64 {
-			noise.RadialGrid(x, s, e,
-				r)
+			noise.RadialGrid(x, s, e, r)
 			return x
-		}, k, 1., 2,
-			src).keep(0, 3),
+		}, k, 1., 2, src).keep(0, 3),
 		"Gap": call(noise.Gap, 3., src),
 		// a source has to be there
 		"Watch": call(func(r rand.Source) error { return noise.Watch(r).Err() }, src).keep(0),

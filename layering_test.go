@@ -20,7 +20,7 @@ var layer = map[string]int{
 	"internal/testkit":   -1,
 	"internal/wholefile": -1,
 	"internal/prefix":    -2, // imports the standard library only
-	"internal/enclose":   -1,
+	"internal/enclose":   -2, // imports internal/fault
 	"internal/kernel":    -1,
 	"internal/num":       -2,
 	"dp/internal/pld":    -1,
@@ -31,7 +31,7 @@ var layer = map[string]int{
 	"prox":               0,
 	"loss":               0,
 	"randmat":            0,
-	"internal/fault":     -2, // imports the standard library only
+	"internal/fault":     -3, // imports the standard library only
 	"internal/discover":  -1, // imports the quantile of internal/num
 	"splitting":          1,
 	"erm":                1,

@@ -199,7 +199,7 @@ func points(all int) int {
 	case testing.Short():
 		return all / 100
 	}
-	return all / testkit.Of(10, 4)
+	return all / testkit.Of(25, 4)
 }
 
 // budget draws ε log-uniformly from [lo, hi] and δ from [1e-300, 0.9].
