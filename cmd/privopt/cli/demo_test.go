@@ -113,8 +113,9 @@ func typed(text string) (commands [][]string) {
 	return commands
 }
 
-// someNumbers matches what is drawn or a time: the words of two runs agree without them.
-var someNumbers = regexp.MustCompile(`\b[0-9a-f]{12}\b|<?[-−+]?[0-9][0-9,.:]*(e[-+]?[0-9]+)?|∞|weak|–`)
+// someNumbers matches what is drawn or a time, percent signs included: the words of two runs agree
+// without them. A weak coefficient has dashes for its numbers.
+var someNumbers = regexp.MustCompile(`\b[0-9a-f]{12}\b|[<>]?[-−+]?[0-9][0-9,.:]*(e[-+]?[0-9]+)?( %)?|∞|weak|–`)
 
 // wordsAlone returns the words of a text without its numbers.
 func wordsAlone(text string) []string {

@@ -170,7 +170,8 @@ func readmeDemo(t *testing.T) (lines []string, from, to int) {
 	return lines, from, from + slices.Index(lines[from:], "```")
 }
 
-// same reports whether two lines have the same words without the numbers.
+// same reports whether two lines have the same words without the numbers. A coefficient is weak in
+// some runs and has numbers in others, by the noise.
 func same(a, b string) bool { return slices.Equal(wordsAlone(a), wordsAlone(b)) }
 
 // TestReadmeDemo: the demonstration prints what README shows, in this order, but for numbers; the
@@ -391,5 +392,19 @@ func TestShownCommands(t *testing.T) {
 			require.Equal(t, exitOK, code, "%s shows a command that fails: %s", place, errs.String())
 			require.True(t, !redirected || out.Len() > 0)
 		})
+	}
+}
+
+// TestSame: a row of numbers and the row of a weak coefficient are two forms of one line, other
+// words and other coefficients are not.
+func TestSame(t *testing.T) {
+	row := "  (intercept)     -7.95     -9.47       0.74  -10.92   -8.02   <1e-16     90 %"
+	for other, want := range map[string]bool{
+		"  (intercept)  –  –  –  –  –  –  –  weak":              true,
+		"  (intercept)  1.2  0.3  0.1  0.1  0.5  0.0023  >99 %": true,
+		"  age  –  –  –  –  –  –  –  weak":                      false,
+		"  (intercept)  unknown":                                false,
+	} {
+		require.Equal(t, want, same(row, other), other)
 	}
 }
