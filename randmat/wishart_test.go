@@ -109,8 +109,9 @@ func TestWishartLaw(t *testing.T) {
 }
 
 // TestWishartError checks the bound on the error of W. It holds for the floating-point product of
-// factors whose entries have relative errors of 3u with the worst signs, and it is at most a
-// thousand times too large.
+// factors whose entries have the errors of numerics.floats with the worst signs, 3u relative on the
+// diagonal and u|x| + 2⁻⁵⁴(1 + 2⁻⁵) beside it. It is at most a thousand times too large, and where
+// the trace is small, at most three times the absolute errors.
 func TestWishartError(t *testing.T) {
 	for _, d := range []int{1, 2, 17, 50} {
 		m := float64(d + 3)
@@ -122,14 +123,16 @@ func TestWishartError(t *testing.T) {
 		norm, off := 0., 0. // Frobenius norms
 		for i := range d {
 			for j := range d {
-				sum, abs := exact(0), 0.
-				for l := range d {
+				sum, moved := exact(0), 0.
+				for l := range min(i, j) + 1 {
 					p := exact(f[l][i])
 					sum.Add(sum, p.Mul(p, exact(f[l][j])))
-					abs += math.Abs(f[l][i] * f[l][j])
+					x, y := math.Abs(f[l][i]), math.Abs(f[l][j])
+					dx, dy := entryError(x, l == i), entryError(y, l == j)
+					moved += x*dy + y*dx + dx*dy
 				}
 				e, _ := sum.Sub(sum, exact(w.At(i, j))).Float64()
-				e = math.Abs(e) + 2*3*0x1p-53*abs
+				e = math.Abs(e) + moved
 				off += e * e
 				norm += w.At(i, j) * w.At(i, j)
 			}
@@ -138,10 +141,23 @@ func TestWishartError(t *testing.T) {
 		require.LessOrEqual(t, math.Sqrt(off)+0x1p-53*math.Sqrt(norm), bound)
 		require.GreaterOrEqual(t, math.Sqrt(off), bound/1000)
 	}
+	const d, trace, u = 1000, 0x1p-40, 0x1p-53
+	absolute := 2*math.Sqrt(trace)*entryError(0, false)*d/math.Sqrt2 + math.Pow(entryError(0, false)*d, 2)/2
+	require.Greater(t, WishartError(d, trace), (d+9)*u*trace+absolute)
+	require.Less(t, WishartError(d, trace), (d+12)*u*trace+3*absolute)
+	require.GreaterOrEqual(t, WishartError(d, 0), math.Pow(entryError(0, false)*d, 2)/2)
 	for _, bad := range []float64{-1, math.NaN()} {
 		require.Equal(t, math.Inf(1), WishartError(3, bad))
 	}
 	require.Equal(t, math.Inf(1), WishartError(0, 1))
+}
+
+// entryError is the bound on the error of an entry x of the Bartlett factor.
+func entryError(x float64, diagonal bool) float64 {
+	if diagonal {
+		return 3 * 0x1p-53 * x
+	}
+	return 0x1p-53*x + 0x1p-54*(1+0x1p-5)
 }
 
 func TestWishartIntoSubmatrix(t *testing.T) {

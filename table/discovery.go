@@ -222,6 +222,9 @@ func (u *Undeclared) header(t *text) error {
 		if err != nil {
 			return err
 		}
+		if t.ahead > t.line { // names are published, and records may stand where a quote is left open
+			return wrong("line %d: a quote in the header line is not closed in its line, want names without line ends", t.line)
+		}
 		u.names = make([]string, len(fields))
 		if !slices.ContainsFunc(fields, func(f []byte) bool { return string(f) == label }) {
 			hint := ""

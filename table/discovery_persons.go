@@ -83,7 +83,7 @@ func (u *Undeclared) readPersons(t *text, missing map[string]bool) error {
 	}
 	t.single = !u.d.File.Multiline
 	if u.d.File.Fields == nil {
-		if _, err := t.header("a header line"); err != nil {
+		if _, err := t.names("a header line"); err != nil {
 			return err
 		}
 	}

@@ -180,7 +180,7 @@ func randomForm(rnd *rand.Rand) *form {
 	}
 	if f.s.File.Fields = names; rnd.IntN(2) == 0 {
 		f.s.File.Fields, f.zipped = nil, rnd.IntN(2) == 0
-		f.head = pick(rnd, "", bom, "\n") + strings.Join(names, f.comma()) + pick(rnd, "\n", "\r\n")
+		f.head = pick(rnd, "", bom, "\n", "sep="+f.comma()+"\n") + strings.Join(names, f.comma()) + pick(rnd, "\n", "\r\n")
 	}
 	return f
 }
