@@ -396,7 +396,7 @@ qop 3635
 randmat 1007
 sco 1571
 splitting 6968
-table 4025
+table 4021
 table/npy 713
 table/parquet 907
 `

@@ -132,13 +132,12 @@ func (u *Undeclared) lines(t *text, f func(fields [][]byte)) error {
 	t.every, t.ended = true, true
 	for {
 		fields, err := t.next()
-		if errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF):
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return err
-		}
-		if len(fields) != 0 && len(fields) != len(u.names) {
+		case len(fields) != 0 && len(fields) != len(u.names):
 			return wrong("line %d: %s, want %d; quote fields that contain %q", t.line, count(len(fields), "field"),
 				len(u.names), t.comma)
 		}

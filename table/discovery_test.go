@@ -102,8 +102,8 @@ func TestDiscoveryHeader(t *testing.T) {
 	lines := named("y")
 	lines.File.Multiline = true
 	_, err := lines.Read(strings.NewReader("x,y,\"z\n1,Doe\n2,\"\n3,4,5\n"))
-	require.EqualError(t, err, ErrTable.Error()+": line 1: a quote in the header line is not closed in its line, want names "+
-		"without line ends")
+	require.ErrorContains(t, err, "line 1: a quote in the header line is not closed in its line, want")
+	require.NotContains(t, err.Error(), "Doe")
 	_, err = named("y").Read(strings.NewReader("y\n1\n"))
 	require.ErrorContains(t, err, "no column but the label")
 	_, err = named("y").Read(strings.NewReader("x,y\n1,2\n1,2,3\n"))

@@ -85,15 +85,6 @@ var otherKinds = []struct{ start, what string }{
 	{"\x93NUMPY", "a .npy file: want CSV, or a file of privopt pack under a name that ends with .npy"},
 }
 
-// header returns the first record. It returns an error if there is none.
-func (t *text) header(want string) ([][]byte, error) {
-	fields, err := t.next()
-	if errors.Is(err, io.EOF) {
-		return nil, wrong("the file is empty, want %s", want)
-	}
-	return fields, err
-}
-
 // names returns the fields of a header line, behind the line sep=; if Excel wrote one. It refuses
 // names that no schema can have, with a hint about the form of the file.
 func (t *text) names(want string) ([][]byte, error) {
@@ -109,8 +100,11 @@ func (t *text) names(want string) ([][]byte, error) {
 				"{\"delimiter\": %q} in the schema, or --delimiter where there is none", c, t.comma, string(rune(c)))
 		}
 	}
-	fields, err := t.header(want)
-	if err != nil {
+	fields, err := t.next()
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, wrong("the file is empty, want %s", want)
+	case err != nil:
 		return nil, err
 	}
 	for _, f := range fields {
