@@ -169,8 +169,8 @@ func contentsOf(path string) (string, error) {
 		return kindPacked, nil
 	case bytes.HasPrefix(head, []byte("<!DOCTYPE html>")):
 		return kindReport, nil
-	case bytes.Contains(first, []byte("prediction")) && (!bytes.HasPrefix(first, []byte("{")) ||
-		json.Unmarshal(first, &row) == nil && row.Prediction != nil):
+	case slices.Contains(strings.Split(strings.TrimSpace(string(first)), ","), "prediction"), // a column of this name
+		json.Unmarshal(first, &row) == nil && row.Prediction != nil:
 		return kindPredictions, nil
 	}
 	return kindOf(head), nil

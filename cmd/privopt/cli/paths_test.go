@@ -150,7 +150,8 @@ func TestForce(t *testing.T) {
 	_, predicted, _ := call(t, "", "predict", "--model", "m.json", "--data", "new.csv")
 	old := map[string]string{kindModel: must(os.ReadFile("other.json")), kindScore: must(os.ReadFile("s.json")),
 		kindSchema: people, kindPacked: must(os.ReadFile("p.npy")), kindReport: page, kindPredictions: predicted,
-		"ledger": must(os.ReadFile("l")), "table": must(os.ReadFile("people.csv"))}
+		"ledger": must(os.ReadFile("l")), "table": must(os.ReadFile("people.csv")),
+		"table of errors": "id,prediction_error\n1,0.5\n", "table of lines": "{\"row\": {\"prediction\": 1}}\n"}
 	writes := map[string]string{"fit": kindModel, "predict": kindPredictions, "pack": kindPacked, "report": kindReport,
 		"schema": kindSchema}
 	for command, writes := range writes {
