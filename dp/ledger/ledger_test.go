@@ -463,7 +463,12 @@ func TestKill(t *testing.T) {
 	rounds := testkit.Of(15, 100)
 	l := create(t, Terms{Total: dp.Budget{Epsilon: 1}})
 	rnd := rand.New(rand.NewPCG(1, 1))
-	for range rounds {
+	released := func() string {
+		text, _ := os.ReadFile(l.Path() + ".releases") // none before the first child
+		return string(text)
+	}
+	for round := 0; round < rounds || released() == ""; round++ { // a busy machine may need more rounds for a release
+		rounds = max(rounds, round+1)
 		var children []*exec.Cmd
 		for range 2 {
 			child := exec.Command(os.Args[0])
@@ -486,9 +491,7 @@ func TestKill(t *testing.T) {
 		}
 		require.NoError(t, l.Verify()) // all entries seen in earlier rounds are there
 	}
-	text, err := os.ReadFile(l.Path() + ".releases")
-	require.NoError(t, err)
-	releases := strings.Fields(string(text))
+	releases := strings.Fields(released())
 	entries := map[string]bool{}
 	committed := 0
 	for _, e := range l.Entries() {
@@ -498,7 +501,6 @@ func TestKill(t *testing.T) {
 			committed++
 		}
 	}
-	require.NotEmpty(t, releases)
 	for _, hash := range releases {
 		require.True(t, entries[hash], "a release without an entry")
 		delete(entries, hash) // and no two of one
