@@ -62,7 +62,8 @@ func TestEachDoesEveryPartOnce(t *testing.T) {
 }
 
 // No more goroutines than asked for compute parts at one time, several do where
-// they may, and none is left.
+// they may, and none is left. Each starts fewer while goroutines of earlier calls have not started,
+// so that each call waits for these.
 func TestEachThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	before := runtime.NumGoroutine()
@@ -76,6 +77,7 @@ func TestEachThreads(t *testing.T) {
 			testkit.Until(func() bool { return most.Load() >= int64(threads) })
 			now.Add(-1)
 		}
+		testkit.Until(func() bool { return late.Load() == 0 })
 		Each(30, threads, s)
 		require.EqualValues(t, threads, most.Load())
 	}
