@@ -359,11 +359,11 @@ cmd/internal/adult 260
 cmd/internal/screen 428
 cmd/internal/sweep 2068
 cmd/privopt 25
-cmd/privopt/cli 5861
+cmd/privopt/cli 5866
 cmd/privopt/report 582
 cmd/research 2353
-cmd/research/audit 6450
-cmd/research/experiment 3052
+cmd/research/audit 6451
+cmd/research/experiment 3053
 cmd/scaling 1155
 dp 1604
 dp/dptest 304
@@ -381,14 +381,15 @@ internal/noise 1471
 internal/num 1365
 internal/perturb 821
 internal/prefix 61
-internal/release 1014
+internal/release 1150
 internal/testkit 858
 internal/wholefile 97
 lasso 517
 lop 325
 loss 1941
 loss/losstest 456
-model 8689
+model 6363
+model/score 2282
 objpert 5429
 prox 4690
 prox/proxtest 315
@@ -404,10 +405,10 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72356 // of the module of the root
-	internalLines   = 10988 // of internal/
-	laboratoryLines = 11855 // of what measures the mechanisms
-	rootPackages    = 42
+	rootLines       = 72450 // of the module of the root
+	internalLines   = 11124 // of internal/
+	laboratoryLines = 11857 // of what measures the mechanisms
+	rootPackages    = 43
 	threeValues     = 44 // statements that assign three or more values
 	chainedErrors   = 2  // calls of cmp.Or with errors, which evaluate all of their arguments
 )

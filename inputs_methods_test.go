@@ -20,6 +20,7 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/model/score"
 	"github.com/privopt/privopt/objpert"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/sco"
@@ -192,18 +193,10 @@ func TestEveryInputModel(t *testing.T) {
 	found := &model.Options{Discover: &model.Discovery{Task: model.Numbers}, Relation: dp.AddRemove, Records: 3000}
 	search, err := model.NewDiscoveryPlan(3, 3000, b, found)
 	require.NoError(t, err)
-	so := &model.ScoreOptions{Records: 40}
-	large := dp.Budget{Epsilon: 50, Delta: 0.1} // so that 40 records are enough
-	scorePlan, err := model.NewScorePlan(m, large, so)
-	require.NoError(t, err)
-	testSet, err := m.TestSet(background, data, nil)
-	require.NoError(t, err)
-	scores, err := scorePlan.Score(background, testSet)
-	require.NoError(t, err)
 	everyInput(t, "model", brief(merged(methods(t, []any{text, theta, []int32{0}, data, io.Writer(io.Discard),
 		table.Options{},
 		func(model.Prediction) error { return nil }, background, u, func() rand.Source { return fixed() },
-		(*model.Model)(nil), testSet, "RMSE", 0.25, 2}, m, plan, model.Outlook{}, search, scorePlan, testSet, scores),
+		0.25, 2}, m, plan, model.Outlook{}, search),
 		map[string]row{
 			"NewDiscoveryPlan":     call(model.NewDiscoveryPlan, 3, 3000, b, found),
 			"Discover":             call(model.Discover, background, u, b, found),
@@ -212,16 +205,30 @@ func TestEveryInputModel(t *testing.T) {
 			"Fit":                  call(model.Fit, background, data, b, o),
 			"NewPlan":              call(model.NewPlan, s, b, o).slow(),
 			"Check":                call(model.Check, s, b, o),
-			"NewScorePlan":         call(model.NewScorePlan, m, large, so),
 			"Losses":               call(model.Losses),
 			"Sets":                 call(model.Sets),
 			"Load":                 call(model.Load, func() io.Reader { return saved(t, m) }),
-			"LoadScore":            call(model.LoadScore, func() io.Reader { return saved(t, scores) }),
 			"Model.PredictEntries": call((*model.Model).PredictEntries, m, []int32{0}, []float64{1}).mayBeNaN(),
-			"PrivateScores.Metric": call((*model.PrivateScores).Metric, scores, "RMSE").mayBeNaN(),
 			"Model.Predict":        call((*model.Model).Predict, m, theta).mayBeNaN(),
 			"Model.Contrast":       call((*model.Model).Contrast, m, theta).mayBeNaN(),
 		})))
+	so := &score.Options{Records: 40}
+	large := dp.Budget{Epsilon: 50, Delta: 0.1} // so that 40 records are enough
+	scorePlan, err := score.NewPlan(m, large, so)
+	require.NoError(t, err)
+	testSet, err := score.Read(background, m, data, nil)
+	require.NoError(t, err)
+	scores, err := scorePlan.Score(background, testSet)
+	require.NoError(t, err)
+	everyInput(t, "model/score", merged(methods(t, []any{io.Writer(io.Discard), background, testSet, "RMSE", 0.25},
+		scorePlan, testSet, scores),
+		map[string]row{
+			"NewPlan":       call(score.NewPlan, m, large, so),
+			"Read":          call(score.Read, background, m, data, (*model.Model)(nil)),
+			"ReadCSV":       call(score.ReadCSV, background, m, text, table.Options{}, (*model.Model)(nil)),
+			"Load":          call(score.Load, func() io.Reader { return saved(t, scores) }),
+			"Scores.Metric": call((*score.Scores).Metric, scores, "RMSE").mayBeNaN(),
+		}))
 }
 
 func saved(t *testing.T, m interface{ Save(io.Writer) error }) io.Reader {

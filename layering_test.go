@@ -45,6 +45,7 @@ var layer = map[string]int{
 	"dp/ledger":          3, // its file lock is a library
 	"table/parquet":      3, // its format is a library, which the commands alone link
 	"model":              4,
+	"model/score":        5,
 	"objpert":            2,
 	"additive":           2,
 	"prox/proxtest":      5, // test suites may use what they test

@@ -13,6 +13,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/model/score"
 	"github.com/privopt/privopt/objpert"
 )
 
@@ -88,7 +89,7 @@ func TestEmptyPlans(t *testing.T) {
 					_, err = f.Release(t.Context(), []float64{1}, nil)
 				case *model.Plan:
 					return // model.Fit makes its own
-				case *model.ScorePlan:
+				case *score.Plan:
 					_, err = f.Score(t.Context(), nil)
 				case fitter[*objpert.Problem]:
 					q, bad := halfspaces(p, ternary)

@@ -12,6 +12,7 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/model/score"
 	"github.com/privopt/privopt/table"
 )
 
@@ -40,11 +41,11 @@ func scored(p *erm.Problem, b dp.Budget, rel dp.Relation, twice bool) (any, rele
 	if err != nil {
 		return nil, nil, err
 	}
-	o := model.ScoreOptions{Relation: rel, AccuracyOnly: given}
+	o := score.Options{Relation: rel, AccuracyOnly: given}
 	if rel == dp.Replace {
 		o.Records = n
 	}
-	plan, err := model.NewScorePlan(m, b, &o)
+	plan, err := score.NewPlan(m, b, &o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -59,13 +60,13 @@ func scored(p *erm.Problem, b dp.Budget, rel dp.Relation, twice bool) (any, rele
 		if err != nil {
 			return nil, err
 		}
-		set, err := m.TestSet(ctx, &table.Data{Records: all}, nil)
+		set, err := score.Read(ctx, m, &table.Data{Records: all}, nil)
 		if err != nil {
 			return nil, err
 		}
 		o := o
 		o.Source = src
-		plan, err := model.NewScorePlan(m, b, &o)
+		plan, err := score.NewPlan(m, b, &o)
 		if err != nil {
 			return nil, err
 		}

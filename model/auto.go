@@ -14,6 +14,7 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/prefix"
+	"github.com/privopt/privopt/internal/release"
 )
 
 // The automatic fit of least squares and of the logistic loss,
@@ -162,7 +163,7 @@ func gradientSensitivity(bound, pair float64, d int) (sensitivity float64, expon
 
 // take returns the sensitivity over the noise of a release that has the share w of the fit, and
 // takes w from what is left of it. No release gets more than what is left, apart from 2⁻⁶⁰, which
-// safeScale covers.
+// release.SafeScale covers.
 func (f *gradientFit) take(w float64) float64 {
 	w = max(min(w, f.left), 0x1p-60)
 	f.left -= w
@@ -217,7 +218,7 @@ func (f *gradientFit) sum(
 	dim int, most, w float64, add func(dst []float64, w float64, r record),
 ) (mean []float64, noise float64, err error) {
 	sensitivity, exponent := gradientSensitivity(most, f.pl.gradients(), dim)
-	sigma := sensitivity / f.take(w) * safeScale
+	sigma := sensitivity / f.take(w) * release.SafeScale
 	total, unit := make([]int64, dim), math.Ldexp(1, -exponent)
 	if err := f.pass(); err != nil {
 		return nil, 0, err
@@ -256,7 +257,7 @@ func (f *gradientFit) pass() error {
 func (f *gradientFit) histogram(
 	edges []float64, w float64, of func(r record) float64,
 ) (shares histogram, noise float64, err error) {
-	tau := f.pl.pair() / f.take(w) * safeScale
+	tau := f.pl.pair() / f.take(w) * release.SafeScale
 	total, exponent := make([]int64, len(edges)), countGrid(tau)
 	if err := f.pass(); err != nil {
 		return nil, 0, err

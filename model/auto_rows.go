@@ -7,6 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/internal/release"
 )
 
 // Shares of the rows that keep their weight.
@@ -85,7 +87,7 @@ func (f *gradientFit) spread() error {
 	}
 	share := spreadShare * min(1, math.Pow(spreadNoise/(5*math.Pow(p, 1.5)*f.unit), 2))
 	sensitivity, exponent := sumSensitivity(1, f.pl.pair(), f.p)
-	tau := sensitivity / f.take(share) * safeScale
+	tau := sensitivity / f.take(share) * release.SafeScale
 	total := make([]int64, f.p*(f.p+1)/2)
 	if err := f.pass(); err != nil {
 		return err

@@ -211,7 +211,7 @@ func (pl *DiscoveryPlan) leastWeight() float64 {
 }
 
 // unit names what neighbors differ in.
-func (pl *DiscoveryPlan) unit() string { return units(pl.choices.Rows) }
+func (pl *DiscoveryPlan) unit() string { return release.Units(pl.choices.Rows) }
 
 // sensitivity returns Δ, how far apart in ℓ₂ the counts of a column are on neighbors.
 func (pl *DiscoveryPlan) sensitivity(f *fault.Set) float64 {
@@ -220,7 +220,7 @@ func (pl *DiscoveryPlan) sensitivity(f *fault.Set) float64 {
 
 // kindSigma returns the noise of the counts of kinds of all columns.
 func (pl *DiscoveryPlan) kindSigma(f *fault.Set) float64 {
-	return pl.sensitivity(f) * math.Sqrt(float64(pl.columns)/kindShare) / pl.t * safeScale
+	return pl.sensitivity(f) * math.Sqrt(float64(pl.columns)/kindShare) / pl.t * release.SafeScale
 }
 
 // part returns s of a column with weight w among columns with weights that add up to total.
@@ -263,15 +263,15 @@ func (pl *DiscoveryPlan) chance(columns int) float64 {
 func (pl *DiscoveryPlan) sight() (least int, deviation float64) {
 	m := float64(pl.columns)
 	p := pl.part(1, m)
-	_, deviation = prefixNoise(newRoot(discover.NumCells), pl.relation, p*math.Sqrt(roundShares[0]))
-	t := threshold(pl.sensitivity(nil)/p*safeScale, pl.chance(pl.columns), pl.parts(), pl.leastWeight())
+	_, deviation = prefixNoise(release.NewRoot(discover.NumCells), pl.relation, p*math.Sqrt(roundShares[0]))
+	t := threshold(pl.sensitivity(nil)/p*release.SafeScale, pl.chance(pl.columns), pl.parts(), pl.leastWeight())
 	return int(math.Ceil(float64(t) / pl.parts())), deviation
 }
 
 // prefixNoise returns the noise of the weighted sums at s, and the deviation of a prefix sum.
-func prefixNoise(m *sumRoot, r dp.Relation, s float64) (sigma, deviation float64) {
-	sigma = m.Sensitivity(r) / s * safeScale
-	return sigma, sigma * math.Sqrt(float64(m.Norm2())) / rootOne / rootOne
+func prefixNoise(m *release.Root, r dp.Relation, s float64) (sigma, deviation float64) {
+	sigma = m.Sensitivity(r) / s * release.SafeScale
+	return sigma, sigma * math.Sqrt(float64(m.Norm2())) / release.RootOne / release.RootOne
 }
 
 // refuse returns an error if the search can hardly show anything.
@@ -293,7 +293,7 @@ func (pl *DiscoveryPlan) refuse() error {
 			"%s to be seen. Declare columns, ignore some, or use ε ≥ %.3g", dp.ErrCondition, pl.records, pl.unit(),
 			pl.columns, pl.budget.Epsilon, least, pl.unit(), math.Ceil(100*enough)/100)
 	}
-	if sigma, _ := prefixNoise(newRoot(discover.NumCells), pl.relation,
+	if sigma, _ := prefixNoise(release.NewRoot(discover.NumCells), pl.relation,
 		pl.part(1, 2*float64(pl.columns))*math.Sqrt(roundShares[3]/2)/pl.parts()); !(sigma < 1<<55) {
 		return prefix.Errorf("model: %w: discovery: noise of deviation %.3g is beyond integers: use a larger ε",
 			dp.ErrCondition, sigma)
@@ -337,7 +337,8 @@ func (pl *DiscoveryPlan) String() string {
 	least, deviation := pl.sight()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v-differential privacy for %s, by theorem %s. A search for the schema of %d columns, as "+
-		"private as a Gaussian release with μ = %.4g", pl.budget, neighbors(pl.cert), theoremDiscover, pl.columns, pl.t)
+		"private as a Gaussian release with μ = %.4g", pl.budget, release.Neighbors(pl.cert),
+		theoremDiscover, pl.columns, pl.t)
 	fmt.Fprintf(&b, ", counts kinds of fields, spellings and numbers. If all columns are text, a spelling is shown from "+
 		"about %d %s on; the count of numbers below an edge has a standard deviation near %.3g.", least, pl.unit(), deviation)
 	if n := pl.records; n > 0 && least > n/10 {
@@ -447,7 +448,7 @@ var searched = fault.NewStep[*table.Undeclared](fault.SearchTable)
 func (pl *DiscoveryPlan) search(ctx context.Context, u *table.Undeclared, src rand.Source) (*table.Schema, error) {
 	source, cert := release.Open(src, pl.cert)
 	u = fault.At(fault.From(ctx), searched, u)
-	s := &searcher{pl: pl, u: u, cert: cert, f: fault.From(ctx), src: source, matrix: map[int]*sumRoot{}}
+	s := &searcher{pl: pl, u: u, cert: cert, f: fault.From(ctx), src: source, matrix: map[int]*release.Root{}}
 	out := s.run()
 	if err := source.Err(); err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ type searcher struct {
 	cert   dp.Certificate // with the assumption about a source of the caller
 	f      *fault.Set
 	src    rand.Source
-	matrix map[int]*sumRoot
+	matrix map[int]*release.Root
 }
 
 // noisy returns k + round(σX), cut to ±release.Most.
@@ -43,7 +43,7 @@ func (s *searcher) noisy(k []int64, sigma float64) []int64 {
 func (s *searcher) prefixes(cells []int64, shift float64) (prefix []float64, deviation float64, line string) {
 	m := s.matrix[len(cells)]
 	if m == nil {
-		m = newRoot(len(cells))
+		m = release.NewRoot(len(cells))
 		s.matrix[len(cells)] = m
 	}
 	sigma, deviation := prefixNoise(m, s.pl.relation, shift/s.pl.parts())
@@ -139,7 +139,7 @@ func ints(k []int64) []int {
 // spellings releases the spellings of a column that are frequent enough, with their counts, sorted
 // by count and then by bytes.
 func (s *searcher) spellings(c *table.DiscoveredColumn, j int, part float64, keyed int) {
-	sigma := s.pl.sensitivity(s.f) / part * safeScale
+	sigma := s.pl.sensitivity(s.f) / part * release.SafeScale
 	c.Threshold = fault.At(s.f, fault.Threshold, threshold(sigma, s.pl.chance(keyed), s.pl.parts(),
 		s.pl.leastWeight()))
 	type shown struct {
@@ -222,7 +222,7 @@ func (s *searcher) number(c *table.DiscoveredColumn, j int, p plot, part float64
 
 // unique reports whether nearly all whole numbers of a column differ, by their noisy count.
 func (s *searcher) unique(c *table.DiscoveredColumn, j int, k *discover.Column, part float64) bool {
-	sigma := s.pl.parts() / (part * math.Sqrt(distinctShare)) * safeScale
+	sigma := s.pl.parts() / (part * math.Sqrt(distinctShare)) * release.SafeScale
 	c.Distinct = int(s.noisy([]int64{s.u.Distinct(j)}, sigma)[0])
 	total, deviation := k.Total()
 	return float64(c.Distinct) > max(0.5*total, 0.95*total-3*math.Hypot(sigma, deviation))

@@ -20,6 +20,7 @@ import (
 	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/num"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/table"
 )
 
@@ -83,7 +84,7 @@ func TestDiscoveryGolden(t *testing.T) {
 			require.InEpsilon(t, float(t, want), got, 1e-6)
 		}
 		atLeast(row.SigmaKind, pl.kindSigma(nil))
-		sigma := pl.sensitivity(nil) / pl.part(1, float64(row.Columns)) * safeScale
+		sigma := pl.sensitivity(nil) / pl.part(1, float64(row.Columns)) * release.SafeScale
 		atLeast(row.SigmaKeys, sigma)
 		q := pl.q / float64(row.Keyed)
 		require.InEpsilon(t, float(t, row.Q), q, 1e-12)
@@ -360,7 +361,7 @@ func TestDiscoverShares(t *testing.T) {
 	require.NoError(t, err)
 	s, err := pl.Release(t.Context(), u, nil)
 	require.NoError(t, err)
-	want := threshold(math.Sqrt2/(pl.t*math.Sqrt(0.98/4))*safeScale, min(1e-7/2, 1e-6/6000), 1, 1)
+	want := threshold(math.Sqrt2/(pl.t*math.Sqrt(0.98/4))*release.SafeScale, min(1e-7/2, 1e-6/6000), 1, 1)
 	require.Equal(t, want, s.Discovery.Columns[1].Threshold)
 	require.Equal(t, want, s.Discovery.Columns[2].Threshold)
 	sum := distinctShare

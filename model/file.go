@@ -17,6 +17,7 @@ import (
 
 	"github.com/privopt/privopt"
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/table"
 )
 
@@ -140,7 +141,7 @@ func (m *Model) restore(f file) error {
 	if err := m.checkNumbers(); err != nil {
 		return err
 	}
-	if m.head != "" && !isDigest(m.head) {
+	if m.head != "" && !release.IsDigest(m.head) {
 		return fmt.Errorf("ledger: %.20q, want 64 hexadecimal digits, the hash of a ledger's entry, or nothing", m.head)
 	}
 	kind := table.Kind(0)

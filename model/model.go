@@ -34,7 +34,8 @@
 //	model.mapped/1     model.auto/1 on rows that a noisy Gram matrix Σaa′ maps into the same bounds
 //	model.auto/2       Gaussian releases alone, whose shares of μ² may depend on outputs
 //	model.discover/1   a search for a schema, alone or before a fit: docs/theory/discovery.md
-//	model.score/1      a score of a model on a private test set: see NewScorePlan
+//
+// Package score scores a model on a private test set.
 //
 // The clip and the ridge of a minimizer follow from earlier outputs and public quantities. Then its
 // noise is σ = G(Clip)/s and its ridge is at least β/expm1(c) − μ_r, for persons with several lines

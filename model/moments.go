@@ -13,6 +13,7 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/perturb"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 )
 
@@ -128,8 +129,8 @@ func (pl *Plan) moments(
 		sensitivity[k], exponent[k] = sumSensitivity(v, pl.pair(), pl.params.Dim)
 	}
 	m := &moments{
-		hessianTau: sensitivity[0] / (math.Sqrt(s.Shares.Hessian) * s.Mu) * safeScale,
-		scoresTau:  sensitivity[1] / (math.Sqrt(s.Shares.Scores) * s.Mu) * safeScale,
+		hessianTau: sensitivity[0] / (math.Sqrt(s.Shares.Hessian) * s.Mu) * release.SafeScale,
+		scoresTau:  sensitivity[1] / (math.Sqrt(s.Shares.Scores) * s.Mu) * release.SafeScale,
 	}
 	f := fault.From(ctx)
 	sum, err := sums(ctx, p.Data, theta, l, most, exponent)

@@ -4,35 +4,16 @@ package model
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/loss"
 )
 
 // The noisy sums of data by person. What a person adds is summed up in float64 and rounded once, so
 // that sensitivities are those of one record.
-
-// units names the units of privacy, where rows is the most lines of a person that count, or 0.
-func units(rows int) string {
-	if rows > 0 {
-		return "persons"
-	}
-	return "records"
-}
-
-// neighbors describes the neighbors that a certificate is about.
-func neighbors(c dp.Certificate) string {
-	text := c.Relation.String() + " neighbors"
-	if c.Rows > 0 {
-		text += fmt.Sprintf(" that differ in all lines of one person, of which at most %d count", c.Rows)
-	}
-	return text
-}
 
 // personCounts adds to counts, for every person, the weights of its lines by bins, rounded down to
 // the grid. Sums of weights are exact, so a person adds at most 1 in all.

@@ -14,6 +14,7 @@ import (
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/prefix"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table"
@@ -395,7 +396,7 @@ func (pl *Plan) String() string {
 	}
 	p := pl.params
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v-differential privacy for %s, by theorem %s. %s", pl.cert.Budget, neighbors(pl.cert),
+	fmt.Fprintf(&b, "%v-differential privacy for %s, by theorem %s. %s", pl.cert.Budget, release.Neighbors(pl.cert),
 		pl.cert.Theorem, p.Decision)
 	f := pl.Forecast()
 	if s := p.Sequence; s != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/prox"
 )
 
@@ -88,9 +89,9 @@ func (pl *Plan) precondition(ctx context.Context, p *erm.Problem, direct rand.So
 	if err := p.Data.Each(func(a []float64, _ float64) { addOuter(sum, a, weight) }); err != nil {
 		return nil, err
 	}
-	gram := releaseSum(fault.From(ctx), sum, d, sensitivity/pl.shift(s.Shares.Gram)*safeScale, exponent, direct)
+	gram := releaseSum(fault.From(ctx), sum, d, sensitivity/pl.shift(s.Shares.Gram)*release.SafeScale, exponent, direct)
 	m := newMapping(s.Map, gram, mapFloor*pl.edge(s)*x*x)
-	tau := pl.pair() / pl.shift(s.Shares.Norms) * safeScale
+	tau := pl.pair() / pl.shift(s.Shares.Norms) * release.SafeScale
 	n := float64(pl.params.Records)
 	norms, err := pl.norms(ctx, p.Data, m, tau, direct)
 	if err != nil {

@@ -218,7 +218,7 @@ func (pl *Plan) mu(s Sequence, tolerance float64) (float64, error) {
 
 // prove reports whether interval arithmetic proves that the sequence is within the budget,
 // including the events in which noise exceeds its bounds. If necessary, it first lowers μ, by a
-// relative 1e-6 at most. The factor safeScale on the noise of each release covers the rounding of
+// relative 1e-6 at most. The factor SafeScale on the noise of each release covers the rounding of
 // its formula.
 func (pl *Plan) prove(s *Sequence) bool {
 	b := pl.params.Budget
@@ -422,7 +422,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 		}
 	}
 	if s.TwoStep {
-		tau := func(share float64) float64 { return pl.pair() / pl.shift(share) * safeScale }
+		tau := func(share float64) float64 { return pl.pair() / pl.shift(share) * release.SafeScale }
 		labels, err := newHistogram(ctx, p.Data, nil, tau(w.Labels), direct)
 		if err != nil {
 			return nil, prefix.Errorf("model: %w", err)
@@ -482,6 +482,3 @@ func (pl *Plan) fewest(tau float64) float64 {
 	}
 	return 0.2 * float64(pl.params.Records)
 }
-
-// safeScale multiplies scales of noise; their closed forms are exact to 1e-12.
-const safeScale = 1 + 1e-9

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/privopt/privopt/dp"
 )
@@ -64,3 +65,23 @@ func CheckContext(kind error, ctx context.Context) error {
 	}
 	return nil
 }
+
+// Units names the units of privacy, where rows is the most lines of a person that count, or 0.
+func Units(rows int) string {
+	if rows > 0 {
+		return "persons"
+	}
+	return "records"
+}
+
+// Neighbors describes the neighbors that a certificate is about.
+func Neighbors(c dp.Certificate) string {
+	text := c.Relation.String() + " neighbors"
+	if c.Rows > 0 {
+		text += fmt.Sprintf(" that differ in all lines of one person, of which at most %d count", c.Rows)
+	}
+	return text
+}
+
+// IsDigest reports whether s is a SHA-256 as 64 hexadecimal digits.
+func IsDigest(s string) bool { return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "" }

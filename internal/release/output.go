@@ -29,8 +29,8 @@ const (
 	gridBits = 20
 	// pointBits: the minimizer has less than 2⁵⁹ steps of the grid.
 	pointBits = 59
-	// safeScale multiplies scales of noise: closed forms are exact to 1e-12.
-	safeScale = 1 + 1e-9
+	// SafeScale multiplies scales of noise: closed forms are exact to 1e-12.
+	SafeScale = 1 + 1e-9
 	// mostPoint clamps k = round(θ̂/g), which never binds.
 	mostPoint = 1 << 60
 	// mostFinite is K, the clamp of a release with a coin.
@@ -70,7 +70,7 @@ func gridOf(dim int, root, s, reach float64) Output {
 		e = max(e, top-pointBits)
 	}
 	o := Output{Noise: Noise{Exponent: e}, Dim: dim}
-	o.Sensitivity = (s + o.Grid()*root) * safeScale
+	o.Sensitivity = (s + o.Grid()*root) * SafeScale
 	return o
 }
 
@@ -78,7 +78,7 @@ func gridOf(dim int, root, s, reach float64) Output {
 // ∝ exp(−a‖ν‖), a = ε/S′.
 func (o Output) For(b dp.Budget) (Output, error) {
 	if b.Delta == 0 {
-		o.Rate = b.Epsilon / o.Sensitivity / safeScale
+		o.Rate = b.Epsilon / o.Sensitivity / SafeScale
 		return o, b.Check()
 	}
 	sigma, err := dp.GaussianSigma(b, o.Sensitivity)
@@ -134,7 +134,7 @@ func mostRadial(dim int, eps, rate, side, bits float64) float64 {
 // and p, for which (1+e^ε)p ≤ 2⁻⁵⁷δ.
 func MostNormal(dim int, b dp.Budget, sigma float64) (most, p float64) {
 	half := b.Epsilon - num.Log(b.Delta) + 41
-	return sigma * (math.Sqrt(float64(dim)) + math.Sqrt(2*half)) * safeScale, math.Exp(-half)
+	return sigma * (math.Sqrt(float64(dim)) + math.Sqrt(2*half)) * SafeScale, math.Exp(-half)
 }
 
 // ProvesFailure reports whether δ pays for a part of it and for the failures of a number of steps,

@@ -34,7 +34,7 @@ func NewPoint(dim int, apart, reach float64, taxicab bool, b dp.Budget) (Output,
 			b.Delta)
 	}
 	o := gridOf(dim, float64(dim), apart, reach)
-	o.Laplace = o.Sensitivity / b.Epsilon * safeScale
+	o.Laplace = o.Sensitivity / b.Epsilon * SafeScale
 	return o, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/model/score"
 	"github.com/privopt/privopt/table"
 )
 
@@ -61,7 +62,8 @@ func exitCode(err error) int {
 		return exitWithheld
 	case errors.As(err, &file):
 		return exitFailure
-	case is(table.ErrSchema, table.ErrTable, model.ErrOptions, model.ErrFile, ledger.ErrTerms):
+	case is(table.ErrSchema, table.ErrTable, model.ErrOptions, model.ErrFile, score.ErrOptions, score.ErrFile,
+		ledger.ErrTerms):
 		return exitUsage
 	}
 	return exitFailure

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/model/score"
 )
 
 // TestStrength: the explanation calls the best test that a budget allows what it is.
@@ -69,12 +69,12 @@ func TestLooseBudgets(t *testing.T) {
 // TestBaselines: the baseline of a private score is that of a model which says the same of every
 // record, and a report shows the numbers of the terminal.
 func TestBaselines(t *testing.T) {
-	s := &model.PrivateScores{Confusion: [][]model.Metric{{{Value: 60}, {Value: 15}}, {{Value: 5}, {Value: 20}}}}
+	s := &score.Scores{Confusion: [][]score.Metric{{{Value: 60}, {Value: 15}}, {{Value: 5}, {Value: 20}}}}
 	got := baselinesOf(s)
 	require.InDelta(t, 0.75, got["accuracy"], 1e-12)
 	require.InDelta(t, 0.5, got["balanced"], 1e-12)
 	require.InDelta(t, 0.5623351446188083, got["log loss"], 1e-12)
-	s = &model.PrivateScores{Metrics: []model.Metric{{Name: "RMSE", Value: 3}, {Name: "R²", Value: 0.64}}}
+	s = &score.Scores{Metrics: []score.Metric{{Name: "RMSE", Value: 3}, {Name: "R²", Value: 0.64}}}
 	require.InDelta(t, 5, baselinesOf(s)["RMSE"], 1e-12)
 	at := folder(t)
 	t.Chdir(at(""))

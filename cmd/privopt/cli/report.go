@@ -19,6 +19,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/model/score"
 	"github.com/privopt/privopt/table"
 )
 
@@ -48,7 +49,7 @@ may be published with the model.`,
 				return err
 			}
 			r := newReport(ctx, m)
-			var score *model.PrivateScores
+			var score *score.Scores
 			var scoreBytes []byte
 			counted := "No ledger of this report counts the score. To check it against the ledger of its table: privopt " +
 				"ledger verify LEDGER SCORE."
@@ -92,14 +93,14 @@ may be published with the model.`,
 }
 
 // readScore reads a private score, and refuses one of another model.
-func (a *app) readScore(ctx context.Context, flag, path string, m *model.Model) (*model.PrivateScores, []byte, error) {
+func (a *app) readScore(ctx context.Context, flag, path string, m *model.Model) (*score.Scores, []byte, error) {
 	in, err := a.open(ctx, flag, path, "")
 	if err != nil {
 		return nil, nil, err
 	}
 	defer in.close()
 	var text bytes.Buffer
-	s, err := model.LoadScore(io.TeeReader(in, &text))
+	s, err := score.Load(io.TeeReader(in, &text))
 	if err != nil {
 		return nil, nil, usagef("%s: %s is not a private score: make one by score --epsilon E --out FILE: %w", flag, in.name,
 			err)
@@ -393,7 +394,7 @@ func commands(m *model.Model) string {
 	}, "\n")
 }
 
-func scoreReport(s *model.PrivateScores, m *model.Model) *report.Score {
+func scoreReport(s *score.Scores, m *model.Model) *report.Score {
 	c := s.Certificate
 	records := amount(int64(math.Round(s.Records.Value)), unit(c.Rows > 0))
 	if c.Relation == dp.AddRemove {

@@ -18,6 +18,7 @@ import (
 	"github.com/privopt/privopt/cmd/privopt/report"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/model/score"
 	"github.com/privopt/privopt/table"
 )
 
@@ -189,7 +190,7 @@ type privateScore struct {
 	budget                                         dp.Budget
 	records                                        int
 	only, shares, seed, ledger, compare, plot, out string
-	options                                        model.ScoreOptions
+	options                                        score.Options
 }
 
 func (t *privateScore) flags(c *cobra.Command) {
@@ -356,7 +357,7 @@ func (t *privateScore) check(ctx context.Context, a *app, u *usage) (*model.Mode
 		if _, err := t.delta(ofPersons(m)); err != nil {
 			return nil, err
 		}
-		if _, err := model.NewScorePlan(m, t.budget, &t.options); err != nil {
+		if _, err := score.NewPlan(m, t.budget, &t.options); err != nil {
 			return nil, err
 		}
 	}
@@ -399,7 +400,7 @@ func (t *privateScore) create(a *app) (plot, out *output, err error) {
 // plan reads the table and plans for the number of its records.
 func (t *privateScore) plan(
 	ctx context.Context, a *app, u *usage, m *model.Model,
-) (*model.ScorePlan, *model.TestSet, error) {
+) (*score.Plan, *score.TestSet, error) {
 	o := &t.options
 	set, err := u.testSet(ctx, a, m, o.Against)
 	if err != nil {
@@ -414,14 +415,14 @@ func (t *privateScore) plan(
 		return nil, nil, err
 	}
 	a.loose(t.budget, o.Records, ofPersons(m))
-	p, err := model.NewScorePlan(m, t.budget, o)
+	p, err := score.NewPlan(m, t.budget, o)
 	return p, set, err
 }
 
 // writeScore writes the score, which was paid for, to its file or else to standard output, then the
 // picture. failed is an error of the ledger.
 func (a *app) writeScore(
-	t *privateScore, m *model.Model, s *model.PrivateScores, plot, out *output, failed error,
+	t *privateScore, m *model.Model, s *score.Scores, plot, out *output, failed error,
 ) error {
 	var text bytes.Buffer
 	if err := s.Save(&text); err != nil {
@@ -456,7 +457,7 @@ func (a *app) writeScore(
 }
 
 // testSet reads the sums of the table.
-func (u *usage) testSet(ctx context.Context, a *app, m, against *model.Model) (*model.TestSet, error) {
+func (u *usage) testSet(ctx context.Context, a *app, m, against *model.Model) (*score.TestSet, error) {
 	if isPacked(u.data) {
 		data, err := openPacked(ctx, u.data, m.Encoder(), true)
 		if err != nil {
@@ -466,14 +467,14 @@ func (u *usage) testSet(ctx context.Context, a *app, m, against *model.Model) (*
 		if against != nil && encoding(against.Encoder()) != encoding(m.Encoder()) {
 			return nil, usagef("--compare: the models encode rows in different ways: want the table as CSV")
 		}
-		return m.TestSet(ctx, data.Data, against)
+		return score.Read(ctx, m, data.Data, against)
 	}
 	in, err := a.openTable(ctx, "--data", u.data, "reading", m.Encoder().Schema().Missing)
 	if err != nil {
 		return nil, err
 	}
 	defer in.close()
-	t, err := m.TestSetCSV(ctx, in, table.Options{Plain: in.plain}, against)
+	t, err := score.ReadCSV(ctx, m, in, table.Options{Plain: in.plain}, against)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}
@@ -484,8 +485,8 @@ func (u *usage) testSet(ctx context.Context, a *app, m, against *model.Model) (*
 type scoreForecast struct {
 	Certificate dp.Certificate            `json:"certificate"`
 	Delta       string                    `json:"deltaIs"`
-	Blocks      []model.Block             `json:"blocks"`
-	Privacy     map[string][]model.Metric `json:"privacy,omitempty"` // by the share of positives
+	Blocks      []score.Block             `json:"blocks"`
+	Privacy     map[string][]score.Metric `json:"privacy,omitempty"` // by the share of positives
 }
 
 // planScore shows what the noise of a private score adds, before any record is read.
@@ -505,7 +506,7 @@ func (a *app) planScore(ctx context.Context, path string, t *privateScore) error
 	if err != nil {
 		return err
 	}
-	p, err := model.NewScorePlan(m, t.budget, &t.options)
+	p, err := score.NewPlan(m, t.budget, &t.options)
 	if err != nil {
 		return err
 	}
@@ -522,7 +523,7 @@ func (a *app) planScore(ctx context.Context, path string, t *privateScore) error
 			continue
 		}
 		if out.Privacy == nil {
-			out.Privacy = map[string][]model.Metric{}
+			out.Privacy = map[string][]score.Metric{}
 		}
 		label := percent0(share)
 		out.Privacy[strconv.FormatFloat(share, 'g', -1, 64)] = metrics

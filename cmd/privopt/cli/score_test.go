@@ -12,7 +12,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
-	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/model/score"
 )
 
 // scorable returns a folder with a model and its table, and the arguments of a private score.
@@ -54,14 +54,14 @@ many models that were scored on one test set is less good than its score says.
 
 // TestPrivateScore: the parts of a private score, as JSON and as text.
 func TestPrivateScore(t *testing.T) {
-	at, score := scorable(t)
-	code, out, errs := call(t, "", score("--json", "--plot", at("s.svg"))...)
+	at, args := scorable(t)
+	code, out, errs := call(t, "", args("--json", "--plot", at("s.svg"))...)
 	require.Zero(t, code, errs)
 	var got struct {
 		Private     bool           `json:"private"`
 		Certificate dp.Certificate `json:"certificate"`
-		Records     model.Metric   `json:"records"`
-		Metrics     []model.Metric `json:"metrics"`
+		Records     score.Metric   `json:"records"`
+		Metrics     []score.Metric `json:"metrics"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &got))
 	require.True(t, got.Private)
@@ -78,18 +78,18 @@ func TestPrivateScore(t *testing.T) {
 	require.Contains(t, string(svg), "polyline.k0 { stroke: #0b5cad; }", "the light colors of reports")
 	require.NotContains(t, string(svg), "var(", "colors need no page")
 
-	_, out, _ = call(t, "", score("--seed", "1")...)
+	_, out, _ = call(t, "", args("--seed", "1")...)
 	require.True(t, strings.HasPrefix(out, "NOT PRIVATE"), out)
 
 	// Of a model against itself the difference is 0 within its error.
-	code, out, errs = call(t, "", score("--json", "--compare", at("model.json"))...)
+	code, out, errs = call(t, "", args("--json", "--compare", at("model.json"))...)
 	require.Zero(t, code, errs)
 	require.NoError(t, json.Unmarshal([]byte(out), &got))
 	for _, m := range got.Metrics {
 		require.LessOrEqual(t, m.Value, 6*m.StdErr, m.Name)
 		require.GreaterOrEqual(t, m.Value, -6*m.StdErr, m.Name)
 	}
-	code, out, errs = call(t, "", score("--only", "accuracy")...)
+	code, out, errs = call(t, "", args("--only", "accuracy")...)
 	require.Zero(t, code, errs)
 	require.NotContains(t, out, "AUC")
 	code, out, errs = call(t, "", "plan", "--score", "--model", at("model.json"), "--epsilon", "2", "--records", "400")

@@ -10,13 +10,14 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/model/score"
 )
 
 const scoreNote = "Standard errors suppose that the model was fitted to other records. About 95 % of the intervals " +
 	"hold the true value (92 to 99 % in simulations). The best of many models that were scored on one " +
 	"test set is less good than its score says."
 
-func scoreText(r *model.PrivateScores, m *model.Model) string {
+func scoreText(r *score.Scores, m *model.Model) string {
 	var b strings.Builder
 	c := r.Certificate
 	head := fmt.Sprintf("private: %v, %v neighbors, %s: may be published", budget(c.Budget), c.Relation, c.Theorem)
@@ -60,7 +61,7 @@ func budget(b dp.Budget) string {
 
 // baselinesOf returns what a model that says the same of every record would score, as far as the
 // released numbers show it, by the name of the metric.
-func baselinesOf(r *model.PrivateScores) map[string]float64 {
+func baselinesOf(r *score.Scores) map[string]float64 {
 	out := map[string]float64{"AUC": 0.5, "R²": 0}
 	if k := len(r.Confusion); k > 0 {
 		out["balanced"] = 1 / float64(k)
@@ -93,7 +94,7 @@ func baselinesOf(r *model.PrivateScores) map[string]float64 {
 }
 
 // metricCells formats a metric and its baseline, if there is one, and a note about it.
-func metricCells(v model.Metric, ceiling float64, baselines map[string]float64) (cells []string, note string) {
+func metricCells(v score.Metric, ceiling float64, baselines map[string]float64) (cells []string, note string) {
 	if v.Withheld != "" {
 		return []string{v.Name, "–", "–", "–", "–", "–"}, v.Withheld
 	}
@@ -134,7 +135,7 @@ func metricCells(v model.Metric, ceiling float64, baselines map[string]float64) 
 }
 
 // confusion formats the confusion matrix.
-func confusion(r *model.PrivateScores, m *model.Model) string {
+func confusion(r *score.Scores, m *model.Model) string {
 	classes := classNames(m)
 	if len(r.Confusion) == 0 {
 		return ""

@@ -16,6 +16,7 @@ import (
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/model/score"
 	"github.com/privopt/privopt/table"
 )
 
@@ -167,7 +168,7 @@ func (c scoring) white(ctx context.Context, e *env) (Finding, error) {
 	if c.rows > 0 {
 		b.Epsilon = 1 // there are fewer persons
 	}
-	var sets [2]*model.TestSet
+	var sets [2]*score.TestSet
 	var sums [2][][]float64
 	scales := c.scales(b)
 	for i := range sets {
@@ -181,19 +182,19 @@ func (c scoring) white(ctx context.Context, e *env) (Finding, error) {
 		if err != nil {
 			return Finding{}, err
 		}
-		if sets[i], err = m.TestSet(ctx, &table.Data{Records: p.Data, Encoder: m.Encoder()}, nil); err != nil {
+		if sets[i], err = score.Read(ctx, m, &table.Data{Records: p.Data, Encoder: m.Encoder()}, nil); err != nil {
 			return Finding{}, err
 		}
 		sums[i] = c.expected(m, i)
 	}
 	side := 0
-	release := func(ctx context.Context, src rand.Source) (*model.PrivateScores, error) {
+	release := func(ctx context.Context, src rand.Source) (*score.Scores, error) {
 		side = 1 - side
-		o := &model.ScoreOptions{Relation: c.relation, Source: src}
+		o := &score.Options{Relation: c.relation, Source: src}
 		if c.relation == dp.Replace {
 			o.Records = sets[side].Records()
 		}
-		plan, err := model.NewScorePlan(m, b, o)
+		plan, err := score.NewPlan(m, b, o)
 		if err != nil {
 			return nil, err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/model/score"
 	"github.com/privopt/privopt/table"
 )
 
@@ -88,7 +89,7 @@ func Scores(persons bool, runs, most, truth int) *sweep.Experiment {
 			return sweep.Task{}, err
 		}
 		want := l.truth(truth)
-		o := model.ScoreOptions{Relation: dp.AddRemove, Records: s.n}
+		o := score.Options{Relation: dp.AddRemove, Records: s.n}
 		if c.Method == fmt.Sprintf("%s, %v", l.name, dp.Replace) {
 			o.Relation = dp.Replace
 		}
@@ -111,7 +112,7 @@ func Scores(persons bool, runs, most, truth int) *sweep.Experiment {
 				}
 				o := o
 				o.Source = noise.Reproducible(rnd.Uint64(), "scores")
-				plan, err := model.NewScorePlan(m.first, dp.Budget{Epsilon: s.eps, Delta: model.DefaultDelta(s.n)}, &o)
+				plan, err := score.NewPlan(m.first, dp.Budget{Epsilon: s.eps, Delta: model.DefaultDelta(s.n)}, &o)
 				if err != nil {
 					return 0, err
 				}
@@ -296,7 +297,7 @@ func (s scorers) row(o scoreLine) []float64 {
 }
 
 // testSet draws the sums of n records or persons.
-func (s scorers) testSet(ctx context.Context, l scoreLaw, rnd *rand.Rand, n int) (*model.TestSet, error) {
+func (s scorers) testSet(ctx context.Context, l scoreLaw, rnd *rand.Rand, n int) (*score.TestSet, error) {
 	b, err := erm.NewBuilder(2, false, loss.Bounds{Row: 1, Label: 1})
 	if err != nil {
 		return nil, err
@@ -324,5 +325,5 @@ func (s scorers) testSet(ctx context.Context, l scoreLaw, rnd *rand.Rand, n int)
 	if l.pairs {
 		against = s.second
 	}
-	return s.first.TestSet(ctx, &table.Data{Records: data}, against)
+	return score.Read(ctx, s.first, &table.Data{Records: data}, against)
 }

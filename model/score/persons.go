@@ -1,6 +1,6 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-package model
+package score
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table"
 )
@@ -23,9 +24,9 @@ import (
 // count, 2⁻¹², are shared out among the lines of a person without a remainder.
 const personBits = 12
 
-// mostPersons bounds their number: sums of 2¹² units a person stay below mostRooted, and
+// mostPersons bounds their number: sums of 2¹² units a person stay below release.MostRooted, and
 // those of 2³² units below 2⁶⁰.
-const mostPersons = mostRooted >> personBits
+const mostPersons = release.MostRooted >> personBits
 
 // unit returns how many units of TestSet.counts a record or a person adds.
 func (s *subject) unit() int64 {
@@ -36,10 +37,10 @@ func (s *subject) unit() int64 {
 }
 
 // units names the units of privacy.
-func (s *subject) units() string { return units(s.rows) }
+func (s *subject) units() string { return release.Units(s.rows) }
 
 // most returns the largest number of units of privacy.
-func (s *subject) most() int { return int(mostRooted / s.unit()) }
+func (s *subject) most() int { return int(release.MostRooted / s.unit()) }
 
 // mostSigma bounds the noise of a block: with the steps of its grid, 2⁻³² at the finest, its
 // integers stay below 2⁶⁰.

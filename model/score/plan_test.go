@@ -1,6 +1,6 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-package model
+package score
 
 import (
 	"context"
@@ -16,20 +16,21 @@ import (
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/testkit"
+	"github.com/privopt/privopt/model"
 )
 
 // world is a law of records for scores: two classes of which a share is positive, a score of two
 // normal laws separated by sep, and probabilities that are Bayes' times a factor of overconfidence.
 type world struct{ positives, sep, confidence float64 }
 
-func (w world) draw(rnd *rand.Rand) (p Prediction, label float64) {
+func (w world) draw(rnd *rand.Rand) (p model.Prediction, label float64) {
 	label = -1
 	if rnd.Float64() < w.positives {
 		label = 1
 	}
 	s := w.sep*label/2 + rnd.NormFloat64()
 	v := 1 / (1 + math.Exp(-w.confidence*(w.sep*s+logOdds(w.positives))))
-	return Prediction{Score: s, Probabilities: []float64{1 - v, v}}, label
+	return model.Prediction{Score: s, Probabilities: []float64{1 - v, v}}, label
 }
 
 // exactScores are the metrics without noise, from all pairs of records by sorting.
@@ -89,13 +90,13 @@ func silent(ctx context.Context) context.Context {
 }
 
 // add counts a record.
-func (t *TestSet) add(p, q Prediction, label float64) { t.addJudgment(t.judge(p, q, label)) }
+func (t *TestSet) add(p, q model.Prediction, label float64) { t.addJudgment(t.judge(p, q, label)) }
 
 // TestScoreWithoutNoise: with its noise set to 0 a score is that of the records, under both
 // relations and for 200 random models, AUC within its stated bound, and cut only by the cells.
 func TestScoreWithoutNoise(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
-	m := unfitted(Logistic, 2)
+	m := unfitted(t, model.Logistic, 2)
 	for i := range 200 {
 		w := world{0.05 + 0.9*rnd.Float64(), 4 * rnd.Float64(), 3 * rnd.Float64()}
 		set, err := newTestSet(t.Context(), m, nil)
@@ -113,14 +114,14 @@ func TestScoreWithoutNoise(t *testing.T) {
 				}
 				at.Probabilities = []float64{1 - v, v}
 			}
-			set.add(at, Prediction{}, label)
+			set.add(at, model.Prediction{}, label)
 			p, y = append(p, at.Probabilities[1]), append(y, label > 0)
 		}
 		want := exact(p, y)
 		for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
 			// So large an ε that the terms of the covariance, which a release without noise has too, are
 			// small.
-			plan, err := NewScorePlan(m, dp.Budget{Epsilon: 1e4, Delta: 0.1}, &ScoreOptions{Relation: rel, Records: n})
+			plan, err := NewPlan(m, dp.Budget{Epsilon: 1e4, Delta: 0.1}, &Options{Relation: rel, Records: n})
 			require.NoError(t, err)
 			s, err := plan.Score(silent(t.Context()), set)
 			require.NoError(t, err)
@@ -147,7 +148,7 @@ func TestScoreWithoutNoise(t *testing.T) {
 // coverage counts how often the intervals of a plan cover the truth, and how often a metric is
 // withheld.
 func coverage(
-	t *testing.T, runs int, m *Model, b dp.Budget, o ScoreOptions, truth exactScores, n int, src *rand.Rand,
+	t *testing.T, runs int, m *model.Model, b dp.Budget, o Options, truth exactScores, n int, src *rand.Rand,
 	fill func(set *TestSet),
 ) {
 	t.Helper()
@@ -160,7 +161,7 @@ func coverage(
 			fill(set)
 		}
 		o.Source = noise.Reproducible(src.Uint64())
-		plan, err := NewScorePlan(m, b, &o)
+		plan, err := NewPlan(m, b, &o)
 		require.NoError(t, err)
 		s, err := plan.Score(t.Context(), set)
 		require.NoError(t, err)
@@ -188,7 +189,7 @@ func coverage(
 // TestScoreCoverage: intervals of 95 % cover the values of the law that the records come from,
 // which two million records give, within the error of the simulation.
 func TestScoreCoverage(t *testing.T) {
-	m := unfitted(Logistic, 2)
+	m := unfitted(t, model.Logistic, 2)
 	settings := []struct {
 		world
 		rel dp.Relation
@@ -211,10 +212,10 @@ func TestScoreCoverage(t *testing.T) {
 			at, label := c.draw(rnd)
 			p, y = append(p, at.Probabilities[1]), append(y, label > 0)
 		}
-		b := dp.Budget{Epsilon: c.eps, Delta: DefaultDelta(c.n)}
-		coverage(t, runs, m, b, ScoreOptions{Relation: c.rel}, exact(p, y), c.n, rnd, func(set *TestSet) {
+		b := dp.Budget{Epsilon: c.eps, Delta: model.DefaultDelta(c.n)}
+		coverage(t, runs, m, b, Options{Relation: c.rel}, exact(p, y), c.n, rnd, func(set *TestSet) {
 			at, label := c.draw(rnd)
-			set.add(at, Prediction{}, label)
+			set.add(at, model.Prediction{}, label)
 		})
 	}
 }
@@ -222,15 +223,15 @@ func TestScoreCoverage(t *testing.T) {
 // TestScoreCoverageOfNumbers: the same for RMSE, MAE and R² at the cap, and for pairs of models.
 // The cap is the same in nearly all runs, so that the truth is that of the most frequent one.
 func TestScoreCoverageOfNumbers(t *testing.T) {
-	m := unfitted(Squares, 0)
-	draw := func(rnd *rand.Rand) (Prediction, float64) {
+	m := unfitted(t, model.Squares, 0)
+	draw := func(rnd *rand.Rand) (model.Prediction, float64) {
 		f := 2*rnd.Float64() - 1
-		return Prediction{Score: f / 2}, min(max(f/2+0.2*rnd.NormFloat64(), -1), 1)
+		return model.Prediction{Score: f / 2}, min(max(f/2+0.2*rnd.NormFloat64(), -1), 1)
 	}
 	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
 		rnd := rand.New(rand.NewPCG(6, 7))
 		n, runs := 16000, testkit.Of(60, 200, 500)
-		b := dp.Budget{Epsilon: 0.3, Delta: DefaultDelta(n)}
+		b := dp.Budget{Epsilon: 0.3, Delta: model.DefaultDelta(n)}
 		covered := map[string]int{}
 		shown := 0
 		var large TestSet // sums of very many records
@@ -239,7 +240,7 @@ func TestScoreCoverageOfNumbers(t *testing.T) {
 			require.NoError(t, err)
 			for range 1_000_000 {
 				p, label := draw(rnd)
-				set.add(p, Prediction{}, label)
+				set.add(p, model.Prediction{}, label)
 			}
 			large = *set
 		}
@@ -248,9 +249,9 @@ func TestScoreCoverageOfNumbers(t *testing.T) {
 			require.NoError(t, err)
 			for range n {
 				p, label := draw(rnd)
-				set.add(p, Prediction{}, label)
+				set.add(p, model.Prediction{}, label)
 			}
-			plan, err := NewScorePlan(m, b, &ScoreOptions{Relation: rel, Records: n, Source: noise.Reproducible(rnd.Uint64())})
+			plan, err := NewPlan(m, b, &Options{Relation: rel, Records: n, Source: noise.Reproducible(rnd.Uint64())})
 			require.NoError(t, err)
 			s, err := plan.Score(t.Context(), set)
 			require.NoError(t, err)
@@ -280,13 +281,13 @@ func TestScoreCoverageOfNumbers(t *testing.T) {
 // TestScoreCoverageOfPairs: the same for the difference of two models, of which one sees the score
 // of the other with an error.
 func TestScoreCoverageOfPairs(t *testing.T) {
-	m := unfitted(Logistic, 2)
+	m := unfitted(t, model.Logistic, 2)
 	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
 		rnd := rand.New(rand.NewPCG(12, 13))
-		pair := func() (p, q Prediction, label float64) {
+		pair := func() (p, q model.Prediction, label float64) {
 			p, label = world{0.25, 1.6, 1}.draw(rnd)
 			v := 1 / (1 + math.Exp(-(1.6/1.25*(p.Score+0.5*rnd.NormFloat64()) - math.Log(3))))
-			return p, Prediction{Probabilities: []float64{1 - v, v}}, label
+			return p, model.Prediction{Probabilities: []float64{1 - v, v}}, label
 		}
 		large, err := newTestSet(t.Context(), m, m)
 		require.NoError(t, err)
@@ -297,8 +298,8 @@ func TestScoreCoverageOfPairs(t *testing.T) {
 		truth := exactScores{"accuracy difference": float64(large.counts[1]-large.counts[2]) / n,
 			"log loss difference": float64(large.sums[0]) / n / (1 << scaleBits)}
 		require.Greater(t, truth["accuracy difference"], 0.01)
-		b := dp.Budget{Epsilon: 0.3, Delta: DefaultDelta(16000)}
-		coverage(t, testkit.Of(60, 200, 500), m, b, ScoreOptions{Relation: rel, Against: m}, truth, 16000, rnd,
+		b := dp.Budget{Epsilon: 0.3, Delta: model.DefaultDelta(16000)}
+		coverage(t, testkit.Of(60, 200, 500), m, b, Options{Relation: rel, Against: m}, truth, 16000, rnd,
 			func(set *TestSet) { set.add(pair()) })
 	}
 }
@@ -307,16 +308,16 @@ func TestScoreCoverageOfPairs(t *testing.T) {
 // where the sum is known, and no coordinate has a mean off by more than chance.
 func TestScoreEstimateIsUnbiased(t *testing.T) {
 	const draws = 2000
-	m := unfitted(Logistic, 2)
+	m := unfitted(t, model.Logistic, 2)
 	set, err := newTestSet(t.Context(), m, nil)
 	require.NoError(t, err)
 	rnd := rand.New(rand.NewPCG(8, 9))
 	for range 4000 {
 		p, label := world{0.25, 1.6, 1}.draw(rnd)
-		set.add(p, Prediction{}, label)
+		set.add(p, model.Prediction{}, label)
 	}
 	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
-		plan, err := NewScorePlan(m, dp.Budget{Epsilon: 0.5, Delta: 1e-6}, &ScoreOptions{Relation: rel, Records: 4000})
+		plan, err := NewPlan(m, dp.Budget{Epsilon: 0.5, Delta: 1e-6}, &Options{Relation: rel, Records: 4000})
 		require.NoError(t, err)
 		mean, chi := make([]float64, 2*numCells), 0.0
 		var e *estimate
@@ -354,9 +355,10 @@ func TestScoreEstimateIsUnbiased(t *testing.T) {
 // probability or label; the order of records does not matter.
 func TestScoreTotal(t *testing.T) {
 	odd := []float64{0, 1, 0.5, math.NaN(), math.Inf(1), math.Inf(-1), -3, 1e-320, 7}
-	for _, name := range Losses() {
-		m := unfitted(name, 4)
-		for _, against := range []*Model{nil, m} {
+	for _, name := range model.Losses() {
+		m := unfitted(t, name, 4)
+		of := scoredBy(m)
+		for _, against := range []*model.Model{nil, m} {
 			for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
 				for _, n := range []int{1, 5, 3000} { // all of one kind where n is small
 					sets := [2]*TestSet{}
@@ -368,9 +370,9 @@ func TestScoreTotal(t *testing.T) {
 								i = n - 1 - i
 							}
 							v, label := odd[i%len(odd)], odd[i/len(odd)%len(odd)]
-							p := Prediction{Score: v}
-							if m.hasProbabilities() {
-								p.Probabilities = []float64{1 - v, v, v, v}[:max(2, m.classes())]
+							p := model.Prediction{Score: v}
+							if of.loss == model.Logistic || of.loss == model.Multinomial {
+								p.Probabilities = []float64{1 - v, v, v, v}[:max(2, of.classes())]
 							}
 							set.add(p, p, label)
 						}
@@ -378,11 +380,11 @@ func TestScoreTotal(t *testing.T) {
 					}
 					require.Equal(t, sets[0].counts, sets[1].counts)
 					require.Equal(t, sets[0].sums, sets[1].sums)
-					o := &ScoreOptions{Relation: rel, Against: against, Source: noise.Reproducible(uint64(n))}
+					o := &Options{Relation: rel, Against: against, Source: noise.Reproducible(uint64(n))}
 					if rel == dp.Replace {
 						o.Records = n
 					}
-					plan, err := NewScorePlan(m, dp.Budget{Epsilon: 3, Delta: 1e-3}, o)
+					plan, err := NewPlan(m, dp.Budget{Epsilon: 3, Delta: 1e-3}, o)
 					if rel == dp.Replace && n < 100 {
 						require.ErrorIs(t, err, dp.ErrCondition, "noise alone hides so few records")
 						continue
@@ -407,7 +409,7 @@ func TestScoreTotal(t *testing.T) {
 // models, is that of the records, also of those whose label has no meaning.
 func TestScoreOfClassesWithoutNoise(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(10, 11))
-	m := unfitted(Multinomial, 4)
+	m := unfitted(t, model.Multinomial, 4)
 	const n = 3000
 	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
 		one, err := newTestSet(t.Context(), m, nil)
@@ -418,8 +420,8 @@ func TestScoreOfClassesWithoutNoise(t *testing.T) {
 		recall, of := make([]float64, 4), make([]float64, 4)
 		for i := range n {
 			y := rnd.IntN(4)
-			draw := func() Prediction {
-				p := Prediction{Class: rnd.IntN(4), Probabilities: []float64{0.1, 0.1, 0.1, 0.1}}
+			draw := func() model.Prediction {
+				p := model.Prediction{Class: rnd.IntN(4), Probabilities: []float64{0.1, 0.1, 0.1, 0.1}}
 				if rnd.IntN(2) == 0 {
 					p.Class = y
 				}
@@ -440,7 +442,7 @@ func TestScoreOfClassesWithoutNoise(t *testing.T) {
 				better -= float64(btoi(q.Class == y))
 				better += float64(btoi(p.Class == y))
 			}
-			one.add(p, Prediction{}, label)
+			one.add(p, model.Prediction{}, label)
 			of[y]++
 			if p.Class == y {
 				right++
@@ -451,9 +453,9 @@ func TestScoreOfClassesWithoutNoise(t *testing.T) {
 		for y := range of {
 			balanced += recall[y] / of[y] / 4
 		}
-		score := func(set *TestSet, against *Model) *PrivateScores {
-			plan, err := NewScorePlan(m, dp.Budget{Epsilon: 3, Delta: 1e-6},
-				&ScoreOptions{Relation: rel, Records: set.n, Against: against})
+		score := func(set *TestSet, against *model.Model) *Scores {
+			plan, err := NewPlan(m, dp.Budget{Epsilon: 3, Delta: 1e-6},
+				&Options{Relation: rel, Records: set.n, Against: against})
 			require.NoError(t, err)
 			s, err := plan.Score(silent(t.Context()), set)
 			require.NoError(t, err)

@@ -1,6 +1,6 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-package model
+package score
 
 import (
 	"math"
@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/table"
 )
 
@@ -51,7 +52,7 @@ func (k Block) variance() float64 {
 }
 
 // block returns a block by its name.
-func (p *ScorePlan) block(name string) Block {
+func (p *Plan) block(name string) Block {
 	for _, k := range p.blocks {
 		if k.Name == name {
 			return k
@@ -62,7 +63,7 @@ func (p *ScorePlan) block(name string) Block {
 
 // cells joins the blocks of a score of classes: those of counts that the plan has, and under
 // replace the public number of records.
-func (p *ScorePlan) cells(values map[string][]float64) *estimate {
+func (p *Plan) cells(values map[string][]float64) *estimate {
 	var e *estimate
 	conf := p.block(blockConfusion).variance()
 	if p.subject.kind == table.Classes {
@@ -95,12 +96,12 @@ func fromChains(y []float64, variance float64) *estimate {
 	inverse := make([][]float64, numCells) // columns of (2⁻²⁰R)⁻¹
 	for j := range inverse {
 		unit := make([]float64, numCells)
-		unit[j] = rootOne
+		unit[j] = release.RootOne
 		inverse[j] = chains.Solve(unit)
 	}
 	for class := range 2 {
 		scaled := append([]float64(nil), y[class*numCells:(class+1)*numCells]...)
-		floats.Scale(rootOne, scaled)
+		floats.Scale(release.RootOne, scaled)
 		e.h = append(e.h, chains.Solve(scaled)...)
 		for i := range numCells {
 			for k := i; k < numCells; k++ {
@@ -155,7 +156,7 @@ func ones(n int) []float64 {
 
 // accuracyNoise returns the standard deviation that noise gives n times the accuracy, in the worst
 // case; for a number, n times the mean error as a share of the range.
-func (p *ScorePlan) accuracyNoise() float64 {
+func (p *Plan) accuracyNoise() float64 {
 	replace := p.options.Relation == dp.Replace
 	switch {
 	case p.subject.against != nil && p.subject.kind == table.Range:
@@ -185,7 +186,7 @@ func (p *ScorePlan) accuracyNoise() float64 {
 }
 
 // lengths returns the number of coordinates of every block.
-func (p *ScorePlan) lengths() map[string]int {
+func (p *Plan) lengths() map[string]int {
 	k, right := p.subject.classes, 1
 	if p.options.Relation == dp.AddRemove {
 		right = 2
@@ -203,7 +204,7 @@ func (p *ScorePlan) lengths() map[string]int {
 	return out
 }
 
-func (p *ScorePlan) zeros() map[string][]float64 {
+func (p *Plan) zeros() map[string][]float64 {
 	values := map[string][]float64{}
 	for _, k := range p.blocks {
 		values[k.Name] = make([]float64, p.lengths()[k.Name])

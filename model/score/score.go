@@ -1,6 +1,21 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-package model
+// Package score scores a model on a private test set, or compares two models on one:
+//
+//	plan, err := score.NewPlan(m, dp.Budget{Epsilon: 1, Delta: 1e-9}, &score.Options{Records: n})
+//	if err != nil {
+//		return err
+//	}
+//	set, err := score.ReadCSV(ctx, m, csvFile, table.Options{}, nil)
+//	if err != nil {
+//		return err
+//	}
+//	scores, err := plan.Score(ctx, set) // may be published
+//
+// A [Plan] is fixed before a record is read. A [TestSet] holds sums over the records and is
+// secret. [Plan.Score] adds noise to the sums once, and everything in [Scores] follows from the
+// noisy sums. The theorem is model.score/1 of docs/theory/evaluation.md.
+package score
 
 import (
 	"bytes"
@@ -55,8 +70,8 @@ type Operating struct {
 	Accuracy  float64 `json:"accuracy"`
 }
 
-// PrivateScores is a private score. It may be published.
-type PrivateScores struct {
+// Scores is a private score. It may be published.
+type Scores struct {
 	Version int `json:"score"` // of the form of the file that Save writes
 	// Private is false if the noise came from a source of the caller, who can draw it again.
 	Private bool `json:"private"`
@@ -82,7 +97,7 @@ type PrivateScores struct {
 // Threshold is the public threshold of the probability with the best value of a score, chosen from
 // the released cells.
 type Threshold struct {
-	For   string  `json:"for"` // ScoreOptions.Threshold
+	For   string  `json:"for"` // Options.Threshold
 	Value float64 `json:"value"`
 }
 
@@ -103,7 +118,7 @@ func choose(points []Operating, by string) *Threshold {
 }
 
 // Metric returns a metric by its name, and whether it is there and not withheld.
-func (s *PrivateScores) Metric(name string) (Metric, bool) {
+func (s *Scores) Metric(name string) (Metric, bool) {
 	for _, m := range s.Metrics {
 		if m.Name == name {
 			return m, m.Withheld == ""
@@ -117,18 +132,18 @@ func (s *PrivateScores) Metric(name string) (Metric, bool) {
 // under [dp.Replace], of another number of records than the plan, or is that of the ledger or the
 // source. An error after the charge does not give the budget back.
 //
-// The ledger commits to the file that [PrivateScores.Save] writes before Score returns. If that
+// The ledger commits to the file that [Scores.Save] writes before Score returns. If that
 // fails, Score returns the score, which was paid for, with the error: no ledger will verify it.
-func (p *ScorePlan) Score(ctx context.Context, t *TestSet) (*PrivateScores, error) {
+func (p *Plan) Score(ctx context.Context, t *TestSet) (*Scores, error) {
 	if err := release.CheckContext(ErrOptions, ctx); err != nil {
 		return nil, err
 	}
 	switch {
 	case !p.made():
-		return nil, fmt.Errorf("%w: the plan is empty, want one made by NewScorePlan", ErrOptions)
+		return nil, fmt.Errorf("%w: the plan is empty, want one made by NewPlan", ErrOptions)
 	case t == nil || t.counts == nil:
-		return nil, fmt.Errorf("%w: the test set is empty, want one made by Model.TestSet", ErrOptions)
-	case t.subject.m != p.subject.m || t.subject.against != p.subject.against:
+		return nil, fmt.Errorf("%w: the test set is empty, want one made by Read or ReadCSV", ErrOptions)
+	case t.subject.models() != p.subject.models():
 		return nil, fmt.Errorf("%w: the test set was read for other models than those of the plan", ErrOptions)
 	case p.cert.Relation == dp.Replace && t.n != p.options.Records:
 		return nil, fmt.Errorf("%w: the test set has %d %s, the plan is for %d", ErrOptions, t.n, p.subject.units(),
@@ -137,9 +152,13 @@ func (p *ScorePlan) Score(ctx context.Context, t *TestSet) (*PrivateScores, erro
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	head, err := charge(ctx, p.options.Ledger, p, p.options.Source)
-	if err != nil {
-		return nil, err
+	head := ""
+	if p.options.Ledger != nil {
+		entry, err := p.options.Ledger.Spend(ctx, p, p.options.Source)
+		if err != nil {
+			return nil, prefix.Errorf("score: %w", err)
+		}
+		head = entry.Hash
 	}
 	f := fault.From(ctx)
 	src, cert := release.Open(p.options.Source, p.cert.With())
@@ -150,8 +169,8 @@ func (p *ScorePlan) Score(ctx context.Context, t *TestSet) (*PrivateScores, erro
 			d.add(i, d.sums(k.Name))
 		}
 	}
-	out := &PrivateScores{Version: scoreVersion, Private: p.options.Source == nil, Model: p.subject.m.SHA256(),
-		Against: p.subject.against.SHA256(), Certificate: cert, Ledger: head, Blocks: p.Params().Blocks}
+	out := &Scores{Version: scoreVersion, Private: p.options.Source == nil, Model: p.subject.models()[0].SHA256(),
+		Against: p.options.Against.SHA256(), Certificate: cert, Ledger: head, Blocks: p.Params().Blocks}
 	d.report(out)
 	for i := range out.Blocks {
 		out.Blocks[i].Values = d.values[out.Blocks[i].Name]
@@ -168,12 +187,12 @@ func (p *ScorePlan) Score(ctx context.Context, t *TestSet) (*PrivateScores, erro
 		return out, err
 	}
 	if err := p.options.Ledger.Commit(ctx, head, file.Bytes()); err != nil {
-		return out, prefix.Errorf("model: %w", err)
+		return out, prefix.Errorf("score: %w", err)
 	}
 	return out, nil
 }
 
-func (p *ScorePlan) sigmas() []float64 {
+func (p *Plan) sigmas() []float64 {
 	out := make([]float64, len(p.blocks))
 	for i, k := range p.blocks {
 		out[i] = k.Sigma
@@ -183,7 +202,7 @@ func (p *ScorePlan) sigmas() []float64 {
 
 // drawn holds the released values of a score.
 type drawn struct {
-	p      *ScorePlan
+	p      *Plan
 	t      *TestSet
 	f      *fault.Set
 	src    rand.Source
@@ -311,7 +330,7 @@ const (
 )
 
 // report derives everything from the released values. No record enters.
-func (d *drawn) report(out *PrivateScores) {
+func (d *drawn) report(out *Scores) {
 	p := d.p
 	switch {
 	case p.subject.kind == table.Range:
@@ -327,7 +346,7 @@ func (d *drawn) report(out *PrivateScores) {
 
 // total sets the number of records: n under replace, the estimate with the given variance else. It
 // returns false if that cannot be divided by.
-func (d *drawn) total(out *PrivateScores, estimate, variance float64) (n, noise float64, ok bool) {
+func (d *drawn) total(out *Scores, estimate, variance float64) (n, noise float64, ok bool) {
 	if d.p.cert.Relation == dp.Replace {
 		n = float64(d.p.options.Records)
 		out.Records = Metric{Name: "records", Value: n, Interval: [2]float64{n, n}}
@@ -338,7 +357,7 @@ func (d *drawn) total(out *PrivateScores, estimate, variance float64) (n, noise 
 }
 
 // only reports the accuracy alone.
-func (d *drawn) only(out *PrivateScores) {
+func (d *drawn) only(out *Scores) {
 	v, noise := d.values[blockRight], d.p.blocks[0].variance()
 	sum, replace := 0.0, d.p.cert.Relation == dp.Replace
 	if !replace {
@@ -366,7 +385,7 @@ func shareVariance(a, n float64) float64 {
 func lessInside(variance, inside, n float64) float64 { return max(variance-inside/n, 0.25/(n*n)) }
 
 // classes reports the metrics of one model for a label with classes.
-func (d *drawn) classes(out *PrivateScores) {
+func (d *drawn) classes(out *Scores) {
 	p, e := d.p, d.p.cells(d.values)
 	names := []string{"accuracy", "balanced"}
 	if p.subject.kind == table.Binary {
@@ -401,7 +420,7 @@ func (d *drawn) classes(out *PrivateScores) {
 
 // accuracy returns the share of right predictions and the variance that the noise gives it. noise
 // is that of n, 0 if n is public.
-func (p *ScorePlan) accuracy(e *estimate, n, noise float64) (share, variance float64) {
+func (p *Plan) accuracy(e *estimate, n, noise float64) (share, variance float64) {
 	g := p.subject.right()
 	right, _ := e.sum(g)
 	if noise > 0 {
@@ -411,14 +430,14 @@ func (p *ScorePlan) accuracy(e *estimate, n, noise float64) (share, variance flo
 }
 
 // withhold withholds metrics for the lack of records.
-func (s *PrivateScores) withhold(names ...string) {
+func (s *Scores) withhold(names ...string) {
 	for _, name := range names {
 		s.Metrics = append(s.Metrics, withheld(name, fewRecords))
 	}
 }
 
 // confusion sets the confusion matrix.
-func (d *drawn) confusion(out *PrivateScores, e *estimate) {
+func (d *drawn) confusion(out *Scores, e *estimate) {
 	k := d.p.subject.classes
 	for y := range k {
 		var row []Metric
@@ -466,7 +485,7 @@ func (d *drawn) balanced(e *estimate) Metric {
 }
 
 // curve returns the area under the ROC curve, and sets the curve and the calibration.
-func (d *drawn) curve(out *PrivateScores, e *estimate) Metric {
+func (d *drawn) curve(out *Scores, e *estimate) Metric {
 	const name = "AUC"
 	s := d.p.subject
 	n0, dev0 := e.sum(s.trueClass(0))
@@ -510,7 +529,7 @@ func (d *drawn) curve(out *PrivateScores, e *estimate) Metric {
 }
 
 // calibration joins cells until their count exceeds four of its deviations.
-func (d *drawn) calibration(out *PrivateScores, e *estimate) {
+func (d *drawn) calibration(out *Scores, e *estimate) {
 	edges := append(append([]float64{0}, probabilities...), 1)
 	g, from := make([]float64, len(e.h)), 0
 	for k := range numCells {

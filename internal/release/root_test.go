@@ -1,6 +1,6 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-package model
+package release
 
 import (
 	"encoding/json"
@@ -31,7 +31,7 @@ func TestRootGolden(t *testing.T) {
 	require.NoError(t, json.Unmarshal(raw, &rows))
 	require.Len(t, rows, 8)
 	for _, row := range rows {
-		m := newRoot(row.Cells)
+		m := NewRoot(row.Cells)
 		require.Equal(t, row.Cells, len(m.rho))
 		require.Equal(t, row.Rho, m.rho[:len(row.Rho)])
 		require.Equal(t, row.Norm2, strconv.FormatInt(m.Norm2(), 10))
@@ -39,7 +39,7 @@ func TestRootGolden(t *testing.T) {
 		for r, want := range map[dp.Relation]string{dp.AddRemove: row.AddRemove, dp.Replace: row.Replace} {
 			exact, _, err := big.ParseFloat(want, 10, 100, big.ToNearestEven)
 			require.NoError(t, err)
-			exact.Mul(exact, big.NewFloat(rootOne))
+			exact.Mul(exact, big.NewFloat(RootOne))
 			s := m.Sensitivity(r)
 			require.LessOrEqual(t, exact.Cmp(big.NewFloat(s)), 0, "rounded up")
 			near, _ := exact.Float64()
@@ -52,7 +52,7 @@ func TestRootGolden(t *testing.T) {
 // nothing.
 func TestRootSensitivity(t *testing.T) {
 	for cells := 1; cells <= 60; cells++ {
-		m := newRoot(cells)
+		m := NewRoot(cells)
 		column := make([][]int64, cells)
 		norm2, apart2 := int64(0), int64(0)
 		for i := range column {
@@ -80,12 +80,12 @@ func distance2(a, b []int64) int64 {
 // TestRootTimes: Rc is the exact sum at the largest number of records, and Solve inverts it.
 func TestRootTimes(t *testing.T) {
 	const cells = 435
-	m := newRoot(cells)
+	m := NewRoot(cells)
 	c := make([]int64, cells)
 	for k := range c {
 		c[k] = int64(k*k*7919%1009) + 1
 	}
-	c[0] += mostRooted - sum(c)
+	c[0] += MostRooted - sum(c)
 	y := m.Times(c)
 	for i := range y {
 		want := new(big.Int)
@@ -117,21 +117,21 @@ func sum(c []int64) int64 {
 // prefix
 // sum is that of a row of R.
 func TestRootOfSums(t *testing.T) {
-	rho := newRoot(435).rho
+	rho := NewRoot(435).rho
 	for k := range rho {
 		square := 0.0
 		for i := range k + 1 {
 			square += float64(rho[i]) * float64(rho[k-i])
 		}
-		require.InDelta(t, 1, square/rootOne/rootOne, 2.5e-6)
+		require.InDelta(t, 1, square/RootOne/RootOne, 2.5e-6)
 	}
 }
 
 func TestRootRange(t *testing.T) {
 	for _, cells := range []int{-1, 0, mostCells + 1} {
-		require.Panics(t, func() { newRoot(cells) })
+		require.Panics(t, func() { NewRoot(cells) })
 	}
-	m := newRoot(mostCells)
+	m := NewRoot(mostCells)
 	require.Less(t, m.Apart2(), int64(1)<<53)
 	require.Less(t, 2*m.Norm2(), int64(1)<<53)
 }

@@ -1,10 +1,11 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-package model
+package score
 
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -14,15 +15,26 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/prefix"
+	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/table"
+)
+
+// Errors of this package. Test with errors.Is.
+var (
+	// ErrOptions reports options that are not valid, by themselves or for the test set.
+	ErrOptions = prefix.New("score: invalid options")
+	// ErrFile reports a file that is not a score, or that this version cannot read.
+	ErrFile = prefix.New("score: invalid file")
 )
 
 // theoremScore is the theorem of private scores, see docs/theory/evaluation.md#model.score/1.
 const theoremScore = "model.score/1"
 
-// ScoreOptions are public choices of a private score. With nil or the zero value, everything is
+// Options are public choices of a private score. With nil or the zero value, everything is
 // chosen automatically.
-type ScoreOptions struct {
+type Options struct {
 	// Relation of neighboring test sets; 0 means that of the model's schema, else [dp.Replace].
 	Relation dp.Relation
 	// Records is the number of records of the test set under [dp.Replace], or of persons for a model
@@ -30,10 +42,10 @@ type ScoreOptions struct {
 	Records int
 	// Against, if not nil, is a second model: the score is the difference of the two on the same
 	// records.
-	Against *Model
+	Against *model.Model
 	// AccuracyOnly counts right predictions and nothing else.
 	AccuracyOnly bool
-	// Shares of μ² for the blocks of [ScoreParams], in the order of its blocks, which add up to 1; nil
+	// Shares of μ² for the blocks of [Params], in the order of its blocks, which add up to 1; nil
 	// means the defaults.
 	Shares []float64
 	// Threshold names the score, "accuracy" or "balanced", for which the score of two classes with
@@ -76,25 +88,25 @@ const (
 // scale is the number of steps of 1 in blocks of fractions.
 const scaleBits = 20
 
-// ScorePlan fixes the noise and the cost of a private score from public quantities alone. It may be
+// Plan fixes the noise and the cost of a private score from public quantities alone. It may be
 // published.
-type ScorePlan struct {
+type Plan struct {
 	subject subject
-	options ScoreOptions
+	options Options
 	cert    dp.Certificate
 	shift   float64 // μ, rounded up
 	blocks  []Block
 }
 
-var _ dp.Plan = (*ScorePlan)(nil)
+var _ dp.Plan = (*Plan)(nil)
 
-// NewScorePlan plans a private score of m on test sets of Records records. It reads no record. nil
+// NewPlan plans a private score of m on test sets of Records records. It reads no record. nil
 // options mean the defaults.
 //
 // The error wraps [ErrOptions], [dp.ErrBudget], [dp.ErrRelation], or [dp.ErrCondition] where noise
 // alone would make the score useless.
-func NewScorePlan(m *Model, b dp.Budget, o *ScoreOptions) (*ScorePlan, error) {
-	p := &ScorePlan{}
+func NewPlan(m *model.Model, b dp.Budget, o *Options) (*Plan, error) {
+	p := &Plan{}
 	if o != nil {
 		p.options = *o
 	}
@@ -104,12 +116,12 @@ func NewScorePlan(m *Model, b dp.Budget, o *ScoreOptions) (*ScorePlan, error) {
 		return nil, err
 	}
 	schema := &table.Schema{}
-	if m.encoder != nil {
-		schema = m.encoder.Schema()
+	if e := m.Encoder(); e != nil {
+		schema = e.Schema()
 	}
 	o.Relation = cmp.Or(o.Relation, schema.Neighbors, dp.Replace)
 	if err := o.Relation.Check(); err != nil {
-		return nil, prefix.Errorf("model: Relation: %w", err)
+		return nil, prefix.Errorf("score: Relation: %w", err)
 	}
 	switch {
 	case o.Records < 0 || o.Records > p.subject.most():
@@ -131,12 +143,12 @@ func NewScorePlan(m *Model, b dp.Budget, o *ScoreOptions) (*ScorePlan, error) {
 	}
 	unit, err := dp.GaussianSigma(b, 1)
 	if err != nil {
-		return nil, prefix.Errorf("model: %w", err)
+		return nil, prefix.Errorf("score: %w", err)
 	}
 	p.shift = math.Nextafter(1/unit, math.Inf(1))
 	for i := range p.blocks {
 		k := &p.blocks[i]
-		k.Sigma = k.Sensitivity * unit / math.Sqrt(k.Share) * safeScale
+		k.Sigma = k.Sensitivity * unit / math.Sqrt(k.Share) * release.SafeScale
 		if k.Sigma > p.subject.mostSigma() {
 			return nil, fmt.Errorf("%w: noise of deviation %.3g on a count is more than this program adds, want a larger ε "+
 				"or δ", dp.ErrCondition, k.Sigma)
@@ -151,7 +163,7 @@ func NewScorePlan(m *Model, b dp.Budget, o *ScoreOptions) (*ScorePlan, error) {
 }
 
 // share sets the shares of the blocks.
-func (p *ScorePlan) share(shares []float64) error {
+func (p *Plan) share(shares []float64) error {
 	if shares == nil {
 		return nil
 	}
@@ -184,7 +196,7 @@ const mostNoisy = 0.25
 
 // useful refuses a plan whose noise alone makes the accuracy, or for a number the mean error as a
 // share of the range, uncertain by more than mostNoisy.
-func (p *ScorePlan) useful(b dp.Budget) error {
+func (p *Plan) useful(b dp.Budget) error {
 	n := float64(p.options.Records)
 	if n == 0 {
 		return nil
@@ -199,7 +211,7 @@ func (p *ScorePlan) useful(b dp.Budget) error {
 	}
 	width := func(eps, records float64) float64 {
 		delta := b.Delta
-		if delta == DefaultDelta(p.options.Records) {
+		if delta == model.DefaultDelta(p.options.Records) {
 			delta = 1 / (records * records)
 		}
 		sigma, err := dp.GaussianSigma(dp.Budget{Epsilon: eps, Delta: delta}, 1)
@@ -209,15 +221,15 @@ func (p *ScorePlan) useful(b dp.Budget) error {
 		return half * sigma * p.shift * n / records
 	}
 	eps, _ := num.BisectTo(func(e float64) bool { return width(e, n) <= mostNoisy }, dp.MaxEpsilon, b.Epsilon, 1e-3)
-	want, _ := num.BisectTo(func(r float64) bool { return width(b.Epsilon, r) <= mostNoisy }, mostRooted, n,
+	want, _ := num.BisectTo(func(r float64) bool { return width(b.Epsilon, r) <= mostNoisy }, release.MostRooted, n,
 		1e-3)
 	return fmt.Errorf("%w: with %d %s and ε = %.4g noise alone makes %s uncertain by ± %.0f %s; want at least %.0f "+
 		"%[3]s, or ε ≥ %.2[9]g", dp.ErrCondition, p.options.Records, p.subject.units(), b.Epsilon, what, 100*half, unit,
 		math.Ceil(want), math.Ceil(eps*100)/100)
 }
 
-// ScoreParams are the numbers of a [ScorePlan]. All are public.
-type ScoreParams struct {
+// Params are the numbers of a [Plan]. All are public.
+type Params struct {
 	Relation dp.Relation `json:"relation"`
 	Budget   dp.Budget   `json:"budget"`
 	Records  int         `json:"records,omitzero"` // n under Replace, else the declared number
@@ -229,18 +241,18 @@ type ScoreParams struct {
 }
 
 // Params returns a copy of the numbers of the plan.
-func (p *ScorePlan) Params() ScoreParams {
+func (p *Plan) Params() Params {
 	if !p.made() {
-		return ScoreParams{}
+		return Params{}
 	}
-	return ScoreParams{p.cert.Relation, p.cert.Budget, p.options.Records, p.subject.rows, p.shift, slices.Clone(p.blocks)}
+	return Params{p.cert.Relation, p.cert.Budget, p.options.Records, p.subject.rows, p.shift, slices.Clone(p.blocks)}
 }
 
-func (p *ScorePlan) made() bool { return p != nil && p.cert.Theorem != "" }
+func (p *Plan) made() bool { return p != nil && p.cert.Theorem != "" }
 
 // Certificate states what one score costs, from the secure source. It is about the test set: the
 // model has a certificate of its own.
-func (p *ScorePlan) Certificate() dp.Certificate {
+func (p *Plan) Certificate() dp.Certificate {
 	if !p.made() {
 		return dp.Certificate{}
 	}
@@ -248,7 +260,7 @@ func (p *ScorePlan) Certificate() dp.Certificate {
 }
 
 // Profile returns the privacy profile of one score.
-func (p *ScorePlan) Profile() dp.Profile {
+func (p *Plan) Profile() dp.Profile {
 	if !p.made() {
 		return dp.Unknown()
 	}
@@ -256,7 +268,7 @@ func (p *ScorePlan) Profile() dp.Profile {
 }
 
 // String describes the plan in prose that may be published.
-func (p *ScorePlan) String() string {
+func (p *Plan) String() string {
 	if !p.made() {
 		return "an empty plan"
 	}
@@ -265,7 +277,7 @@ func (p *ScorePlan) String() string {
 		what = "the difference of the scores of two models"
 	}
 	text := fmt.Sprintf("%v-differential privacy of the test set for %s, by theorem %s: %s.", p.cert.Budget,
-		neighbors(p.cert), theoremScore, what)
+		release.Neighbors(p.cert), theoremScore, what)
 	text += " Shares of μ² and deviations of the noise:"
 	for i, k := range p.blocks {
 		text += fmt.Sprintf("%s %s %.3g %%, %.4g", []string{"", ";"}[min(i, 1)], k.Name, 100*k.Share, k.Sigma)
@@ -273,9 +285,45 @@ func (p *ScorePlan) String() string {
 	return text + "."
 }
 
+// scored is what a score takes from a model.
+type scored struct {
+	theta   []float64
+	loss    string
+	bounds  loss.Bounds
+	cert    dp.Certificate
+	encoder *table.Encoder
+	of      *model.Model
+}
+
+// scoredBy returns the parts of a model, nil for none.
+func scoredBy(m *model.Model) *scored {
+	if m == nil {
+		return nil
+	}
+	p := m.Params()
+	return &scored{m.Theta(), p.Loss.Name, p.Bounds, m.Certificate(), m.Encoder(), m}
+}
+
+// classes returns K for a label of several classes, else 1.
+func (m *scored) classes() int {
+	if m.loss != model.Multinomial {
+		return 1
+	}
+	return int(m.bounds.Label) + 1
+}
+
+// rows opens a table in the form of the schema.
+func (m *scored) rows(r io.Reader, o table.Options) (*table.Rows, error) {
+	if m.encoder == nil {
+		return nil, fmt.Errorf("%w: the model has no schema to read a table by, want one made by Fit or Load",
+			ErrOptions)
+	}
+	return m.encoder.Rows(r, o)
+}
+
 // subject is what a score measures: one model, or two on the same records.
 type subject struct {
-	m, against  *Model
+	m, against  *scored
 	kind        table.Kind
 	classes     int    // K, 0 for a number
 	probability bool   // every model has probabilities
@@ -283,20 +331,31 @@ type subject struct {
 	person      string // the column of ids
 }
 
+// models returns the two models, the second nil for none.
+func (s *subject) models() (pair [2]*model.Model) {
+	pair[0] = s.m.of
+	if s.against != nil {
+		pair[1] = s.against.of
+	}
+	return pair
+}
+
 // mostScored bounds K: the confusion matrix has K² cells.
 const mostScored = 50
 
-func newSubject(m, against *Model) (subject, error) {
+func newSubject(from, against *model.Model) (subject, error) {
+	m := scoredBy(from)
 	if m == nil || len(m.theta) == 0 {
 		return subject{}, fmt.Errorf("%w: the model is nil, want one made by Fit or Load", ErrOptions)
 	}
-	s := subject{m: m, against: against, kind: kinds[m.params.Loss.Name], probability: m.hasProbabilities()}
-	switch s.kind {
-	case table.Binary:
-		s.classes = 2
-	case table.Classes:
-		s.classes = m.classes()
+	s := subject{m: m, kind: table.Range}
+	switch m.loss {
+	case model.Logistic, model.SVM:
+		s.kind, s.classes = table.Binary, 2
+	case model.Multinomial:
+		s.kind, s.classes = table.Classes, m.classes()
 	}
+	s.probability = m.loss == model.Logistic || m.loss == model.Multinomial
 	if s.classes > mostScored {
 		return s, fmt.Errorf("%w: %d classes, want at most %d for a private score", ErrOptions, s.classes, mostScored)
 	}
@@ -312,8 +371,9 @@ func newSubject(m, against *Model) (subject, error) {
 	if err != nil {
 		return s, err
 	}
+	s.against = other.m
 	s.probability = s.probability && other.probability
-	if other.kind != s.kind || other.classes != s.classes || !sameLabel(m, against) {
+	if other.kind != s.kind || other.classes != s.classes || !sameLabel(m, other.m) {
 		return s, fmt.Errorf("%w: Against predicts another label: want models with the same column of the label, and the "+
 			"same classes in the same order or the same range", ErrOptions)
 	}
@@ -324,14 +384,10 @@ func newSubject(m, against *Model) (subject, error) {
 	return s, nil
 }
 
-func (m *Model) hasProbabilities() bool {
-	return m.params.Loss.Name == Logistic || m.params.Loss.Name == Multinomial
-}
-
 // sameLabel reports whether the labels of two models have the same meaning.
-func sameLabel(a, b *Model) bool {
+func sameLabel(a, b *scored) bool {
 	if a.encoder == nil || b.encoder == nil {
-		return a.encoder == b.encoder && a.params.Bounds == b.params.Bounds
+		return a.encoder == b.encoder && a.bounds == b.bounds
 	}
 	x, y := a.encoder.Schema().Label, b.encoder.Schema().Label
 	same := func(p, q *float64) bool { return p == nil && q == nil || p != nil && q != nil && *p == *q }
@@ -340,7 +396,7 @@ func sameLabel(a, b *Model) bool {
 }
 
 // chains is the matrix of the prefix sums over the cells of the probability.
-var chains = newRoot(len(probabilities) + 1)
+var chains = release.NewRoot(len(probabilities) + 1)
 
 // blocks returns the blocks with their default shares and their sensitivities, which
 // docs/theory/evaluation.md#model.score/1 proves.

@@ -1,6 +1,6 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-package model
+package score
 
 import (
 	"fmt"
@@ -16,49 +16,44 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/table"
 )
 
-// ofPersons is a model without a fit, of persons with up to rows lines.
-func ofPersons(loss string, classes, rows int) *Model {
-	m := unfitted(loss, classes)
-	m.cert.Rows = rows
-	return m
-}
-
 // hostileLine is a prediction of two models and a label, of values that are hard to count.
-func hostileLine(rnd *rand.Rand, m *Model) (p, q Prediction, label float64) {
-	draw := func() Prediction {
+func hostileLine(rnd *rand.Rand, m *model.Model) (p, q model.Prediction, label float64) {
+	of := scoredBy(m)
+	draw := func() model.Prediction {
 		v := []float64{0, 1, 0.5, rnd.Float64(), math.NaN(), 1e-300, 0.9995}[rnd.IntN(7)]
-		p := Prediction{Score: 2*v - 1}
-		if m.hasProbabilities() {
+		p := model.Prediction{Score: 2*v - 1}
+		if of.loss == model.Logistic || of.loss == model.Multinomial {
 			p.Probabilities = []float64{1 - v, v}
-			for len(p.Probabilities) < m.classes() {
+			for len(p.Probabilities) < of.classes() {
 				p.Probabilities = append(p.Probabilities, 0)
 			}
 		}
-		if m.params.Loss.Name == Multinomial {
-			p.Class = rnd.IntN(m.classes())
+		if of.loss == model.Multinomial {
+			p.Class = rnd.IntN(of.classes())
 		}
 		return p
 	}
-	return draw(), draw(), []float64{-1, 1, 0, 0.3, float64(m.classes() - 1), math.NaN(), math.Inf(1)}[rnd.IntN(7)]
+	return draw(), draw(), []float64{-1, 1, 0, 0.3, float64(of.classes() - 1), math.NaN(), math.Inf(1)}[rnd.IntN(7)]
 }
 
 // TestScoreOfPersonsSensitivity: no two persons with up to 1024 hostile lines, and no person and
 // none, are further apart in any block than its sensitivity, and every person counts 1 in all.
 func TestScoreOfPersonsSensitivity(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(14, 15))
-	two, svm := ofPersons(Logistic, 2, 1024), ofPersons(SVM, 2, 1024)
-	five, number := ofPersons(Multinomial, 5, 1024), ofPersons(Squares, 0, 1024)
+	two, svm := ofPersons(t, model.Logistic, 2, 1024), ofPersons(t, model.SVM, 2, 1024)
+	five, number := ofPersons(t, model.Multinomial, 5, 1024), ofPersons(t, model.Squares, 0, 1024)
 	for _, c := range []struct {
-		m, against *Model
+		m, against *model.Model
 		only       bool
 	}{{two, nil, false}, {two, nil, true}, {two, two, false}, {svm, nil, false}, {five, nil, false}, {five, nil, true},
 		{number, nil, false}, {number, number, false}} {
 		for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
-			p, err := NewScorePlan(c.m, dp.Budget{Epsilon: 50, Delta: 0.1},
-				&ScoreOptions{Relation: rel, Records: 1000, Against: c.against, AccuracyOnly: c.only})
+			p, err := NewPlan(c.m, dp.Budget{Epsilon: 50, Delta: 0.1},
+				&Options{Relation: rel, Records: 1000, Against: c.against, AccuracyOnly: c.only})
 			require.NoError(t, err)
 			require.Equal(t, 1024, p.Params().Rows)
 			require.NotEmpty(t, p.Forecast(0.3))
@@ -116,20 +111,19 @@ func TestScoreOfPersonsSensitivity(t *testing.T) {
 
 // scoresOfVisits is a table of persons, the lines of one wherever they stand, with the values by
 // hand: a model that is sure of x > 0 is right in lines whose y is 1.
-func scoresOfVisits(t *testing.T, rows int) (m *Model, text string, accuracy float64, persons int) {
+func scoresOfVisits(t *testing.T, rows int) (m *model.Model, text string, accuracy float64, persons int) {
 	lo, hi := -1.0, 1.0
 	s := &table.Schema{Version: 1, Label: table.Label{Column: "y", Positive: []string{"1"}, Negative: []string{"0"}},
 		Columns: []table.Column{{Name: "x", Min: &lo, Max: &hi}}, Person: "who", Rows: rows}
 	e, err := s.Encoder()
 	require.NoError(t, err)
-	m = unfitted(Logistic, 2)
-	m.encoder, m.theta = e, make([]float64, e.Dim())
-	m.params.Bounds = e.Bounds()
+	theta := make([]float64, e.Dim())
 	for j, f := range e.Features() {
 		if f.Name == "x" {
-			m.theta[j] = 5
+			theta[j] = 5
 		}
 	}
+	m = made(t, model.Logistic, theta, e.Bounds(), s, rows)
 	rnd := rand.New(rand.NewPCG(16, 17))
 	lines := []string{"1,1,", "1,0,  ", "0,1,"} // of nobody
 	for i := range 800 {
@@ -151,7 +145,7 @@ func scoresOfVisits(t *testing.T, rows int) (m *Model, text string, accuracy flo
 func TestScoreOfPersons(t *testing.T) {
 	m, text, want, n := scoresOfVisits(t, 7)
 	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
-		plan, err := NewScorePlan(m, dp.Budget{Epsilon: 1e4, Delta: 0.1}, &ScoreOptions{Relation: rel, Records: n})
+		plan, err := NewPlan(m, dp.Budget{Epsilon: 1e4, Delta: 0.1}, &Options{Relation: rel, Records: n})
 		require.NoError(t, err)
 		require.Equal(t, 7, plan.Certificate().Rows)
 		require.Contains(t, plan.Certificate().Assumptions, erm.OneID)
@@ -160,13 +154,13 @@ func TestScoreOfPersons(t *testing.T) {
 		slices.Reverse(lines[1:])
 		var sums []*TestSet
 		for _, csv := range []string{text, strings.Join(lines, "\n") + "\n"} {
-			set, err := m.TestSetCSV(t.Context(), strings.NewReader(csv), table.Options{}, nil)
+			set, err := ReadCSV(t.Context(), m, strings.NewReader(csv), table.Options{}, nil)
 			require.NoError(t, err)
 			sums = append(sums, set)
 		}
-		data, err := table.ReadCSV(strings.NewReader(text), m.encoder.Schema())
+		data, err := table.ReadCSV(strings.NewReader(text), m.Encoder().Schema())
 		require.NoError(t, err)
-		set, err := m.TestSet(t.Context(), data, nil)
+		set, err := Read(t.Context(), m, data, nil)
 		require.NoError(t, err)
 		sums = append(sums, set)
 		for _, set := range sums {
@@ -183,10 +177,10 @@ func TestScoreOfPersons(t *testing.T) {
 		require.Equal(t, 7, s.Certificate.Rows)
 	}
 	// One person with a thousand more lines moves no count by more than 1.
-	before, err := m.TestSetCSV(t.Context(), strings.NewReader(text), table.Options{}, nil)
+	before, err := ReadCSV(t.Context(), m, strings.NewReader(text), table.Options{}, nil)
 	require.NoError(t, err)
 	more := text + strings.Repeat("-1,1,p3\n0.5,?,p3\n,,p3\n", 300)
-	after, err := m.TestSetCSV(t.Context(), strings.NewReader(more), table.Options{}, nil)
+	after, err := ReadCSV(t.Context(), m, strings.NewReader(more), table.Options{}, nil)
 	require.NoError(t, err)
 	require.Equal(t, n, after.n)
 	for i, c := range after.counts {
@@ -206,25 +200,26 @@ func TestScoreOfPersonsUnits(t *testing.T) {
 	require.NoError(t, err)
 	records, err := erm.NewData([][]float64{{0.1, 0.2}}, []float64{1}, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)
-	one, three, four := unfitted(Logistic, 2), ofPersons(Logistic, 2, 3), ofPersons(Logistic, 2, 4)
-	_, err = three.TestSet(t.Context(), &table.Data{Records: people}, nil)
+	one, three := unfitted(t, model.Logistic, 2), ofPersons(t, model.Logistic, 2, 3)
+	four := ofPersons(t, model.Logistic, 2, 4)
+	_, err = Read(t.Context(), three, &table.Data{Records: people}, nil)
 	require.NoError(t, err)
 	for _, c := range []struct {
-		m    *Model
+		m    *model.Model
 		data *erm.Data
 	}{{one, people}, {four, people}, {three, records}} {
-		_, err := c.m.TestSet(t.Context(), &table.Data{Records: c.data}, nil)
+		_, err := Read(t.Context(), c.m, &table.Data{Records: c.data}, nil)
 		require.ErrorIs(t, err, dp.ErrCondition)
 	}
-	_, err = NewScorePlan(three, dp.Budget{Epsilon: 1, Delta: 1e-6}, &ScoreOptions{Records: 1000, Against: one})
+	_, err = NewPlan(three, dp.Budget{Epsilon: 1, Delta: 1e-6}, &Options{Records: 1000, Against: one})
 	require.ErrorIs(t, err, ErrOptions)
-	_, err = NewScorePlan(three, dp.Budget{Epsilon: 1, Delta: 1e-6}, &ScoreOptions{Records: mostPersons + 1})
+	_, err = NewPlan(three, dp.Budget{Epsilon: 1, Delta: 1e-6}, &Options{Records: mostPersons + 1})
 	require.ErrorIs(t, err, ErrOptions)
 }
 
 // visit draws a person of a law with effects of persons: all lines have one class, and a score of
 // which a share is the same in all lines.
-func visit(rnd *rand.Rand, lines int) (p []Prediction, label float64) {
+func visit(rnd *rand.Rand, lines int) (p []model.Prediction, label float64) {
 	label = -1
 	if rnd.Float64() < 0.25 {
 		label = 1
@@ -233,7 +228,7 @@ func visit(rnd *rand.Rand, lines int) (p []Prediction, label float64) {
 	for range lines {
 		s := 0.8*label + own + rnd.NormFloat64()*math.Sqrt(0.5)
 		v := 1 / (1 + math.Exp(-1.6*s+math.Log(3)))
-		p = append(p, Prediction{Score: s, Probabilities: []float64{1 - v, v}})
+		p = append(p, model.Prediction{Score: s, Probabilities: []float64{1 - v, v}})
 	}
 	return p, label
 }
@@ -241,7 +236,7 @@ func visit(rnd *rand.Rand, lines int) (p []Prediction, label float64) {
 // TestScoreOfPersonsCoverage: intervals of 95 % cover the values of the law, with persons of one to
 // ten lines that resemble one another.
 func TestScoreOfPersonsCoverage(t *testing.T) {
-	m := ofPersons(Logistic, 2, 10)
+	m := ofPersons(t, model.Logistic, 2, 10)
 	rnd := rand.New(rand.NewPCG(18, 19))
 	var p []float64
 	var y []bool
@@ -251,12 +246,12 @@ func TestScoreOfPersonsCoverage(t *testing.T) {
 	}
 	n := 4000
 	for _, rel := range []dp.Relation{dp.Replace, dp.AddRemove} {
-		b := dp.Budget{Epsilon: 1, Delta: DefaultDelta(n)}
-		coverage(t, testkit.Of(60, 150, 500), m, b, ScoreOptions{Relation: rel}, exact(p, y), n, rnd, func(set *TestSet) {
+		b := dp.Budget{Epsilon: 1, Delta: model.DefaultDelta(n)}
+		coverage(t, testkit.Of(60, 150, 500), m, b, Options{Relation: rel}, exact(p, y), n, rnd, func(set *TestSet) {
 			lines, label := visit(rnd, 1+rnd.IntN(10))
 			v := make([]float64, len(set.counts)+1)
 			for _, at := range lines {
-				o := set.judge(at, Prediction{}, label)
+				o := set.judge(at, model.Prediction{}, label)
 				v[o.cell]++
 				v[len(set.counts)] += float64(o.steps)
 			}

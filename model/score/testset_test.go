@@ -1,6 +1,6 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-package model
+package score
 
 import (
 	"errors"
@@ -13,29 +13,34 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/testkit"
+	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/table"
 )
 
 // TestLargestScore: no row has a larger score than largestScore, and some row has it.
 func TestLargestScore(t *testing.T) {
-	_, data := incomes(t, 2000)
-	m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 2, Delta: 1e-6},
-		&Options{Loss: Loss{Name: SVM}, Source: noise.Reproducible(1)})
+	s, err := table.ReadSchema(strings.NewReader(`{ "schema": 1, "intercept": true,
+	  "label": {"column": "income", "positive": ["high"], "negative": ["low"]}, "columns": [
+	  {"name": "age", "min": 20, "max": 80}, {"name": "job", "levels": ["nurse", "pilot"], "other": true} ] }`))
 	require.NoError(t, err)
-	most, largest := m.largestScore(), 0.0
-	theta := m.Theta()
+	e, err := s.Encoder()
+	require.NoError(t, err)
+	most, largest := 0.0, 0.0
+	sizes := []float64{0.3, 1.5, 0.7, 0.2, 0.9, 0.4}[:e.Dim()]
 	for _, signs := range [][3]float64{{1, 1, 1}, {1, 1, -1}, {1, -1, 1}, {-1, 1, 1}} { // of intercept, age and job
+		theta := slices.Clone(sizes)
 		for k := range theta {
-			m.theta[k] = math.Abs(theta[k]) * signs[min(k, 2)]
+			theta[k] *= signs[min(k, 2)]
 		}
+		m := made(t, model.SVM, theta, e.Bounds(), s, 0)
+		most = scoredBy(m).largestScore() // of all signs alike
 		for _, row := range []string{"20,nurse", "80,nurse", "20,pilot", "80,pilot", "20,baker", "80,baker", "50,baker"} {
-			require.NoError(t, m.PredictCSV(strings.NewReader("age,job\n"+row+"\n"), table.Options{}, func(p Prediction) error {
-				largest = max(largest, math.Abs(p.Score))
-				return nil
-			}))
+			require.NoError(t, m.PredictCSV(strings.NewReader("age,job\n"+row+"\n"), table.Options{},
+				func(p model.Prediction) error {
+					largest = max(largest, math.Abs(p.Score))
+					return nil
+				}))
 		}
 	}
 	require.LessOrEqual(t, largest, most*(1+1e-12))
@@ -66,7 +71,7 @@ func TestForkedReaders(t *testing.T) {
 
 // madeModel returns a model of any coefficients by a schema of random form, the head of its files
 // and plausible fields.
-func madeModel(t *testing.T, rnd *rand.Rand, kind int) (m *Model, head string, plain [][]string) {
+func madeModel(t *testing.T, rnd *rand.Rand, kind int) (m *model.Model, head string, plain [][]string) {
 	label := []table.Label{
 		{Column: "y", Positive: []string{"1"}, Negative: []string{"0"}, Unknown: "negative"},
 		{Column: "y", Levels: []string{"0", "1", "2"}, Unknown: "0"},
@@ -89,12 +94,11 @@ func madeModel(t *testing.T, rnd *rand.Rand, kind int) (m *Model, head string, p
 	}
 	e, err := s.Encoder()
 	require.NoError(t, err)
-	m = unfitted([]string{Logistic, Multinomial, Squares}[kind%3], max(1, e.NumClasses()))
-	m.encoder, m.theta = e, make([]float64, e.Dim())
-	m.params.Bounds, m.cert.Rows = e.Bounds(), s.Rows
-	for j := range m.theta {
-		m.theta[j] = 3 * rnd.NormFloat64()
+	theta := make([]float64, e.Dim())
+	for j := range theta {
+		theta[j] = 3 * rnd.NormFloat64()
 	}
+	m = made(t, []string{model.Logistic, model.Multinomial, model.Squares}[kind%3], theta, e.Bounds(), s, s.Rows)
 	return m, head, [][]string{{"1", "2", "3", "", " 4"}, {"-3", "0.5", "7", "1000", "?"}, {"a", "b", "c"},
 		{"0", "1", "2", "?"}}
 }
@@ -111,21 +115,20 @@ func TestOneLineIsOneJudgment(t *testing.T) {
 	for seed := range n {
 		rnd := rand.New(rand.NewPCG(uint64(seed), 8))
 		m, head, plain := madeModel(t, rnd, seed)
-		var against *Model
+		var against *model.Model
 		if rnd.IntN(2) == 0 {
-			other := *m
-			other.theta = slices.Repeat([]float64{0.5}, len(m.theta))
-			against = &other
+			p := m.Params()
+			against = made(t, p.Loss.Name, slices.Repeat([]float64{0.5}, p.Dim), p.Bounds, m.Encoder().Schema(), p.Rows)
 		}
 		predictions := func(text string) (all []string, err error) {
-			err = m.PredictCSV(testkit.Chunked(rnd, text), table.Options{}, func(p Prediction) error {
+			err = m.PredictCSV(testkit.Chunked(rnd, text), table.Options{}, func(p model.Prediction) error {
 				all = append(all, fmt.Sprint(p))
 				return nil
 			})
 			return all, err
 		}
 		id := func(line string) (id string, records int, err error) {
-			rows, err := m.rows(testkit.Chunked(rnd, head+line), table.Options{Total: true})
+			rows, err := scoredBy(m).rows(testkit.Chunked(rnd, head+line), table.Options{Total: true})
 			require.NoError(t, err)
 			for ; rows.Next(); records++ {
 				id = rows.ID()
@@ -134,7 +137,7 @@ func TestOneLineIsOneJudgment(t *testing.T) {
 		}
 		var lines, want []string
 		var refused error
-		multiline := m.encoder.Schema().File.Multiline
+		multiline := m.Encoder().Schema().File.Multiline
 		for range 1 + rnd.IntN(8) {
 			line := testkit.Line(rnd, ",", plain, multiline)
 			if _, records, err := id(line); multiline && (err != nil || records != 1) {
@@ -153,7 +156,7 @@ func TestOneLineIsOneJudgment(t *testing.T) {
 			owner = func(line string) string { who, _, _ := id(line); return who }
 		}
 		if testkit.Additive(t, func(text string) (testkit.Counts, error) {
-			set, err := m.TestSetCSV(t.Context(), testkit.Chunked(rnd, text), table.Options{}, against)
+			set, err := ReadCSV(t.Context(), m, testkit.Chunked(rnd, text), table.Options{}, against)
 			if err != nil {
 				return nil, err
 			}

@@ -1,6 +1,6 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-package model
+package release
 
 import (
 	"math"
@@ -10,16 +10,16 @@ import (
 	"github.com/privopt/privopt/dp"
 )
 
-// rootOne is ρ₀: the value that stands for 1.
-const rootOne = 1 << 20
+// RootOne is ρ₀: the value that stands for 1.
+const RootOne = 1 << 20
 
-// mostRooted bounds the number of records for which the sums of Times stay below 2⁶⁰.
-const mostRooted = 1 << 40
+// MostRooted bounds the number of records for which the sums of Times stay below 2⁶⁰.
+const MostRooted = 1 << 40
 
 // mostCells bounds the cells of a matrix: its squared norms stay far below 2⁵³.
 const mostCells = 1 << 12
 
-// sumRoot is the square root of prefix sums, in integers: a histogram that is released by it has
+// Root is the square root of prefix sums, in integers: a histogram that is released by it has
 // prefix sums of little noise.
 //
 // Let r_k be the coefficients of (1−x)^{−1/2}: r₀ = 1, r_k = r_{k−1}(2k−1)/(2k). R is the lower
@@ -31,17 +31,17 @@ const mostCells = 1 << 12
 // is exact in int64 and has the privacy of a Gaussian release of sensitivity S_t. The solution of
 // Rĉ = y has no bias, and the prefix sums of ĉ have noise of deviation at most about 2⁻⁴⁰‖ρ‖σ. It
 // is immutable.
-type sumRoot struct {
+type Root struct {
 	rho           []int64
 	norm2, apart2 int64
 }
 
-// newRoot returns the matrix for t cells. It panics unless 1 ≤ t ≤ mostCells.
-func newRoot(t int) *sumRoot {
+// NewRoot returns the matrix for t cells. It panics unless 1 ≤ t ≤ mostCells.
+func NewRoot(t int) *Root {
 	if t < 1 || t > mostCells {
-		panic("model: number of cells out of range")
+		panic("release: number of cells out of range")
 	}
-	m := &sumRoot{rho: make([]int64, t)}
+	m := &Root{rho: make([]int64, t)}
 	r := big.NewInt(1) // binomial(2k, k) = 4ᵏr_k
 	for k := range m.rho {
 		if k > 0 {
@@ -70,15 +70,15 @@ func newRoot(t int) *sumRoot {
 
 // Norm2 returns ‖ρ‖², the largest squared norm of a column, in units of 2⁻⁴⁰: the squared distance
 // of the contributions to neighbors of which one has a record more.
-func (m *sumRoot) Norm2() int64 { return m.norm2 }
+func (m *Root) Norm2() int64 { return m.norm2 }
 
 // Apart2 returns max(‖ρ‖², max ‖Re_i − Re_j‖²), the largest squared distance between the
 // contributions of two records, of which either may have no cell.
-func (m *sumRoot) Apart2() int64 { return m.apart2 }
+func (m *Root) Apart2() int64 { return m.apart2 }
 
 // Sensitivity returns S_t, rounded up, in the units of ρ: the root of Norm2 under dp.AddRemove and
 // of Apart2 under dp.Replace.
-func (m *sumRoot) Sensitivity(r dp.Relation) float64 {
+func (m *Root) Sensitivity(r dp.Relation) float64 {
 	square := m.apart2
 	if r == dp.AddRemove {
 		square = m.norm2
@@ -87,14 +87,14 @@ func (m *sumRoot) Sensitivity(r dp.Relation) float64 {
 }
 
 // Add adds the column of a cell, Re_cell, times a count to y, which has t elements.
-func (m *sumRoot) Add(y []int64, cell int, count int64) {
+func (m *Root) Add(y []int64, cell int, count int64) {
 	for k, v := range m.rho[:len(m.rho)-cell] {
 		y[cell+k] += count * v
 	}
 }
 
-// Times returns Rc for a histogram of at most mostRooted records.
-func (m *sumRoot) Times(c []int64) []int64 {
+// Times returns Rc for a histogram of at most MostRooted records.
+func (m *Root) Times(c []int64) []int64 {
 	y := make([]int64, len(m.rho))
 	for cell, count := range c {
 		m.Add(y, cell, count)
@@ -103,13 +103,13 @@ func (m *sumRoot) Times(c []int64) []int64 {
 }
 
 // Solve returns c with Rc = y, by substitution.
-func (m *sumRoot) Solve(y []float64) []float64 {
+func (m *Root) Solve(y []float64) []float64 {
 	c := slices.Clone(y)
 	for i := range c {
 		for k := range i {
 			c[i] -= float64(m.rho[i-k]) * c[k]
 		}
-		c[i] /= rootOne
+		c[i] /= RootOne
 	}
 	return c
 }

@@ -1,6 +1,6 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-package model
+package score
 
 import (
 	"math"
@@ -12,7 +12,7 @@ import (
 )
 
 // paired reports how the accuracy and the log loss of two models differ on the same records.
-func (d *drawn) paired(out *PrivateScores) {
+func (d *drawn) paired(out *Scores) {
 	c, noise := d.values[blockPairs], d.p.block(blockPairs).variance()
 	names := []string{"accuracy difference"}
 	if d.p.subject.probability {
@@ -44,7 +44,7 @@ func (d *drawn) difference(name string, scale, n, varN float64) Metric {
 
 // numbers reports the metrics of a label that is a number. Errors are shares of the range W of the
 // label; those above the cap c, which follows from the released sizes of errors, count as c.
-func (d *drawn) numbers(out *PrivateScores) {
+func (d *drawn) numbers(out *Scores) {
 	h, noise := d.values[blockErrors], d.p.block(blockErrors).variance()
 	cells := float64(len(h))
 	n, varN, ok := d.total(out, floats.Sum(h), cells*noise)
@@ -166,7 +166,7 @@ func (d *drawn) atMost(h []float64, w, c, square, variance, n float64) Metric {
 // Forecast returns what the noise alone is expected to add to the standard errors of a score of n
 // records, at the stated share of the second class: an accuracy of 85 % and, for AUC, scores of two
 // normal laws 1.6 deviations apart. n is Records of the options if that is positive.
-func (p *ScorePlan) Forecast(positives float64) []Metric {
+func (p *Plan) Forecast(positives float64) []Metric {
 	n := float64(p.options.Records)
 	if !p.made() || n == 0 || !(positives > 0 && positives < 1) {
 		return nil
@@ -203,7 +203,7 @@ func (p *ScorePlan) Forecast(positives float64) []Metric {
 		varN = e.variance(ones(len(e.h)))
 	}
 	_, variance := p.accuracy(e, n, varN)
-	out := []Metric{{Name: "accuracy", Privacy: math.Sqrt(variance)}, d.balanced(e), d.curve(&PrivateScores{}, e)}
+	out := []Metric{{Name: "accuracy", Privacy: math.Sqrt(variance)}, d.balanced(e), d.curve(&Scores{}, e)}
 	if p.subject.probability {
 		out = append(out, d.logLoss(e, n, varN))
 	}

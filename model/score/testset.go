@@ -1,6 +1,6 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-package model
+package score
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/table"
 )
 
@@ -45,7 +46,7 @@ const leastCap = 2
 // mostLoss is the value, in nats, at which log losses are clipped.
 var mostLoss = math.Log(100)
 
-// TestSet holds the sums over a test set by which models are scored. Not private: [ScorePlan.Score]
+// TestSet holds the sums over a test set by which models are scored. Not private: [Plan.Score]
 // makes a private score of it.
 type TestSet struct {
 	subject subject
@@ -60,9 +61,9 @@ type TestSet struct {
 }
 
 // largestScore bounds the score of every row that the schema admits: each column has one entry.
-func (m *Model) largestScore() float64 {
+func (m *scored) largestScore() float64 {
 	if m.encoder == nil || m.classes() > 1 {
-		return floats.Norm(m.theta, 2) * m.params.Bounds.Row
+		return floats.Norm(m.theta, 2) * m.bounds.Row
 	}
 	ends := map[string][2]float64{}
 	for _, c := range m.encoder.Schema().Columns {
@@ -87,7 +88,7 @@ func (m *Model) largestScore() float64 {
 }
 
 // String returns nothing about the records.
-func (t *TestSet) String() string { return "model.TestSet" }
+func (t *TestSet) String() string { return "score.TestSet" }
 
 // GoString is String.
 func (t *TestSet) GoString() string { return t.String() }
@@ -96,7 +97,7 @@ func (t *TestSet) GoString() string { return t.String() }
 // public under [dp.Replace]. Not private under [dp.AddRemove].
 func (t *TestSet) Records() int { return t.n }
 
-func newTestSet(ctx context.Context, m, against *Model) (*TestSet, error) {
+func newTestSet(ctx context.Context, m, against *model.Model) (*TestSet, error) {
 	if err := release.CheckContext(ErrOptions, ctx); err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func newTestSet(ctx context.Context, m, against *Model) (*TestSet, error) {
 	}
 	t := &TestSet{subject: s, clip: fault.At(fault.From(ctx), fault.LossClip, mostLoss), sums: make([]int64, 1)}
 	t.faults = fault.From(ctx)
-	for i, m := range []*Model{m, against} {
+	for i, m := range []*scored{s.m, s.against} {
 		if m != nil {
 			t.sigmoid[i] = m.largestScore() / 16
 		}
@@ -129,10 +130,10 @@ func newTestSet(ctx context.Context, m, against *Model) (*TestSet, error) {
 	return t, nil
 }
 
-// TestSet reads encoded records, by the schema of m, to score m, or to compare it with a second
-// model of the same schema. For a model of persons the data must be by person with the same Rows,
-// as by [erm.OpenByPerson]. Not private.
-func (m *Model) TestSet(ctx context.Context, data *table.Data, against *Model) (*TestSet, error) {
+// Read reads encoded records, by the schema of m, to score m, or to compare it with a second model
+// of the same schema, nil for none. For a model of persons the data must be by person with the same
+// Rows, as by [erm.OpenByPerson]. Not private.
+func Read(ctx context.Context, m *model.Model, data *table.Data, against *model.Model) (*TestSet, error) {
 	t, err := newTestSet(ctx, m, against)
 	if err != nil {
 		return nil, err
@@ -144,20 +145,22 @@ func (m *Model) TestSet(ctx context.Context, data *table.Data, against *Model) (
 		return nil, err
 	}
 	_, d := data.Records.Dims()
-	for _, m := range []*Model{m, against} {
+	for _, m := range []*scored{t.subject.m, t.subject.against} {
 		if m != nil && d != len(m.theta) {
-			return nil, fmt.Errorf("%w: the table has %d parameters, want %d, those of the model", ErrOptions, d, len(m.theta))
+			return nil, fmt.Errorf("%w: the table has %d parameters, want %d, those of the model", ErrOptions, d,
+				len(m.theta))
 		}
 	}
-	if n, _ := data.Records.Dims(); n > mostRooted {
+	features := d / t.subject.m.classes()
+	if n, _ := data.Records.Dims(); n > release.MostRooted {
 		return nil, fmt.Errorf("%w: %d records, want at most 2⁴⁰", ErrOptions, n)
 	}
 	judge := func(a []float64, b float64) judgment {
-		second := Prediction{}
+		second := model.Prediction{}
 		if against != nil {
-			second = against.Predict(a[:m.features()])
+			second = against.Predict(a[:features])
 		}
-		return t.judge(m.Predict(a[:m.features()]), second, b)
+		return t.judge(m.Predict(a[:features]), second, b)
 	}
 	if t.subject.rows > 0 {
 		return t, t.addPersons(ctx, data.Records, judge)
@@ -165,13 +168,15 @@ func (m *Model) TestSet(ctx context.Context, data *table.Data, against *Model) (
 	return t, data.Records.Each(func(a []float64, b float64) { t.addJudgment(judge(a, b)) })
 }
 
-// TestSetCSV is [Model.TestSet] for a table that is read one row at a time. Both models read every
+// ReadCSV is [Read] for a table that is read one row at a time. Both models read every
 // line by their own schemas. A field without a meaning counts as zero, and a label without one as a
 // wrong prediction, so that no error depends on a record but on the form of the file: each line
 // behind the header is a record, also an empty one. For a model of persons the lines of a person
 // are taken together, in memory; lines without an id are left out. The error wraps
 // [table.ErrTable] or [ErrOptions]. Not private.
-func (m *Model) TestSetCSV(ctx context.Context, r io.Reader, o table.Options, against *Model) (*TestSet, error) {
+func ReadCSV(
+	ctx context.Context, m *model.Model, r io.Reader, o table.Options, against *model.Model,
+) (*TestSet, error) {
 	t, err := newTestSet(ctx, m, against)
 	if err != nil {
 		return nil, err
@@ -182,13 +187,13 @@ func (m *Model) TestSetCSV(ctx context.Context, r io.Reader, o table.Options, ag
 	o.Unlabeled, o.Skip = false, false
 	o.Total = true
 	first, second := fork(r)
-	rows, err := m.rows(first, o)
+	rows, err := t.subject.m.rows(first, o)
 	if err != nil {
 		return nil, err
 	}
 	var others *table.Rows
 	if against != nil {
-		if others, err = against.rows(second, o); err != nil {
+		if others, err = t.subject.against.rows(second, o); err != nil {
 			return nil, fmt.Errorf("for the second model: %w", err)
 		}
 	}
@@ -199,7 +204,7 @@ func (m *Model) TestSetCSV(ctx context.Context, r io.Reader, o table.Options, ag
 		}
 	}
 	for rows.Next() {
-		var p Prediction
+		var p model.Prediction
 		if others != nil {
 			if !others.Next() {
 				return nil, errors.Join(others.Err(), errRowsDiffer)
@@ -214,7 +219,7 @@ func (m *Model) TestSetCSV(ctx context.Context, r io.Reader, o table.Options, ag
 			continue
 		}
 		t.addJudgment(o)
-		if t.n > mostRooted {
+		if t.n > release.MostRooted {
 			return nil, fmt.Errorf("%w: more than 2⁴⁰ records", ErrOptions)
 		}
 	}
@@ -276,7 +281,7 @@ type judgment struct {
 }
 
 // judge returns the judgment of a record, bounded as subject.blocks says whatever the record.
-func (t *TestSet) judge(p, q Prediction, label float64) judgment {
+func (t *TestSet) judge(p, q model.Prediction, label float64) judgment {
 	s := &t.subject
 	if s.kind == table.Range {
 		return t.judgeNumber(p, q, label)
@@ -320,7 +325,7 @@ func (t *TestSet) addJudgment(o judgment) {
 }
 
 // judgeClass returns whether a prediction is right and its log loss.
-func (t *TestSet) judgeClass(which int, p Prediction, label float64) (right bool, loss float64) {
+func (t *TestSet) judgeClass(which int, p model.Prediction, label float64) (right bool, loss float64) {
 	if t.subject.kind == table.Classes {
 		y, loss := classOf(p, label, t.subject.classes)
 		return y == p.Class, min(loss, t.clip)
@@ -347,7 +352,7 @@ func binary(p, label float64) int {
 
 // classOf returns the class of a label of several classes and the log loss, which is infinite for a
 // label without a meaning: it counts as the first class that is not predicted.
-func classOf(p Prediction, label float64, classes int) (int, float64) {
+func classOf(p model.Prediction, label float64, classes int) (int, float64) {
 	if label != label {
 		if p.Class == 0 {
 			return 1, math.Inf(1)
@@ -376,7 +381,7 @@ func cellOf(p float64) int {
 
 // probability returns the stated probability of the second class, ½ for NaN. Without probabilities
 // it is that of the score in units of a sixteenth of its largest value.
-func (t *TestSet) probability(which int, p Prediction) float64 {
+func (t *TestSet) probability(which int, p model.Prediction) float64 {
 	v := math.NaN()
 	if p.Probabilities != nil {
 		v = p.Probabilities[1]
@@ -393,14 +398,14 @@ func (t *TestSet) probability(which int, p Prediction) float64 {
 func toSteps(v float64) int64 { return int64(math.RoundToEven(math.Ldexp(v, scaleBits))) }
 
 // judgeNumber returns the judgment of a record with a number as label.
-func (t *TestSet) judgeNumber(p, q Prediction, label float64) judgment {
+func (t *TestSet) judgeNumber(p, q model.Prediction, label float64) judgment {
 	o := judgment{e: t.subject.m.relativeError(p, label)}
 	if t.subject.against != nil {
 		o.f = t.subject.against.relativeError(q, label)
 	}
 	o.cell = sizeOf(max(o.e, o.f))
 	if label == label {
-		o.label = min(max(label/t.subject.m.params.Bounds.Label, -1), 1)
+		o.label = min(max(label/t.subject.m.bounds.Label, -1), 1)
 	}
 	return o
 }
@@ -431,7 +436,7 @@ func sizeOf(e float64) int { return sort.Search(len(sizes), func(k int) bool { r
 
 // relativeError returns |b−b̂| over the range of the label, with b̂ brought into the range; 1 where
 // either has no meaning.
-func (m *Model) relativeError(p Prediction, label float64) float64 {
+func (m *scored) relativeError(p model.Prediction, label float64) float64 {
 	lo, hi := m.labelRange()
 	b := label
 	if m.encoder != nil {
@@ -445,9 +450,9 @@ func (m *Model) relativeError(p Prediction, label float64) float64 {
 }
 
 // labelRange returns the declared range of a number.
-func (m *Model) labelRange() (lo, hi float64) {
+func (m *scored) labelRange() (lo, hi float64) {
 	if m.encoder == nil {
-		return -m.params.Bounds.Label, m.params.Bounds.Label
+		return -m.bounds.Label, m.bounds.Label
 	}
 	return m.encoder.LabelValue(-1), m.encoder.LabelValue(1)
 }
