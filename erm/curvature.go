@@ -262,34 +262,40 @@ const (
 	gramFloats = 1 << 22 // size: 32 MiB
 )
 
-// spectrum returns 0 ≤ lo ≤ λ_min(Q) and hi ≥ λ_max(Q), computed once unless they were declared.
-func (s *objective) spectrum() (lo, hi float64) {
-	s.eigOnce.Do(func() {
+// least returns 0 ≤ lo ≤ λ_min(Q), computed once unless it was declared.
+func (s *objective) least() float64 {
+	s.leastOnce.Do(func() {
+		lo := s.minEig
 		switch {
 		case s.diag != nil:
-			s.lo, s.hi = max(s.minEig, floats.Min(s.diag)), floats.Max(s.diag)
-		case s.quad != nil:
-			q := mat.NewSymDense(s.data.d, s.quad)
-			if s.lo = s.minEig; !(s.lo > 0) {
-				s.lo = randmat.MinEig(q)
-			}
-			if s.hi = s.maxEig; !(s.hi > 0) {
-				s.hi = randmat.MaxEig(q)
-			}
+			lo = max(lo, floats.Min(s.diag))
+		case s.quad != nil && !(lo > 0):
+			lo = randmat.MinEig(mat.NewSymDense(s.data.d, s.quad))
 		}
-		if !(s.lo > 0) {
-			s.lo = 0
+		if lo > 0 && (s.diag != nil || s.quad != nil) {
+			s.lo = lo
+		}
+	})
+	return s.lo
+}
+
+// most returns hi ≥ λ_max(Q), computed once unless it was declared.
+func (s *objective) most() float64 {
+	s.mostOnce.Do(func() {
+		switch {
+		case s.diag != nil:
+			s.hi = floats.Max(s.diag)
+		case s.quad != nil && s.maxEig > 0:
+			s.hi = s.maxEig
+		case s.quad != nil:
+			s.hi = randmat.MaxEig(mat.NewSymDense(s.data.d, s.quad))
 		}
 		if math.IsNaN(s.hi) || floats.HasNaN(s.diag) {
 			s.hi = math.Inf(1)
 		}
 	})
-	return s.lo, s.hi
+	return s.hi
 }
-
-// least returns lo, and most returns hi, of spectrum.
-func (s *objective) least() float64 { lo, _ := s.spectrum(); return lo }
-func (s *objective) most() float64  { _, hi := s.spectrum(); return hi }
 
 // Attainable returns about the size of the rounding of Grad, for a solver that should not spend a
 // pass over many records on finding that out. It is 0 unless HessianIsFree. It is no bound: the

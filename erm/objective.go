@@ -66,8 +66,8 @@ type objective struct {
 	lin       []float64
 	constant  float64
 
-	eigOnce sync.Once
-	lo, hi  float64 // spectrum()
+	leastOnce, mostOnce sync.Once
+	lo, hi              float64 // least() and most()
 }
 
 // Perturb is [Problem.PerturbContext] with context.Background(), and panics on the same bugs. The

@@ -181,16 +181,18 @@ const eventShare = 0x1p-8
 // outside an event of probability at most failure, (1+e^ε)·failure ≤ 2⁻⁹δ. The matrix as computed
 // then has σ²λ_min ≥ σ²a₀ − E, E = QuadError. If σ²a₀ − E is at least 1024(d+8)u of the trace,
 // randmat.MinEigAbove proves a bound of at least 255/256 of it, and MinEig leaves room for
-// subtracting E again; else MinEig is 0, for which there is no Cover. rough uses an approximate law
-// of λ_min.
+// subtracting E again; else MinEig is 0, for which there is no Cover. As a₀ decides only how
+// accurate a solve must be, it is closedQuantile unless that is less than half of the quantile or
+// limits Cover. rough uses an approximate law.
 func (c *calibrator) perturbation(t, m float64, rough bool) (per erm.PublicPerturbation, failure float64) {
 	p := c.plan
 	each := num.Log(p.Budget.Delta) - 10*math.Ln2 - num.LogSumExp(0, p.Budget.Epsilon)
 	sigma2 := p.Constants.Smoothness / t * (1 + 0x1p-50)
-	var a0 float64
-	if rough {
-		a0 = roughQuantile(float64(p.Dim), m, each)
-	} else {
+	a0, usual := closedQuantile(float64(p.Dim), m, each), roughQuantile(float64(p.Dim), m, each)
+	switch {
+	case rough:
+		a0 = math.Max(a0, usual)
+	case a0 < usual/2 || c.sharpEig:
 		a0 = minQuantile(p.Dim, m, each)
 	}
 	b0 := num.Chi2UpperQuantile(each, m*float64(p.Dim)) * safeScale
@@ -277,13 +279,16 @@ func (m *Mechanism) structure(q erm.Public) (loss.Structure, float64, error) {
 // neither exists.
 func (c *calibrator) coverOf(t, m float64, rough bool) (float64, error) {
 	per, _ := c.perturbation(t, m, rough)
-	if per.MinEig == 0 {
+	r, err := c.public.Cover(per, c.asked.Cover, c.length)
+	switch limited := per.MinEig == 0 || err != nil || r <= c.public.Floor(per); {
+	case limited && !rough && !c.sharpEig:
+		c.sharpEig = true
+		return c.coverOf(t, m, rough)
+	case per.MinEig == 0:
 		return math.Inf(1),
 			fmt.Errorf("qop: %w: with Degrees = %v W is so often nearly singular that float64 cannot bound its least "+
 				"eigenvalue; want larger Degrees, or 0 for automatic", dp.ErrCondition, m)
-	}
-	r, err := c.public.Cover(per, c.asked.Cover, c.length)
-	if err != nil {
+	case err != nil:
 		return math.Inf(1), fmt.Errorf("qop: %w", err)
 	}
 	return r, nil
@@ -326,6 +331,8 @@ type calibrator struct {
 	public erm.Public
 	per    erm.PublicPerturbation // see around
 	length float64                // of the default R_s
+	// sharpEig takes the exact quantile of λ_min where the one in closed form would limit R_s.
+	sharpEig bool
 
 	shift float64 // of one output noise of tilted
 }
@@ -523,6 +530,14 @@ func (c *calibrator) largest(b dp.Budget, m float64) proved {
 	best := root(theoremGeneral, &general{eps: s.eps, rho: s.rank, k: k, law: law}, s.closed(k, roughQuantile(d, m,
 		logDelta)))
 	return best.better(root(theoremTilt, newTilt(s, m, logDelta, law, false), best.t))
+}
+
+// closedQuantile returns a number a with log P(λ_min(W_d(m)) < a) ≤ logp for m ≤ 2¹⁶, 0 if the
+// bound gives none: (√m − √d − √(−2 logp))² for integers m, less the roundings.
+// Proof: docs/theory/numerics.md#numerics.eigenlaw
+func closedQuantile(d, m, logp float64) float64 {
+	root := math.Sqrt(math.Floor(m)) - math.Sqrt(d) - math.Sqrt(-2*logp) - 0x1p-40
+	return square(math.Max(root, 0)) * (1 - 0x1p-49)
 }
 
 // minQuantile returns the quantile of log probability logp of λ_min(W_d(m)), rounded down.

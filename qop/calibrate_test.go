@@ -138,6 +138,53 @@ func TestPerturbation(t *testing.T) {
 	require.ErrorContains(t, err, "Degrees = 103")
 }
 
+// TestClosedQuantile: λ_min falls below closedQuantile with at most the stated probability, by its
+// exact law, and a plan takes it where it is within a factor of two and does not limit Cover, else
+// the exact quantile.
+func TestClosedQuantile(t *testing.T) {
+	for _, c := range []struct {
+		d       int
+		m, logp float64
+		used    bool
+	}{{1, 300, -20, true}, {5, 700, -9, true}, {10, 400, -40, false}, {30, 150, -9, false}, {10, 13, -9, false}} {
+		d := float64(c.d)
+		a := closedQuantile(d, c.m, c.logp)
+		exact := minQuantile(c.d, c.m, c.logp)
+		require.LessOrEqual(t, a, exact, "%+v", c)
+		require.LessOrEqual(t, randmat.MinEigenvalueLaw{Dim: c.d, Dof: c.m}.LogCDF(a), c.logp, "%+v", c)
+		require.Equal(t, c.used, a >= exact/2, "%+v", c)
+		require.InDelta(t, math.Max(math.Sqrt(c.m)-math.Sqrt(d)-math.Sqrt(-2*c.logp), 0), math.Sqrt(a), 1e-9, "%+v", c)
+	}
+	require.Zero(t, closedQuantile(3, 10, -100))
+
+	q, err := public(5, loss.LSQ).Complete(dp.Replace)
+	require.NoError(t, err)
+	q.Gradient = 1
+	at := func(cover float64) *calibrator {
+		return &calibrator{plan: &Params{Dim: 5, Constants: loss.Constants{Smoothness: 2}, Budget: dp.Budget{Epsilon: 1,
+			Delta: 1e-3}}, public: q, length: 1, asked: Mechanism{Cover: cover}}
+	}
+	free := at(0)
+	cover, err := free.coverOf(0.5, 700, false)
+	require.NoError(t, err)
+	require.False(t, free.sharpEig)
+	closed, failure := free.perturbation(0.5, 700, false)
+	free.sharpEig = true
+	exact, _ := free.perturbation(0.5, 700, false)
+	require.Less(t, closed.MinEig, exact.MinEig)
+	require.InEpsilon(t, 4*closedQuantile(5, 700, math.Log(failure/2)), closed.MinEig, 0x1p-7)
+	floors := []float64{free.public.Floor(exact), free.public.Floor(closed)}
+	require.Less(t, floors[0], floors[1])
+	require.Greater(t, cover, floors[1])
+	tight := at((floors[0] + floors[1]) / 2) // only the exact quantile allows this Cover
+	got, err := tight.coverOf(0.5, 700, false)
+	require.NoError(t, err)
+	require.Equal(t, tight.asked.Cover, got)
+	require.True(t, tight.sharpEig)
+	_, err = at(floors[0]/2).coverOf(0.5, 700, false)
+	require.ErrorIs(t, err, dp.ErrCondition)
+}
+
 // TestWhatIsCalibrated: structure and rank by loss, dimension and mechanism.
 func TestWhatIsCalibrated(t *testing.T) {
 	for _, c := range []struct {

@@ -50,7 +50,9 @@ func (l MinEigenvalueLaw) Check() error {
 //     the least of [Ede88] and log F(1e-290), for smaller F -80 or [Ede88] below -80.
 //
 // Where F scales noise, multiply it by 1+1e-6.
-func (l MinEigenvalueLaw) LogCDF(x float64) float64 {
+func (l MinEigenvalueLaw) LogCDF(x float64) float64 { return l.logCDF(x, fine) }
+
+func (l MinEigenvalueLaw) logCDF(x, panels float64) float64 {
 	if logF, ok := l.trivial(x); ok {
 		return logF
 	}
@@ -67,7 +69,7 @@ func (l MinEigenvalueLaw) LogCDF(x float64) float64 {
 	if l.Dim > chainDim || l.Dof > chainDof {
 		return min(bound, davidsonSzarekLogCDF(l.Dim, l.Dof, x))
 	}
-	return max(logLeast, min(bound, num.Log(minEigCDF(l.Dim, l.Dof, max(x, chainX)))))
+	return max(logLeast, min(bound, num.Log(minEigCDF(l.Dim, l.Dof, max(x, chainX), panels))))
 }
 
 // trivial returns log F(x), or the bound 0 for an unknown law, if no computation is needed.
@@ -83,7 +85,7 @@ func (l MinEigenvalueLaw) trivial(x float64) (logF float64, ok bool) {
 
 // LogQuantile returns the p-quantile of λ_min for p = e^logp, rounded down: the result x satisfies
 // (1+1e-6) F(x) ≤ p, and is the largest such number to a relative 2e-6 where the chain computes F.
-// It is 0 for p = 0, NaN and results below 2⁻¹⁰²², and +Inf for p ≥ 1.
+// It is 0 for p = 0, NaN and results below 1e-300, and +Inf for p ≥ 1.
 func (l MinEigenvalueLaw) LogQuantile(logp float64) float64 {
 	switch {
 	case l.Check() != nil || !(logp > math.Inf(-1)):
@@ -92,23 +94,19 @@ func (l MinEigenvalueLaw) LogQuantile(logp float64) float64 {
 		return math.Inf(1)
 	}
 	n := float64(l.Dim)
-	k := l.Dof - n + 1
-	target := logp - safe
-	// λ_min ≤ 1/(W⁻¹)₁₁ ~ χ²_k bounds the quantile from above, F(x) ≤ C P(k/2, x/2) ≤ C
-	// (x/2)^{k/2}/Γ(k/2+1) from below.
-	hi := num.Log(num.Chi2Quantile(logp, k)) + safe
-	lo := math.Ln2 + 2/k*(target+num.LogGamma(k/2+1)-logEdelman(l.Dim, l.Dof)) - safe
 	// Start near the edge (√m - √d)² of the bulk; its relative width is the slope of log λ_min against
-	// a normal score.
+	// a normal score, and twice that in the tail.
 	edge := math.Sqrt(l.Dof) - math.Sqrt(max(n-1, 0))
 	slope := math.Cbrt(1/math.Sqrt(n)-1/math.Sqrt(l.Dof+1)) / edge
-	goal := score(target)
-	f := func(logx float64) float64 { return score(l.LogCDF(math.Exp(logx))) - goal }
-	x := math.Exp(lowerRoot(f, lo, max(hi, lo+safe), 2*num.Log(edge)+slope*(goal-1), slope))
-	if x < 0x1p-1022 { // rounded to few digits
-		return 0
+	goal := score(logp - safe)
+	x, slope, ok := num.Secant(func(logx float64) float64 { return score(l.logCDF(math.Exp(logx), coarse)) - goal },
+		2*num.Log(edge)+slope*(goal-1), 2*slope, 1e-4)
+	const width = 2e-7
+	x = math.Exp(x - width)
+	if gap := goal - score(l.LogCDF(x)); ok && gap >= 0 && gap*slope < 3*width {
+		return x
 	}
-	return x
+	return num.Largest(func(x float64) float64 { return score(l.LogCDF(x)) }, goal, x, width)
 }
 
 // score maps a log probability approximately to its normal score, which is nearly linear in log x.
@@ -118,38 +116,6 @@ func score(logp float64) float64 {
 		return -math.Sqrt(-2*logp - 7.4) // below the normal score at e⁻⁶⁰⁰, -34.50
 	}
 	return num.NormalQuantile(min(math.Exp(logp), 1-0x1p-53))
-}
-
-// lowerRoot narrows the bracket lo, hi of a root of an increasing f to a width of 2e-7 and returns
-// its lower end, where f ≤ 0. It does not evaluate f at the first ends. It takes secant steps from
-// x, first with the given slope dx/df, and halves if they fail.
-func lowerRoot(f func(float64) float64, lo, hi, x, slope float64) float64 {
-	const width = 2e-7
-	var last, flast float64
-	for i := 0; hi-lo > width; i++ {
-		if !(lo < x && x < hi) || i > 10 {
-			x = lo + (hi-lo)/2
-		}
-		fx := f(x)
-		if fx <= 0 {
-			lo = x
-		} else {
-			hi = x
-		}
-		if i > 0 && fx != flast {
-			slope = (x - last) / (fx - flast)
-		}
-		last, flast = x, fx
-		step := -fx * slope
-		if math.Abs(step) < width/2 { // close the bracket from the other side
-			step = math.Copysign(width/2, -fx)
-			if fx == 0 {
-				step = width / 2
-			}
-		}
-		x += step
-	}
-	return lo
 }
 
 // logEdelman returns log C of EdelmanLogCDF.

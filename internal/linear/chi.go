@@ -306,9 +306,16 @@ func peakOf(logf func(x float64) float64, hi float64, steps int) float64 {
 // LeastNoise returns the least u = 1/s = σ/G, rounded up, at which the curve with c = ε − e₁ is at
 // most δ; e₁ > 0 and 0 < δ < 1. For two scalar derivatives it is the least for either formula: q =
 // 1 with r₀ ≥ pairedR0, or q = 2.
-func (k Chi) LeastNoise(e1, delta float64) float64 {
+func (k Chi) LeastNoise(e1, delta float64) float64 { return k.leastNoise(e1, delta, nil) }
+
+// leastNoise is LeastNoise, or with a guess nearly that, for the search for Δ only.
+func (k Chi) leastNoise(e1, delta float64, from *guess) float64 {
 	at := func(logCurve func(e1, s float64) float64, q int) float64 {
-		return least(func(s float64) float64 { return logCurve(e1, s) }, num.Log(delta), enough(e1, delta, q), 1e-12)
+		f := func(s float64) float64 { return logCurve(e1, s) }
+		if from != nil {
+			return from.chi[min(q, 2)-1].least(f, num.Log(delta), enough(e1, delta, q))
+		}
+		return least(f, num.Log(delta), enough(e1, delta, q), 1e-12)
 	}
 	chi := func(q int) float64 {
 		return at(func(e1, s float64) float64 { return LogChi(e1, s, q) }, q)
@@ -343,6 +350,30 @@ func least(logDelta func(s float64) float64, target, enough, tol float64) float6
 	return num.LeastRoot(func(u float64) float64 {
 		return math.Sqrt(-2*min(0, logDelta(1/u))) - goal
 	}, enough, tol)
+}
+
+// A root warm-starts the search for a root with that of a nearby function.
+type root struct{ u, slope float64 }
+
+// nearly is the relative length of the last step of a search for the noise at one Δ of many.
+const nearly = 1e-6
+
+// least is the function least to about the square of nearly, by secant steps from the root that was
+// found last, and to nearly where they fail.
+func (r *root) least(logDelta func(s float64) float64, target, enough float64) float64 {
+	goal := math.Sqrt(-2 * target)
+	if r.u > 0 {
+		u, slope, ok := num.Secant(func(u float64) float64 {
+			return math.Sqrt(-2*min(0, logDelta(1/u))) - goal
+		}, r.u, r.slope, nearly*r.u)
+		if ok && u > 0 {
+			*r = root{u, slope}
+			return u
+		}
+	}
+	u := least(logDelta, target, enough, nearly)
+	*r = root{u, u / goal} // √(−2 log δ) is about ε/s far out
+	return u
 }
 
 // chiStick encloses an upper bound on E δ_G(s(r₀ − χ_q); o), s r₀ = e₁ − s²/2 ≥ 0, that is exact

@@ -311,7 +311,8 @@ func (k *Calibrator) LeastRidge(share float64) float64 {
 //	Kifer  σ = G √(8 ln(2/δ) + 4ε)/ε            [KST12], G = 2L under Replace
 //	Sharp  σ = G/s, the largest s with curve(ε; s, c) ≤ δ
 //
-// or less by a better bound. With a guess the noise is not certified, for the search for Δ only.
+// or less by a better bound. With a guess the noise is not certified and has no Curve, for the
+// search for Δ only.
 func (k *Calibrator) noise(mu float64, from *guess) Noise {
 	eps, delta := k.p.Budget.Epsilon, k.p.Budget.Delta
 	l := k.p.Constants.Lipschitz
@@ -342,9 +343,9 @@ func (k *Calibrator) noise(mu float64, from *guess) Noise {
 	case t != nil && t.persons > 0:
 		b.Sigma, b.Theorem = l*t.enough(eps, delta, replace), TheoremPersons
 	case k.chi.Monotone:
-		b.Sigma, b.Theorem = k.g*k.chi.LeastNoise(eps-b.C, delta)*SafeScale, TheoremMonotone
+		b.Sigma, b.Theorem = k.g*k.chi.leastNoise(eps-b.C, delta, from)*SafeScale, TheoremMonotone
 	default:
-		b.Sigma, b.Theorem = k.g*k.chi.LeastNoise(eps-b.C, delta)*SafeScale, TheoremCurve
+		b.Sigma, b.Theorem = k.g*k.chi.leastNoise(eps-b.C, delta, from)*SafeScale, TheoremCurve
 	}
 	if from == nil {
 		return k.better(b, mu, k.p.Budget, 0, b.Sigma)
@@ -358,7 +359,7 @@ func (k *Calibrator) noise(mu float64, from *guess) Noise {
 		}
 		b.Sigma = min(b.Sigma, l*t.searchNoise(eps, 0, num.Log(delta), b.Sigma/l, from, replace, 1e-8))
 	}
-	return k.with(b, mu)
+	return b
 }
 
 // with returns b with the S and the Curve of its Sigma.

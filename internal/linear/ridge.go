@@ -115,7 +115,7 @@ func (k *Calibrator) best(b Bound) (float64, error) {
 		return 0, fmt.Errorf("%w: no finite Δ found for %v with Radius = %v: state Δ or rescale the problem", ErrProblem,
 			k.p.Budget, b.Radius)
 	}
-	x, _ := num.Minimize(func(x float64) float64 {
+	x, _ := num.Valley(func(x float64) float64 {
 		ridge := math.Exp(x)
 		if v := floor(ridge); v > least { // worse for any noise; floor increases from lo on
 			return v

@@ -365,8 +365,10 @@ func (k *scalar) leastNoise(eps, o, target, most float64, from *guess, replace b
 
 // guess warm-starts a search with the result at a nearby ridge.
 type guess struct {
-	u   float64
-	leg *leg
+	u      float64
+	leg    *leg
+	record root    // of the bound for records
+	chi    [2]root // of Chi in one dimension and in more
 }
 
 // exactly is the relative error of a search for the noise of a plan.
@@ -387,6 +389,10 @@ func (k *scalar) searchNoise(eps, o, target, most float64, from *guess, replace 
 	if !(most > 0 && most < math.MaxFloat64) { // no finite noise to improve on
 		return math.Inf(1)
 	}
+	if from.record.u > 0 && tol > exactly && k.persons == 0 {
+		from.u = from.record.least(log, target, most)
+		return from.u
+	}
 	start := min(from.u, most)
 	first := log(1 / start)
 	if !(first <= target) && (start == most || !(log(1/most) <= target)) {
@@ -406,6 +412,7 @@ func (k *scalar) searchNoise(eps, o, target, most float64, from *guess, replace 
 			from.u = least(log, target, from.u, tol)
 		}
 	}
+	from.record = root{from.u, from.u / math.Sqrt(-2*target)}
 	return from.u
 }
 

@@ -106,6 +106,28 @@ func Narrow(f func(x float64) float64, lo, flo, hi, fhi, tol float64) float64 {
 	return hi
 }
 
+// Secant looks for a root of an increasing f by secant steps from x, the first with the given slope
+// dx/df, until a step is at most tol. It returns the point after that step and dx/df there; ok is
+// false if ten steps are not enough or a slope is not positive.
+func Secant(f func(x float64) float64, x, slope, tol float64) (root, gain float64, ok bool) {
+	last, before := math.NaN(), 0.0
+	for range 10 {
+		v := f(x)
+		if g := (x - last) / (v - before); g > 0 { // false for NaN
+			slope = g
+		}
+		last, before = x, v
+		x -= v * slope
+		if math.Abs(x-last) <= tol {
+			return x, slope, true
+		}
+		if !(slope > 0) || math.IsInf(x, 0) || math.IsNaN(x) {
+			break
+		}
+	}
+	return x, slope, false
+}
+
 // Minimize returns the best point it finds for f on [lo, hi], and its value. It divides the
 // interval into the given number of steps, takes the best of their ends, and narrows the two steps
 // around it to a length of at most tol by golden section. With 0 steps it narrows the whole

@@ -21,6 +21,29 @@ func TestBisect(t *testing.T) {
 }
 
 // The root is rounded up by 1e-12 at most from any start, and was checked.
+// TestSecant: roots to about the square of the tolerance, in few evaluations; no root is an error.
+func TestSecant(t *testing.T) {
+	calls := 0
+	f := func(x float64) float64 { calls++; return math.Expm1(x - 2) }
+	for _, start := range []float64{1, 1.9, 2, 2.5} {
+		calls = 0
+		x, slope, ok := Secant(f, start, 0.7, 1e-4)
+		require.True(t, ok)
+		require.InDelta(t, 2, x, 1e-7, start)
+		require.LessOrEqual(t, calls, 8)
+		if calls > 1 {
+			require.InDelta(t, 1, slope, 0.01)
+		}
+	}
+	for _, f := range []func(float64) float64{
+		func(x float64) float64 { return 1 + x*x }, func(float64) float64 { return math.NaN() },
+		func(float64) float64 { return math.Inf(-1) }, func(x float64) float64 { return -x },
+	} {
+		_, _, ok := Secant(f, 1, -1, 1e-6)
+		require.False(t, ok)
+	}
+}
+
 func TestLeastRoot(t *testing.T) {
 	for _, root := range []float64{1e-200, 0.3, 1, 40, 1e200} {
 		for name, f := range map[string]func(x float64) float64{
