@@ -369,16 +369,16 @@ dp 1604
 dp/dptest 304
 dp/internal/pld 875
 dp/ledger 1167
-erm 5401
+erm 5407
 erm/ermtest 122
 examples/ownmechanism 72
 internal/discover 569
 internal/enclose 542
 internal/fault 167
 internal/kernel 633
-internal/linear 3390
+internal/linear 3429
 internal/noise 1471
-internal/num 1365
+internal/num 1387
 internal/perturb 821
 internal/prefix 61
 internal/release 1150
@@ -393,7 +393,7 @@ model/score 2282
 objpert 5429
 prox 4690
 prox/proxtest 315
-qop 3635
+qop 3650
 randmat 1007
 sco 1571
 splitting 6968
@@ -405,8 +405,8 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72450 // of the module of the root
-	internalLines   = 11124 // of internal/
+	rootLines       = 72500 // of the module of the root
+	internalLines   = 11185 // of internal/
 	laboratoryLines = 11857 // of what measures the mechanisms
 	rootPackages    = 43
 	threeValues     = 44 // statements that assign three or more values

@@ -77,6 +77,10 @@ func TestEveryInputNum(t *testing.T) {
 	table["Pair.Plus"] = call(func(x, y float64) float64 { return num.Pair{Hi: x}.Plus(num.Pair{Hi: y}).Hi }, 1.,
 		2.).mayBeNaN()
 	table["Pair.Times"] = call(func(x, c float64) float64 { return num.Pair{Hi: x}.Times(c).Hi }, 1., 2.).mayBeNaN()
+	table["Secant"] = call(func(root, x, slope, tol float64) float64 {
+		x, _, _ = num.Secant(func(x float64) float64 { return x - root }, x, slope, tol)
+		return x
+	}, 2., 1., 1., 1e-9).mayBeNaN()
 	table["Narrow"] = call(func(root, lo, hi, tol float64) float64 {
 		f := func(x float64) float64 { return x - root }
 		return num.Narrow(f, lo, f(lo), hi, f(hi), tol)
