@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 )
 
 // raise is the τ by which diagonals of singular matrices are raised: far above the rounding error
@@ -55,32 +54,13 @@ func cholesky(a []float64, n int) bool {
 
 // cholSolve replaces b by (LL')⁻¹b.
 func cholSolve(l, b []float64) {
-	cholHalf(l, b)
+	for i := range b {
+		row := l[i*(i+1)/2:][:i+1]
+		b[i] = (b[i] - floats.Dot(row[:i], b[:i])) / row[i]
+	}
 	for i := len(b) - 1; i >= 0; i-- {
 		row := l[i*(i+1)/2:][:i+1]
 		b[i] /= row[i]
 		floats.AddScaled(b[:i], -b[i], row[:i])
-	}
-}
-
-// shifted computes the Cholesky factor of scale·q + shift·I. It reports whether that is positive
-// definite.
-func shifted(a []float64, q *mat.SymDense, scale, shift float64) bool {
-	n := q.SymmetricDim()
-	for i := range n {
-		row := a[i*(i+1)/2:][:i+1]
-		for j := range row {
-			row[j] = scale * q.At(j, i)
-		}
-		row[i] += shift
-	}
-	return cholesky(a, n)
-}
-
-// cholHalf replaces b by L⁻¹b.
-func cholHalf(l, b []float64) {
-	for i := range b {
-		row := l[i*(i+1)/2:][:i+1]
-		b[i] = (b[i] - floats.Dot(row[:i], b[:i])) / row[i]
 	}
 }

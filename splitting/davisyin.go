@@ -43,7 +43,7 @@ type DavisYin struct {
 	next          float64 // γ of the next x
 	x, y, z, p    []float64
 	grad          []float64
-	saved
+	warmed
 	certificate
 }
 
@@ -84,20 +84,13 @@ func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	}
 	m.slope, m.budget, m.next = lipschitz(p.G, n), lengthenTotal, m.gamma
 	m.x, m.y, m.z, m.p, m.grad = resize(m.x, n), resize(m.y, n), resize(m.z, n), resize(m.p, n), resize(m.grad, n)
-	copy(m.y, x0) // for keep, if there is no step
 	copy(m.z, x0)
-	if u, ok := m.take(n); ok {
-		floats.AddScaled(m.z, m.gamma, u) // z = x0 + γu
+	if v, ok := m.take(); ok { // z = x0 + γu, u = −∇f(x0) − v
+		m.f.Grad(m.grad, x0)
+		floats.AddScaled(m.z, -m.gamma, m.grad)
+		floats.AddScaled(m.z, -m.gamma, v)
 	}
 	return nil
-}
-
-// keep saves u = (z−y)/γ.
-func (m *DavisYin) keep() {
-	m.save(m.z)
-	for i, yi := range m.y {
-		m.v[i] = (m.v[i] - yi) / m.gamma
-	}
 }
 
 // single reports whether X is a proximal step, of g or of the sum.

@@ -32,6 +32,7 @@ type embedding struct {
 	corr  point // complementarity
 	rows  []float64
 	last  float64 // the length of the last step
+	steps int     // taken so far
 }
 
 // point is a point of the embedding, a step or a residual.
@@ -123,13 +124,17 @@ func (m *embedding) advance() bool {
 	m.direction(1)
 	alpha := m.longest()
 	sigma := (1 - alpha) * (1 - alpha) * (1 - alpha)
+	second := 1.0 // the share of the second order
+	if m.steps++; m.steps%32 > curved {
+		sigma, second = max(sigma, 0.5), 0
+	}
 	for k, s := range m.sides {
-		m.corr.s[k] += m.step.s[k]*m.step.z[k] - sigma*mu
+		m.corr.s[k] += second*m.step.s[k]*m.step.z[k] - sigma*mu
 		if !s.hard() {
-			m.corr.e[k] += m.step.e[k]*m.step.w[k] - sigma*mu
+			m.corr.e[k] += second*m.step.e[k]*m.step.w[k] - sigma*mu
 		}
 	}
-	m.corr.kappa += m.step.kappa*m.step.tau - sigma*mu
+	m.corr.kappa += second*m.step.kappa*m.step.tau - sigma*mu
 	m.direction(1 - sigma)
 	m.last = min(1, inward*m.longest())
 	if !(m.last > 0) || !finite(m.step.x) {
@@ -143,6 +148,10 @@ func (m *embedding) advance() bool {
 	m.normalize()
 	return true
 }
+
+// curved is the number of steps with a corrector before 7 without, which center the products: with
+// a corrector alone steps may go round in a circle.
+const curved = 24
 
 // inward is the share of the longest step that is taken.
 const inward = 0.99

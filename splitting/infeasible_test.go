@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/splitting"
 )
@@ -54,6 +55,32 @@ func TestInfeasible(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPrimalDualInfeasible checks that the first-order method solves no program of which an
+// InteriorPoint has a certificate, and that the unit of x decides nothing.
+func TestPrimalDualInfeasible(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 17))
+	s := &splitting.Settings{Iterations: 500}
+	found := map[float64]int{}
+	for i := range testkit.Of(400, 3000) {
+		q := randomQP(r)
+		x0 := make([]float64, len(q.q))
+		if res, _ := splitting.Solve(background, q.golden().problem(t), x0, nil, &splitting.InteriorPoint{}); res.Status !=
+			splitting.Infeasible {
+			continue
+		}
+		for _, unit := range []float64{1e-12, 1, 1e12} {
+			res, err := splitting.Solve(background, q.golden().in(unit).problem(t), x0, s, &splitting.PrimalDual{})
+			require.NotEqual(t, splitting.Converged, res.Status, "problem %d, unit %g", i, unit)
+			if res.Status == splitting.Infeasible {
+				require.ErrorIs(t, err, splitting.ErrInfeasible)
+				found[unit]++
+			}
+		}
+	}
+	require.InEpsilon(t, found[1], found[1e-12], 0.1)
+	require.InEpsilon(t, found[1], found[1e12], 0.1)
 }
 
 // target returns a vector that is about unit away from the range of a.

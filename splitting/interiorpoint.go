@@ -183,7 +183,6 @@ type solver struct {
 	*embedding
 	noPolish bool
 	best     answer
-	steps    int
 	status   Status
 	proof    []float64 // multipliers of an infeasible program, the ray of an unbounded one
 }
@@ -211,7 +210,6 @@ func (m *solver) step() {
 
 // walk takes a step without asking other programs.
 func (m *solver) walk() {
-	m.steps++
 	m.residuals()
 	moved := m.advance() && m.last > leastLength
 	a := m.current()

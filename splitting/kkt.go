@@ -19,8 +19,9 @@ import (
 // side with h = +Inf has z = 0.
 type kkt struct {
 	*program
-	eqs []side
-	h   []float64
+	eqs  []side
+	h    []float64
+	soft []float64 // h, raised to a floor where M has no factor else
 	// accuracy is the relative residual at which refinement ends.
 	accuracy float64
 	m, s     blas64.Triangular // Cholesky factors
@@ -41,8 +42,8 @@ func (v newton) parts() [3][]float64 { return [3][]float64{v.x, v.z, v.y} }
 
 func newKKT(g *program, eqs []side) *kkt {
 	rows, sides := g.a.Rows+g.n, len(g.sides)
-	return &kkt{program: g, eqs: eqs, h: make([]float64, sides), rows: make([]float64, rows), w: make([]float64, rows),
-		px: make([]float64, g.n), rhs: make([]float64, g.n), m: lower(g.n), s: lower(len(eqs)),
+	return &kkt{program: g, eqs: eqs, h: make([]float64, sides), soft: make([]float64, sides),
+		rows: make([]float64, rows), w: make([]float64, rows), px: make([]float64, g.n), rhs: make([]float64, g.n), m: lower(g.n), s: lower(len(eqs)),
 		et:   blas64.General{Rows: g.n, Cols: len(eqs), Stride: max(1, len(eqs)), Data: make([]float64, g.n*len(eqs))},
 		rest: newNewton(g.n, sides, len(eqs)), step: newNewton(g.n, sides, len(eqs))}
 }
@@ -57,22 +58,36 @@ const regular = 1e-12
 
 // factor computes the factors for k.h. It reports success.
 func (k *kkt) factor() bool {
+	for floor := 0.0; floor <= 1e-4; floor = max(100*floor, regular) {
+		if k.first(floor) {
+			return k.second()
+		}
+	}
+	return false
+}
+
+// first computes the factor of M with h raised to the floor, because a few sides with tiny h hide
+// the rest of M in their rounding.
+func (k *kkt) first(floor float64) bool {
 	clear(k.w)
 	for i, s := range k.sides {
-		k.w[s.row] += 1 / k.h[i]
+		k.soft[i] = max(k.h[i], floor)
+		k.w[s.row] += 1 / k.soft[i]
 	}
 	for _, e := range k.eqs {
 		k.w[e.row]++
 	}
-	for eps := regular; ; eps *= 100 {
-		if eps > 1e-3 {
-			return false
-		}
+	for eps := regular; eps <= 1e-3; eps *= 100 {
 		k.fill(eps)
 		if cholesky64(k.m) {
-			break
+			return true
 		}
 	}
+	return false
+}
+
+// second computes the factor of S.
+func (k *kkt) second() bool {
 	if len(k.eqs) == 0 {
 		return true
 	}
@@ -150,7 +165,7 @@ const refinements = 10
 func (k *kkt) once(dst, r newton) {
 	clear(k.rows)
 	for i, s := range k.sides {
-		k.rows[s.row] += s.sign * r.z[i] / k.h[i]
+		k.rows[s.row] += s.sign * r.z[i] / k.soft[i]
 	}
 	for i, e := range k.eqs {
 		k.rows[e.row] += r.y[i]
@@ -171,7 +186,7 @@ func (k *kkt) once(dst, r newton) {
 	copy(dst.x, k.rhs)
 	k.mul(k.rows, dst.x)
 	for i, s := range k.sides {
-		dst.z[i] = (s.sign*k.rows[s.row] - r.z[i]) / k.h[i]
+		dst.z[i] = (s.sign*k.rows[s.row] - r.z[i]) / k.soft[i]
 	}
 }
 

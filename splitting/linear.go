@@ -205,6 +205,12 @@ func (p Problem) linear(dim int) Linear {
 	return p.K
 }
 
+// rows returns the length of Kx.
+func (p Problem) rows(dim int) int {
+	rows, _ := p.linear(dim).Dims()
+	return rows
+}
+
 // plain returns an error unless K is nil.
 func (p Problem) plain(method string) error {
 	if p.K == nil {

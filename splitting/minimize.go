@@ -15,7 +15,7 @@ import (
 //	K a matrix, a quadratic program, d ≤ 2000                 InteriorPoint
 //	K is not nil                                              PrimalDual
 //	F quadratic, G+H coordinatewise (ℓ1, ℓ2², box)            CoordinateDescent
-//	F with a Hessian, G+H coordinatewise or a ball, d ≤ 2000  ProxNewton
+//	F with a Hessian, G+H coordinatewise, d ≤ 2000            ProxNewton
 //	G+H nothing or a squared norm, d > 2000                   LBFGS
 //	prox of G+H known in closed form                          ForwardBackward
 //	otherwise                                                 DavisYin
@@ -49,8 +49,7 @@ func Auto(p Problem, dim int) Method {
 			return &CoordinateDescent{}
 		}
 	}
-	_, ball := p.ball()
-	if _, ok := hessian(p.F); ok && (separable || ball) && dim <= newtonDim {
+	if _, ok := hessian(p.F); ok && separable && dim <= newtonDim {
 		return &ProxNewton{}
 	}
 	if _, ok := p.bends(); ok && dim > newtonDim {
@@ -97,15 +96,17 @@ func (p Problem) program(dim int) bool {
 // Path solves problems in turn, each from the minimizer of the problem before it: a sequence of
 // weights from large to small, or of boxes from small to large, where neighbors have neighboring
 // minimizers. The first problem starts at x0. A nil m means a new method from [Auto] for each
-// problem; otherwise m solves all of them, and DavisYin and PrimalDual keep their dual variable.
+// problem; otherwise m solves all of them. DavisYin and PrimalDual start from the
+// multipliers of H, too.
 //
 // s applies to each problem separately. Path stops at the first error of [Solve], which it returns
 // with the index of the problem, and with the results so far. A problem that ends early without an
 // error (IterationLimit, RuntimeLimit, Stalled) does not end the path.
 func Path(ctx context.Context, problems []Problem, x0 []float64, s *Settings, m Method) ([]*Result, error) {
 	results := make([]*Result, 0, len(problems))
-	if d, ok := m.(dual); ok {
-		defer d.drop()
+	var own Settings
+	if s != nil {
+		own = *s
 	}
 	for k, p := range problems {
 		method, err := m, p.check(x0) // Auto asks F for its Hessian
@@ -114,37 +115,28 @@ func Path(ctx context.Context, problems []Problem, x0 []float64, s *Settings, m 
 		}
 		var res *Result
 		if err == nil {
-			if res, err = Solve(ctx, p, x0, s, method); res != nil {
+			if res, err = Solve(ctx, p, x0, &own, method); res != nil {
 				results = append(results, res)
 			}
 		}
 		if err != nil {
 			return results, fmt.Errorf("splitting: problem %d of the path: %w", k, err)
 		}
-		x0 = res.X
-		if d, ok := method.(dual); ok {
-			d.keep()
+		x0, own.Dual = res.X, nil
+		if k+1 < len(problems) && problems[k+1].rows(len(x0)) == len(res.Dual.H) {
+			own.Dual = res.Dual.H
 		}
 	}
 	return results, nil
 }
 
-// dual is a method with a dual variable: keep saves the variable for the next Init of the same
-// dimensions, and drop forgets it.
-type dual interface {
-	keep()
-	drop()
-}
+// warmed is the multiplier of H that a solve starts from.
+type warmed struct{ first []float64 }
 
-// saved is a dual variable between two solves.
-type saved struct{ v []float64 }
+func (w *warmed) begin(dual []float64) { w.first = dual }
 
-func (s *saved) save(v []float64) { s.v = append(s.v[:0], v...) }
-func (s *saved) drop()            { s.v = s.v[:0] }
-
-// take returns the saved variable if it has length n, and forgets it.
-func (s *saved) take(n int) ([]float64, bool) {
-	v := s.v
-	s.v = s.v[:0]
-	return v, n > 0 && len(v) == n
+// take returns the first multiplier if there is one, and forgets it.
+func (w *warmed) take() (v []float64, ok bool) {
+	v, w.first = w.first, nil
+	return v, v != nil
 }

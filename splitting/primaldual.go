@@ -7,6 +7,8 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // PrimalDual is the method of Condat and Vũ for f(x) + g(x) + h(Kx) [Con13, Algorithm 3.1; Vu13],
@@ -50,7 +52,7 @@ type PrimalDual struct {
 	from         []float64 // the x that it started from
 	steps        uint      // so far
 	balanced     int       // changes of default steps
-	saved
+	warmed
 	certificate
 }
 
@@ -76,21 +78,46 @@ func (m *PrimalDual) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	m.y, m.kx, m.kxBar, m.p = resize(m.y, rows), resize(m.kx, rows), resize(m.kxBar, rows), resize(m.p, rows)
 	copy(m.x, x0)
 	clear(m.y)
-	if y, ok := m.take(rows); ok {
+	if y, ok := m.take(); ok {
 		copy(m.y, y)
 	}
 	m.k.MulVec(m.kx, m.x)
 	copy(m.kxBar, m.kx)
 	m.theta = 1
 	m.from = resize(m.from, d)
+	if smooth(p.F).Smoothness() == 0 && m.Tau == 0 && m.Sigma == 0 {
+		m.units()
+	}
 	return nil
 }
 
-// keep saves y.
-func (m *PrimalDual) keep() { m.save(m.y) }
-
-// begin makes y the first dual variable.
-func (m *PrimalDual) begin(y []float64) { m.save(y) }
+// units changes default steps of an affine f, which know no unit of x, until the first step is
+// about as long as x and Kx are away from prox_g(x) and prox_h(Kx).
+func (m *PrimalDual) units() {
+	k := m.k.Norm()
+	for range 50 {
+		floats.AddScaledTo(m.p, m.kx, 1/m.sigma, m.y)
+		m.h.Prox(m.p, m.p, 1/m.sigma)
+		for i, v := range m.p {
+			m.kxBar[i] = m.y[i] + m.sigma*(m.kx[i]-v) // y⁺
+		}
+		m.k.MulVecTrans(m.ky, m.kxBar)
+		m.f.Grad(m.grad, m.x)
+		for i, v := range m.x {
+			m.next[i] = v - m.tau*(m.grad[i]+m.ky[i])
+		}
+		m.g.Prox(m.next, m.next, m.tau)
+		m.g.Prox(m.from, m.x, m.tau)
+		away := separation(m.p, m.kx) + k*separation(m.from, m.x)
+		r := math.Sqrt(k * separation(m.next, m.x) / away)
+		if !(r > 0) || math.IsInf(r, 1) || r > 0.25 && r < 4 {
+			break
+		}
+		m.sigma *= r
+		m.tau = inside * inside / (m.sigma * k * k)
+	}
+	copy(m.kxBar, m.kx)
+}
 
 // pair implements optimality: y⁺ ∈ ∂h(p), and from the step of x
 //

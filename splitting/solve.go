@@ -69,8 +69,8 @@ func Solve(ctx context.Context, p Problem, x0 []float64, s *Settings, m Method) 
 		limited, cancel = context.WithTimeout(ctx, s.Runtime)
 		defer cancel()
 	}
-	if w, ok := m.(warm); ok && s.Dual != nil {
-		if rows, _ := p.linear(len(x0)).Dims(); len(s.Dual) != rows || !finite(s.Dual) {
+	if w, ok := m.(warm); ok {
+		if rows := p.rows(len(x0)); s.Dual != nil && (len(s.Dual) != rows || !finite(s.Dual)) {
 			return nil, invalid("Dual has %d entries, want %d finite ones, the length of Kx, or nil", len(s.Dual), rows)
 		}
 		w.begin(s.Dual)

@@ -17,8 +17,8 @@
 //	CoordinateDescent  quadratic F; G+H           one sweep over the     exact up to rounding;
 //	                   coordinatewise             matrix                 a duality gap
 //	ProxNewton         F with a Hessian; G+H      Hessian, and sweeps    superlinear
-//	                   coordinatewise or a        or Cholesky factors
-//	                   ball, d ≤ 2000
+//	                   coordinatewise,            or Cholesky factors
+//	                   d ≤ 2000
 //	LBFGS              G+H nothing, or ‖x‖²       value and gradient     linear if strongly convex
 //	ForwardBackward    G+H in closed form         a gradient, a prox     1/k², linear if strongly
 //	                                                                     convex; searches for L_f
@@ -216,8 +216,8 @@ type Settings struct {
 	Tolerance float64
 	// Gap stops the solve once Result.Gap is at most this; 0 means not to look.
 	Gap float64
-	// Dual is a first y of PrimalDual, such as Result.Dual.H of a similar problem. It has the length
-	// of Kx; nil means 0. Other methods ignore it.
+	// Dual is a first multiplier of H for PrimalDual and DavisYin, such as Result.Dual.H of a similar
+	// problem. It has the length of Kx; nil means 0. Other methods ignore it.
 	Dual []float64
 	// Runtime is the most time to spend; 0 means no limit.
 	Runtime time.Duration

@@ -21,7 +21,7 @@ var (
 	_ = []Statuser{&CoordinateDescent{}, &DavisYin{}, &ForwardBackward{}, &LBFGS{},
 		&PrimalDual{}, &ProxNewton{}, &StochasticTOS{}}
 	_              = []gapper{&CoordinateDescent{}, &DavisYin{}, &PrimalDual{}, &StochasticTOS{}}
-	_              = []dual{&DavisYin{}, &PrimalDual{}}
+	_              = []warm{&DavisYin{}, &PrimalDual{}}
 	_              = []Convex{&LinearModel{}, &parabola{}}
 	_              = []Hessianer{&parabola{}, &LinearModel{}}
 	_ Quadratizer  = &parabola{}
@@ -203,18 +203,6 @@ func TestFISTAStronglyConvexBound(t *testing.T) {
 		_, beta := momentum(c[0], c[1])
 		require.InDelta(t, c[2], beta, 1e-12, c)
 	}
-}
-
-// TestKeepWithoutSteps checks that a solve that ends before its first step passes on the dual
-// variable it was given, and not the old contents of the buffer y.
-func TestKeepWithoutSteps(t *testing.T) {
-	m := &DavisYin{StepSize: 0.5}
-	require.NoError(t, m.Init(Problem{}, []float64{1, 2}, nil))
-	m.y[0], m.y[1] = math.NaN(), 7
-	m.save([]float64{3, -1})
-	require.NoError(t, m.Init(Problem{}, []float64{1, 2}, nil))
-	m.keep()
-	require.Equal(t, []float64{3, -1}, m.v)
 }
 
 // TestStagnationKeepsItsScale checks that the test for stagnation does not mistake the smallest

@@ -15,28 +15,9 @@ import (
 	"github.com/privopt/privopt/splitting"
 )
 
-// TestProxNewtonOnABall checks that Newton's method on a ball finds the planted minimizer in fewer
-// than 12 steps.
-func TestProxNewtonOnABall(t *testing.T) {
-	n := 0
-	for _, p := range plantedProblems() {
-		if _, ok := p.H.(prox.L2Ball); !ok || p.G != nil {
-			continue
-		}
-		n++
-		res, err := splitting.Solve(background, p.Problem, p.Start, &splitting.Settings{Tolerance: 1e-12 * p.Scale},
-			&splitting.ProxNewton{})
-		require.NoError(t, err)
-		require.Equal(t, splitting.Converged, res.Status, p.Name)
-		require.Less(t, res.Iterations, 12, p.Name)
-		require.LessOrEqual(t, floats.Distance(res.X, p.Solution, 2), res.Residual/p.Mu+1e-14*p.Scale)
-	}
-	require.GreaterOrEqual(t, n, 2, "too few planted problems have a ball")
-}
-
-// TestProxNewtonOnBalls checks the optimality conditions, computed by the test, for balls of radius
+// TestBalls checks the optimality conditions, computed by the test, for balls of radius
 // 1e-3 to 1e4, regular and singular quadratics, with and without a ridge.
-func TestProxNewtonOnBalls(t *testing.T) {
+func TestBalls(t *testing.T) {
 	const d = 7
 	r := rand.New(rand.NewPCG(77, 1))
 	for _, rank := range []int{d, 3} { // with rank 3 the matrix is singular
@@ -58,8 +39,7 @@ func TestProxNewtonOnBalls(t *testing.T) {
 				if ridge > 0 {
 					p.G = prox.SquaredL2{Weight: ridge}
 				}
-				res, err := splitting.Solve(background, p, make([]float64, d), &splitting.Settings{Tolerance: -1, Iterations: 200},
-					&splitting.ProxNewton{})
+				res, err := splitting.Minimize(background, p, make([]float64, d), &splitting.Settings{Tolerance: -1})
 				require.NoError(t, err)
 				x, v := res.X, make([]float64, d)
 				f.Grad(v, x)
