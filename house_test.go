@@ -396,7 +396,7 @@ prox/proxtest 315
 qop 3650
 randmat 1007
 sco 1571
-splitting 6836
+splitting 6837
 table 4021
 table/npy 713
 table/parquet 907

@@ -43,7 +43,8 @@ func (v newton) parts() [3][]float64 { return [3][]float64{v.x, v.z, v.y} }
 func newKKT(g *program, eqs []side) *kkt {
 	rows, sides := g.a.Rows+g.n, len(g.sides)
 	return &kkt{program: g, eqs: eqs, h: make([]float64, sides), soft: make([]float64, sides),
-		rows: make([]float64, rows), w: make([]float64, rows), px: make([]float64, g.n), rhs: make([]float64, g.n), m: lower(g.n), s: lower(len(eqs)),
+		rows: make([]float64, rows), w: make([]float64, rows), px: make([]float64, g.n), rhs: make([]float64, g.n),
+		m: lower(g.n), s: lower(len(eqs)),
 		et:   blas64.General{Rows: g.n, Cols: len(eqs), Stride: max(1, len(eqs)), Data: make([]float64, g.n*len(eqs))},
 		rest: newNewton(g.n, sides, len(eqs)), step: newNewton(g.n, sides, len(eqs))}
 }
