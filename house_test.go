@@ -357,7 +357,7 @@ beam 1407
 beam/cmd/privopt-beam 288
 cmd/internal/adult 260
 cmd/internal/screen 428
-cmd/internal/sweep 2068
+cmd/internal/sweep 2070
 cmd/privopt 25
 cmd/privopt/cli 5866
 cmd/privopt/report 582

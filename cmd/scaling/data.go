@@ -89,7 +89,7 @@ func (c *scalingConfig) open() (*dataSource, error) {
 	}
 	c.File = info
 	c.N, c.D = data.Dims()
-	s.file = &dataSet{data: data}
+	s.file, c.Reads = &dataSet{data: data}, []string{c.data, c.anchor}
 	if c.anchor != "" {
 		vector := func(r io.Reader) ([]float64, error) { return lasso.ReadVector(r, c.D) }
 		if s.file.anchor, c.Anchor, err = sweep.ReadFile("anchor", c.anchor, vector); err != nil {

@@ -432,22 +432,28 @@ func TestUserData(t *testing.T) {
 	require.Equal(t, 1.0, s.Cells[2].constant("clip"), "the largest gradient at zero")
 	require.Equal(t, "kappa (not private)", readRows(t, filepath.Join(dir, "risk.csv"))["lop"][0].sweep)
 
+	// No file that is read is replaced, whatever -force says.
+	require.NoError(t, os.Rename(data, filepath.Join(dir, "risk.csv")))
+	require.NoError(t, os.Symlink(filepath.Join(dir, "risk.csv"), data))
+	for _, more := range []string{"-force", "-resume"} {
+		code, _, stderr = callScaling(t, append(common, "-bound-row", "1", "-bound-label", "1", "-anchor", anchor, "-out",
+			dir, more)...)
+		require.Equal(t, sweep.ExitUsage, code, stderr)
+		require.Contains(t, stderr, "which it reads: name another folder")
+		require.FileExists(t, data)
+	}
 	code, _, stderr = callScaling(t, append(common, "-bound-row", "1", "-bound-label", "1", "-methods", "lop,nonprivate",
-		"-sweep", "eps",
-		"-values", "1,2", "-out", t.TempDir())...)
+		"-sweep", "eps", "-values", "1,2", "-out", t.TempDir())...)
 	require.Equal(t, sweep.ExitUsage, code, "-kappas has no meaning there")
 	require.Contains(t, stderr, "-kappas")
 	code, _, stderr = callScaling(t, "-data", data, "-label", "y", "-bound-row", "1", "-bound-label", "1", "-methods",
-		"lop,nonprivate", "-sweep",
-		"eps", "-values", "1,2", "-runs", "2", "-out", t.TempDir())
+		"lop,nonprivate", "-sweep", "eps", "-values", "1,2", "-runs", "2", "-out", t.TempDir())
 	require.Zero(t, code, stderr)
 	code, _, stderr = callScaling(t, append(common, "-mode", "paper", "-methods", "lop,lop-clip,nonprivate", "-iters",
-		"5", "-out",
-		t.TempDir())...)
+		"5", "-out", t.TempDir())...)
 	require.Zero(t, code, stderr)
 	code, _, stderr = callScaling(t, append(common, "-mode", "paper", "-bound-row", "1", "-bound-label", "1", "-anchor",
-		anchor, "-iters", "5",
-		"-out", t.TempDir())...)
+		anchor, "-iters", "5", "-out", t.TempDir())...)
 	require.Zero(t, code, stderr)
 }
 

@@ -159,7 +159,11 @@ func (f *files) open() (done map[string]Result, err error) {
 	if err := os.MkdirAll(f.o.Out, 0o755); err != nil {
 		return nil, Usagef("cannot make the folder of -out: %w", err)
 	}
-	for _, name := range append(f.outputs(), checkpointName) { // a write that kill −9 ended
+	for _, name := range append(f.outputs(), checkpointName) {
+		if read, _, one := wholefile.Twice(append(f.o.Reads, f.path(name))); one {
+			return nil, Usagef("-out %s: the run would replace %s, which it reads: name another folder", f.o.Out, read)
+		}
+		// a write that kill −9 ended
 		left, _ := filepath.Glob(f.path("." + name + ".[0-9]*"))
 		for _, tmp := range left {
 			os.Remove(tmp)

@@ -34,6 +34,7 @@ type Options struct {
 	Resume  bool
 	Formats []string
 	Quiet   bool
+	Reads   []string // files of the caller, which the run must not replace
 }
 
 // allFormats are the files that Options.Formats may name.
@@ -340,11 +341,8 @@ func ReadFile[T any](name, path string, parse func(r io.Reader) (T, error)) (con
 	}
 	defer file.Close()
 	info, err := file.Stat()
-	if err == nil && info.IsDir() {
-		err = fmt.Errorf("%s is a folder, want a file", path)
-	}
-	if err != nil {
-		return content, nil, Usagef("flag -%s: %w", name, err)
+	if err != nil || info.IsDir() {
+		return content, nil, Usagef("flag -%s: %s is a folder, or no file", name, path)
 	}
 	if content, err = parse(file); err != nil {
 		err = fmt.Errorf("flag -%s: %w", name, err)
