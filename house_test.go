@@ -405,7 +405,7 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72498 // of the module of the root
+	rootLines       = 72500 // of the module of the root
 	internalLines   = 11185 // of internal/
 	laboratoryLines = 11857 // of what measures the mechanisms
 	rootPackages    = 43
