@@ -93,6 +93,7 @@ type gradientFit struct {
 
 	m, variance  float64   // mean of the labels or of their logit, and the variance of its error
 	k            []float64 // center of the rows
+	weights      []float64 // of the coordinates: how surely a level occurs, 1 for others; nil for 1
 	basis        []float64 // p×p, row by row: z = basis′(a − k)
 	scale        float64   // z = scale·(a − k) without a basis
 	shifted      []float64 // basis′k
@@ -380,6 +381,7 @@ func (f *gradientFit) offset() error {
 // theta returns the coefficients in the units of the data.
 func (f *gradientFit) theta() []float64 {
 	theta := make([]float64, f.d)
+	mean, seen := make([]float64, f.d), make([]float64, f.d)
 	scale, sum := f.unit1/f.reach, 0.0
 	j := 0
 	for c := range theta {
@@ -392,10 +394,17 @@ func (f *gradientFit) theta() []float64 {
 		}
 		theta[c] = v
 		sum += v * f.k[j]
+		mean[c], seen[c] = f.row*f.k[j], 1
+		if f.weights != nil {
+			seen[c] = f.weights[j]
+		}
 		j++
 	}
 	if f.icept >= 0 {
-		theta[f.icept] = (f.m - sum) / f.entry
+		theta[f.icept], seen[f.icept] = (f.m-sum)/f.entry, 1
+	}
+	if f.weights != nil {
+		average(f.pl.encoder, theta, seen, mean)
 	}
 	unit := 1 / f.row
 	if !f.logistic {

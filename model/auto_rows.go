@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/internal/release"
+	"github.com/privopt/privopt/table"
 )
 
 // Shares of the rows that keep their weight.
@@ -126,6 +127,9 @@ func (f *gradientFit) spread() error {
 	const guess, deviation = 0.35, 0.3
 	trace := square[0]*own + mat.Trace(gram)*diagonal + guess/(deviation*deviation)
 	trace /= own + diagonal + 1/(deviation*deviation)
+	if e := f.pl.encoder; e != nil {
+		gram = f.weigh(e, gram, tau)
+	}
 	s, ok := newSpectrum(gram, tau, min(max(trace, 0.02), 1))
 	if !ok {
 		return errSpectrum
@@ -134,11 +138,32 @@ func (f *gradientFit) spread() error {
 	for i := range f.p {
 		for j := range f.p {
 			v := s.vectors.At(i, j) / (math.Sqrt(s.upper[j]*f.n) * radius)
+			if f.weights != nil {
+				v *= f.weights[i]
+			}
 			f.basis[i*f.p+j] = v
 			f.shifted[j] += v * f.k[i]
 		}
 	}
 	return f.reachOf(s)
+}
+
+// weigh sets the weights of the coordinates by their second moments, and returns the matrix of
+// weighted rows.
+func (f *gradientFit) weigh(e *table.Encoder, gram *mat.SymDense, tau float64) *mat.SymDense {
+	j := 0
+	f.weights = make([]float64, f.p)
+	for c, feature := range e.Features() {
+		if c == f.icept {
+			continue
+		}
+		f.weights[j] = 1
+		if indicator(feature) {
+			f.weights[j] = seen(gram.At(j, j), tau)
+		}
+		j++
+	}
+	return weighted(gram, f.weights)
 }
 
 // plain scales the rows without a matrix.

@@ -83,19 +83,20 @@ const mostHeld = 0.1
 // may have more than the share mostHeld together, it returns all coordinates.
 func (q *inference) occurring(e *table.Encoder) []int {
 	var kept, all []int
-	held := 0.0                               // Σφ″ over their records, and a deviation of its noise for each
+	held, noise := 0.0, 0.0                   // Σφ″ over their records, and the variance of its noise
 	half := e.LabelValue(1) - e.LabelValue(0) // of the range of the label, or 1
 	for j, f := range e.Features() {
 		all = append(all, j)
 		h := q.hessian.At(j, j)
-		if indicator := f.Column != "" && f.Column != f.Name; !indicator || h > max(3*q.tauH, q.edge()/2) {
+		if !indicator(f) || h > max(3*q.tauH, q.edge()/2) {
 			kept = append(kept, j)
 			continue
 		}
 		x := f.Scale / half // the entry of the indicator
-		held += (max(h, 0) + q.tauH) / (x * x)
+		held += h / (x * x)
+		noise += math.Pow(q.tauH/(x*x), 2)
 	}
-	if held > mostHeld*mat.Trace(q.hessian) {
+	if held+math.Sqrt(noise) > mostHeld*mat.Trace(q.hessian) {
 		return all
 	}
 	return kept

@@ -466,6 +466,9 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 		if out.moments, err = pl.moments(ctx, p, choice.Clip, last.Theta, params, direct); err != nil {
 			return nil, prefix.Errorf("model: %w", err)
 		}
+		if pl.encoder != nil {
+			out.moments.averageUnseen(pl.encoder, out.theta)
+		}
 	}
 	if m != nil {
 		m.restore(out, user)

@@ -38,7 +38,8 @@ type Interval struct {
 	P            float64 `json:"p"` // two-sided, of the value 0; 1 if Weak
 	// Weak reports that the records do not identify the estimate at this budget: the interval is
 	// conservative and relies on Intervals.Radius, declared or by default. The coefficient of a level
-	// that hardly occurs is weak, and other estimates hold it at its released value.
+	// that hardly occurs is weak, and its Estimate is the effect of an average row, at which other
+	// estimates hold it.
 	Weak bool `json:"weak,omitzero"`
 	// Unidentified reports a weak estimate of data without a schema for which no Radius is declared.
 	// Its interval is the whole line, and Lower and Upper are 0, in JSON null.
@@ -125,7 +126,7 @@ func (m *Model) note(rows []Row) string {
 		note += " A coefficient marked weak is not identified at this budget: drop or merge columns, raise ε, or declare a " +
 			"smaller bound on the norm of the true coefficients. Without such a bound, intervals of weak coefficients suppose " +
 			"that no column changes a prediction by more than the width of the range of the label, or than 10 in log odds." +
-			" The other intervals hold the coefficients of levels that hardly occur at their released values."
+			" The other intervals suppose that levels that hardly occur have the effect of an average row."
 	}
 	return note
 }

@@ -1,0 +1,74 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package model
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/internal/testkit"
+	"github.com/privopt/privopt/table"
+)
+
+// TestUnseenLevels: a level that no record has gets the prediction of an average row, for every
+// column and for missing numbers, by least squares and by the logistic loss, with intervals and
+// without. A number is missing where its mean is far from the middle of its range.
+func TestUnseenLevels(t *testing.T) {
+	const n = 8000
+	rnd := rand.New(rand.NewPCG(5, 6))
+	numbers, classes := strings.Builder{}, strings.Builder{}
+	for _, b := range []*strings.Builder{&numbers, &classes} {
+		b.WriteString("x,one,two,y\n")
+	}
+	for range n {
+		x, one, two := 2+6*rnd.Float64(), rnd.IntN(3), rnd.IntN(2)
+		y := 30 + 3*x + 10*float64(one) + 8*rnd.NormFloat64()
+		row := fmt.Sprintf("%.2f,%c,%c", x, 'a'+one, 'a'+two)
+		fmt.Fprintf(&numbers, "%s,%.2f\n", row, min(max(y, 0), 100))
+		fmt.Fprintf(&classes, "%s,%v\n", row, y > 55)
+	}
+	// An average row has x = 5, and a share of 1/3 of each level: 30 + 15 + 10.
+	for k, text := range []string{numbers.String(), classes.String()} {
+		label := []string{`"min": 0, "max": 100`, `"positive": ["true"], "negative": ["false"]`}[k]
+		for _, intervals := range []bool{false, true} {
+			s, err := table.ReadSchema(strings.NewReader(fmt.Sprintf(`{"schema": 1, "records": %d, "intercept": true,
+				"missing": ["?"], "label": {"column": "y", %s}, "columns": [
+				{"name": "x", "min": 0, "max": 20, "missing": true}, {"name": "two", "levels": ["a", "b"], "missing": true},
+				{"name": "one", "levels": ["a", "b", "c"], "other": true, "missing": true}]}`, n, label)))
+			require.NoError(t, err)
+			o := &Options{}
+			if intervals {
+				o.Intervals = &Intervals{}
+				s.References()
+			}
+			data, err := table.ReadCSV(strings.NewReader(text), s)
+			require.NoError(t, err)
+			rows := []string{"5,b,b", "?,b,b", "5,?,b", "5,b,?", "5,b,zz", "?,?,?"}
+			errs := make([][]float64, len(rows))
+			for seed := range uint64(testkit.Of(5, 15)) {
+				o.Source = dp.Seeded(seed)
+				m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 1, Delta: 1e-8}, o)
+				require.NoError(t, err)
+				for i, row := range rows {
+					line := strings.NewReader("x,two,one\n" + row + "\n")
+					require.NoError(t, m.PredictCSV(line, table.Options{}, func(p Prediction) error {
+						errs[i] = append(errs[i], math.Abs(p.Score-[]float64{55, 0}[k]))
+						return nil
+					}))
+				}
+			}
+			for i, e := range errs { // the noise of one draw in a hundred makes a level of nothing
+				slices.Sort(e)
+				t.Logf("classes %v, intervals %v, row %s: %.3f", k > 0, intervals, rows[i], e)
+				require.Less(t, e[len(e)/2], []float64{3, 0.7}[k], "%s, intervals %v", rows[i], intervals)
+			}
+		}
+	}
+}
