@@ -30,7 +30,8 @@ const (
 	spreadShare = 0.08  // Σaa′, where its noise allows
 	spreadNoise = 30.0  // norm of its noise, over the mean eigenvalue, from which on it has less
 	finishShare = 0.07  // offset and factor of the scores
-	countShare  = 0.01  // Σw of persons whose lines weigh the same
+	countShare  = 0.01  // Σw of persons whose lines weigh the same; the most for a count
+	countNoise  = 0.05  // enough for a count, over the declared number
 	leastShare  = 0.005 // of a histogram
 )
 
@@ -310,18 +311,28 @@ func powers(base, ratio float64, lo, hi int) (out []float64) {
 	return out
 }
 
-// count releases the sum of the weights, which is far below the number of persons where all lines
-// weigh the same.
+// count releases the sum of the weights, where it may be far from the declared number: under
+// add-remove, and far below the number of persons where all lines weigh the same.
 func (f *gradientFit) count(who erm.Persons) error {
-	if !f.persons || who.Weights != erm.LinesEqual {
+	equal := f.persons && who.Weights == erm.LinesEqual
+	share, least := countShare, 1/float64(max(who.Rows, 1))
+	switch {
+	case equal:
+	case f.pl.params.Relation == dp.AddRemove:
+		share, least = min(share, math.Pow(f.unit/countNoise, 2)), 0.1
+	default:
 		return nil
 	}
-	v, noise, err := f.sum(1, 1, countShare, func(dst []float64, w float64, _ record) { dst[0] += w })
-	if err == nil {
-		part := min(max(v[0], 2*noise, 1/float64(who.Rows)), 1)
-		f.n, f.unit = f.n*part, f.unit/part
+	v, noise, err := f.sum(1, 1, share, func(dst []float64, w float64, _ record) { dst[0] += w })
+	if err != nil {
+		return err
 	}
-	return err
+	part := min(max(v[0], 2*noise, least), 1)
+	if !equal {
+		part = max(least, 1+(v[0]-1)/(1+16*noise*noise)) // the declared number has an error of a quarter
+	}
+	f.n, f.unit = f.n*part, f.unit/part
+	return nil
 }
 
 // offset estimates the mean of the labels, or its logit.

@@ -328,3 +328,36 @@ func TestAutomaticChecksRange(t *testing.T) {
 		}
 	}
 }
+
+// TestWrongCount: under add-remove a table may have four times the declared number of records, or
+// far fewer, and the fit is about the same.
+func TestWrongCount(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 8))
+	const n = 8000
+	var b strings.Builder
+	b.WriteString("x,l,y,z\n")
+	for range n {
+		x, l := rnd.Float64(), rnd.IntN(2)
+		y := 4*x + 2*float64(l) - 3
+		fmt.Fprintf(&b, "%.3f,%c,%v,%.3f\n", x, 'a'+l, rnd.Float64() < 1/(1+math.Exp(-y)), y+rnd.NormFloat64())
+	}
+	for _, label := range []string{`"column": "y", "positive": ["true"], "negative": ["false"]`,
+		`"column": "z", "min": -10, "max": 10`} {
+		for _, declared := range []int{n/4 + 50, n / 2, n, 4 * n} {
+			s, err := table.ReadSchema(strings.NewReader(fmt.Sprintf(`{"schema": 1, "records": %d, "neighbors": "add-remove",
+				"intercept": true, "label": {%s}, "columns": [{"name": "x", "min": 0, "max": 1},
+				{"name": "l", "levels": ["a", "b"]}, {"name": "%s", "ignore": true}]}`,
+				declared, label, map[bool]string{true: "z", false: "y"}[strings.Contains(label, "true")])))
+			require.NoError(t, err)
+			data, err := table.ReadCSV(strings.NewReader(b.String()), s)
+			require.NoError(t, err)
+			for seed := range uint64(3) {
+				m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 2, Delta: 1e-8}, &Options{Source: dp.Seeded(seed)})
+				require.NoError(t, err)
+				for i, want := range []float64{-3, 4, 0, 2} {
+					require.InDelta(t, want, m.Coefficients()[i].Value, 0.9, "%s, %d declared: %v", label, declared, m.Coefficients())
+				}
+			}
+		}
+	}
+}
