@@ -388,7 +388,7 @@ lasso 517
 lop 325
 loss 1941
 loss/losstest 456
-model 6483
+model 6494
 model/score 2282
 objpert 5429
 prox 4690
