@@ -376,7 +376,7 @@ internal/discover 569
 internal/enclose 542
 internal/fault 167
 internal/kernel 633
-internal/linear 3429
+internal/linear 3530
 internal/noise 1471
 internal/num 1387
 internal/perturb 821
@@ -389,12 +389,12 @@ lop 325
 loss 1941
 loss/losstest 456
 model 6494
-model/score 2282
+model/score 2279
 objpert 5429
 prox 4690
 prox/proxtest 315
 qop 3650
-randmat 1007
+randmat 977
 sco 1571
 splitting 6837
 table 4021
@@ -405,8 +405,8 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72500 // of the module of the root
-	internalLines   = 11185 // of internal/
+	rootLines       = 72601 // of the module of the root
+	internalLines   = 11286 // of internal/
 	laboratoryLines = 11857 // of what measures the mechanisms
 	rootPackages    = 43
 	threeValues     = 44 // statements that assign three or more values

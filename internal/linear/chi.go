@@ -408,3 +408,100 @@ func chiStick(c enclose.Arithmetic, e1, s, o enclose.Interval, q int) enclose.In
 	}
 	return c.Add(c.Mul(factor, u), c.GaussianDelta(c.Sub(e1, half), o))
 }
+
+// apart is the bound of Chi, which counts gradient and curvature apart.
+type apart struct {
+	*Calibrator
+	chi Chi // without S
+}
+
+func (k *Calibrator) apart(mu float64) apart {
+	chi := k.chi
+	chi.C = k.curvature(mu)
+	return apart{k, chi}
+}
+
+// at returns the curve at σ, and whether it has a profile: for persons with several rows and losses
+// of ⟨a,θ⟩ it bounds Rényi divergences only.
+func (k apart) at(sigma float64) (chi Chi, profile bool) {
+	chi = k.chi
+	chi.S = k.g / sigma
+	return chi, !(k.persons() && k.fixed == 1)
+}
+
+// least searches with output noise only: without it, every search starts at the noise of Chi.
+func (k apart) least(w *want) (sigma float64, theorem string) {
+	chi, profile := k.at(w.most)
+	joint := func(s float64) float64 {
+		chi.S = s
+		return chi.LogJoint(w.eps, w.o)
+	}
+	// If joint(G/σ) > log δ, the start is the smaller one, and the search may not end.
+	if !profile || w.o == 0 || !(joint(k.g/w.most) <= w.log) {
+		return math.Inf(1), ""
+	}
+	return k.g * SafeScale * least(joint, w.log, w.most/k.g, 1e-12), TheoremJoint
+}
+
+func (k apart) logs(sigma, o float64) (remove, add func(eps float64) float64) {
+	chi, profile := k.at(sigma)
+	if !profile {
+		return nil, nil
+	}
+	both := chi.LogDelta
+	if o > 0 {
+		both = func(eps float64) float64 { return chi.LogJoint(eps, o) }
+	}
+	return both, both
+}
+
+func (k apart) renyi(alpha, sigma float64) float64 {
+	chi, _ := k.at(sigma)
+	return chi.RDP(alpha)
+}
+
+// mostStick is the largest q of chiStick. Its products of q float64 numbers stay within the
+// exponents of big.Float, ±2³¹, beyond which rounding would not be outward.
+const mostStick = 1 << 20
+
+// proves proves Chi.LogDelta ≤ log δ, or with output noise Chi.LogJoint ≤ log δ, and of a pure claim
+// that c + aG ≤ ε.
+func (k apart) proves(q claim) bool {
+	if q.delta == 0 {
+		return q.rate > 0 && enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+			return c.Add(k.cost(c, q), c.Mul(c.Of(q.rate), c.Of(k.g))), c.Of(q.eps)
+		})
+	}
+	_, profile := k.at(q.sigma)
+	return profile && enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
+		e1, s := c.Sub(c.Of(q.eps), k.cost(c, q)), c.Quo(c.Of(k.g), c.Of(q.sigma))
+		o := c.Of(q.o)
+		r0 := c.Sub(c.Quo(e1, s), c.Quo(s, c.Of(2)))
+		v, one := c.Of(1), c.Of(1)
+		if k.chi.Monotone && q.o == 0 && e1.Lo.Sign() >= 0 {
+			v = c.Least(v, c.GaussianDelta(e1, s))
+		}
+		if q.o == 0 && (k.chi.Q == 1 || k.chi.Paired && r0.Lo.Cmp(c.Of(pairedR0).Hi) >= 0) {
+			v = c.Least(v, folded(c, e1, s))
+		}
+		switch {
+		case r0.Lo.Sign() >= 0 && k.chi.Q <= mostStick:
+			v = c.Least(v, chiStick(c, e1, s, o, k.chi.Q))
+		case r0.Hi.Sign() <= 0 && k.chi.Q == 2 && q.o == 0: // 1 − e^{s r₀}(1 − sR(s))
+			v = c.Least(v, c.Sub(one, c.Mul(c.Exp(c.Mul(s, r0)), c.Sub(one, c.Mul(s, c.Mills(s))))))
+		}
+		return v, c.Of(q.delta)
+	})
+}
+
+// folded encloses a bound on E(1 − e^{ε − s²/2 − s|N|})₊: 2δ_G(ε, s), or, if the loss is never
+// below ε,
+//
+//	1 − e^ε E e^{−s²/2−s|N|} = 1 − 2e^ε Φ(−s)
+func folded(c enclose.Arithmetic, eps, s enclose.Interval) enclose.Interval {
+	v := c.Mul(c.Of(2), c.GaussianDelta(eps, s))
+	if eps.Hi.Cmp(c.Quo(c.Square(s), c.Of(2)).Lo) <= 0 {
+		v = c.Least(v, c.Sub(c.Of(1), c.Mul(c.Mul(c.Of(2), c.Exp(eps)), c.NormalTail(s))))
+	}
+	return v
+}

@@ -525,9 +525,9 @@ func TestChiIsProved(t *testing.T) {
 					u = least(func(s float64) float64 { chi.S = s; return chi.LogJoint(1, o) }, math.Log(1e-5), u, 1e-12)
 				}
 				q := claim{ridge: ridge, sigma: k.g * u * SafeScale, eps: 1, delta: 1e-5, o: o}
-				require.True(t, k.provesChi(q), "rank %d, %v, o = %v", rank, rel, o)
+				require.True(t, k.apart(ridge).proves(q), "rank %d, %v, o = %v", rank, rel, o)
 				q.sigma *= 1 - 1e-5
-				require.False(t, k.provesChi(q), "rank %d, %v, o = %v", rank, rel, o)
+				require.False(t, k.apart(ridge).proves(q), "rank %d, %v, o = %v", rank, rel, o)
 			}
 		}
 	}

@@ -348,7 +348,7 @@ func (k *Calibrator) noise(mu float64, from *guess) Noise {
 		b.Sigma, b.Theorem = k.g*k.chi.leastNoise(eps-b.C, delta, from)*SafeScale, TheoremCurve
 	}
 	if from == nil {
-		return k.better(b, mu, k.p.Budget, 0, b.Sigma)
+		return k.better(b, mu, k.p.Budget, 0)
 	}
 	if m := k.span(mu); m != nil {
 		b.Sigma = min(b.Sigma, l*m.leastNoise(eps, num.Log(delta), b.Sigma/l, 1e-5, from))
@@ -360,102 +360,4 @@ func (k *Calibrator) noise(mu float64, from *guess) Noise {
 		b.Sigma = min(b.Sigma, l*t.searchNoise(eps, 0, num.Log(delta), b.Sigma/l, from, replace, 1e-8))
 	}
 	return b
-}
-
-// with returns b with the S and the Curve of its Sigma.
-func (k *Calibrator) with(b Noise, mu float64) Noise {
-	chi := k.chi
-	chi.C, chi.S = k.curvature(mu), k.g/b.Sigma
-	b.S = chi.S
-	b.Curve = Curve{
-		chi: chi, scalar: k.scalar(mu), simplex: k.simplex(mu).tabulated(), spectrum: k.spectrum(mu), span: k.span(mu),
-		s: k.p.Constants.Lipschitz / b.Sigma, replace: k.p.Relation == dp.Replace,
-	}
-	return b
-}
-
-// better returns b with the least σ of the bounds other than Chi, at a budget and for output noise
-// of shift o. For losses of ⟨a,θ⟩ it searches below most.
-func (k *Calibrator) better(b Noise, mu float64, budget dp.Budget, o, most float64) Noise {
-	eps, target := budget.Epsilon, num.Log(budget.Delta)
-	l, replace := k.p.Constants.Lipschitz, k.p.Relation == dp.Replace
-	if k.persons() {
-		b.Theorem = TheoremPersons
-	}
-	try := func(sigma, below float64, theorem string) {
-		if k.persons() {
-			theorem = TheoremPersons
-		}
-		if sigma < below {
-			b.Sigma, b.Theorem = sigma, theorem
-		}
-	}
-	if t := k.scalar(mu); t != nil {
-		theorem := TheoremEnvelope
-		from := new(guess)
-		u, byRenyi := t.leastNoise(eps, o, target, most/l, from, replace)
-		switch {
-		case byRenyi:
-			theorem = TheoremRenyi
-		case o > 0:
-			theorem = TheoremJoint
-		case replace:
-			theorem = TheoremEnvelopeReplace
-		}
-		try(l*u, b.Sigma, theorem)
-		b.leg = from.leg
-	}
-	if m := k.simplex(mu).tabulated(); m != nil && o == 0 {
-		x := l / math.Sqrt2
-		try(x*m.leastNoise(eps, target, b.Sigma/x, replace), b.Sigma, TheoremSimplex)
-	}
-	if m := k.span(mu); m != nil && o == 0 {
-		try(l*m.leastNoise(eps, target, b.Sigma/l, 1e-9, new(guess)), b.Sigma, TheoremPersons)
-	}
-	if m := k.spectrum(mu); m != nil {
-		try(k.g*m.leastNoise(eps, target, o), b.Sigma*(1-1e-6), TheoremRenyi)
-	}
-	return k.with(b, mu)
-}
-
-// Joint returns a noise smaller than b with which the minimizer and its output noise of shift o
-// cost at most the whole budget in one step; or b and false if it finds none, which says nothing
-// about the cost of b. b must be Gaussian and Sharp.
-func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) (Noise, bool) {
-	target, most := num.Log(whole.Delta), b.Sigma
-	joint := func(s float64) float64 {
-		chi := k.chi
-		chi.C, chi.S = b.C, s
-		return chi.LogJoint(whole.Epsilon, o)
-	}
-	// If joint(G/σ) > target, b is the smaller one, and the search may not end.
-	if !(k.persons() && k.fixed == 1) && joint(k.g/b.Sigma) <= target {
-		if sigma := k.g * SafeScale * least(joint, target, b.Sigma/k.g, 1e-12); sigma < b.Sigma {
-			b.Sigma, b.Theorem = sigma, TheoremJoint
-		}
-	}
-	b = k.better(b, b.Ridge+k.p.Modulus, whole, o, most)
-	return b, b.Sigma < most
-}
-
-// scalar returns the bounds for losses of ⟨a,θ⟩, nil for others.
-func (k *Calibrator) scalar(mu float64) *scalar {
-	if k.fixed != 1 {
-		return nil
-	}
-	q := k.p.Constants
-	if k.persons() {
-		rank := min(k.p.Rows, k.p.Dim)
-		return newPersons(q.Lipschitz, mu, q.Smoothness, k.p.Envelope, k.p.Monotone, rank)
-	}
-	return newScalar(q.Lipschitz, mu, q.Smoothness, k.p.Envelope, k.p.Monotone)
-}
-
-// simplex returns the bounds for the multinomial logistic loss without their tables, nil for
-// others. Its L is √2 X.
-func (k *Calibrator) simplex(mu float64) *simplex {
-	if k.p.Classes == 0 || k.p.Calibration != Sharp || k.persons() {
-		return nil
-	}
-	return newSimplex(k.p.Classes, 2*mu/(k.p.Constants.Lipschitz*k.p.Constants.Lipschitz))
 }

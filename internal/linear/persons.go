@@ -261,9 +261,11 @@ func (k *scalar) enclosedPlus(c enclose.Arithmetic, x enclose.Interval, order fl
 //
 // and replacing in two steps: docs/theory/persons.md#persons.ranks.
 type span struct {
+	profileOnly
 	q       int
 	c       float64
 	replace bool
+	l       float64 // L
 }
 
 // span returns the bounds of a span at a modulus; nil where those of Chi are as good, for records,
@@ -272,7 +274,8 @@ func (k *Calibrator) span(mu float64) *span {
 	if !k.persons() || k.fixed == 1 || k.fixed == k.p.Dim || k.p.Budget.Delta == 0 {
 		return nil
 	}
-	return &span{q: k.fixed, c: k.personCurvature(mu), replace: k.p.Relation == dp.Replace}
+	return &span{q: k.fixed, c: k.personCurvature(mu), replace: k.p.Relation == dp.Replace,
+		l: k.p.Constants.Lipschitz}
 }
 
 // log returns log E F(c+sχ_q) at every real ε, with F = 0 below r₀ = max(0, (ε−c)/s). With J of
@@ -309,6 +312,20 @@ func (m *span) logIntegral(eps, s, c float64) float64 {
 		return 0
 	}
 	return (1-float64(m.q)/2)*math.Ln2 - num.LogGamma(float64(m.q)/2) + top + num.Log(sum)
+}
+
+func (m *span) least(w *want) (sigma float64, theorem string) {
+	if w.o > 0 {
+		return math.Inf(1), ""
+	}
+	return m.l * m.leastNoise(w.eps, w.log, w.below/m.l, 1e-9, new(guess)), TheoremPersons
+}
+
+func (m *span) logs(sigma, o float64) (remove, add func(eps float64) float64) {
+	if o > 0 {
+		return nil, nil
+	}
+	return m.logCurves(m.l / sigma)
 }
 
 // logCurves returns the logarithms of the bounds on removing and adding, or twice that on

@@ -183,7 +183,8 @@ func TestPersonsProfile(t *testing.T) {
 
 // scalarRemoval is the bound on removal without that of the other direction.
 func (k Curve) scalarRemoval(eps, o float64) float64 {
-	return math.Exp(k.scalar.boundRemove(eps, k.s, o))
+	m := k.alone()
+	return math.Exp(m.boundRemove(eps, m.l/k.sigma, o))
 }
 
 // Rényi curves of persons are the least of the formulas of one row, with h/μ for its logarithm, and
@@ -201,18 +202,19 @@ func TestPersonsRenyi(t *testing.T) {
 						q := float64(i) / 10000
 						v = max(v, h(q)/ridge+alpha*s*s*q*q/2)
 					}
-					return min(v, alpha*s*s/2+k.scalar.plus(alpha-1)/(alpha-1))
+					return min(v, alpha*s*s/2+k.alone().plus(alpha-1)/(alpha-1))
 				}
 				row := fmt.Sprintf("%s, Λ = %v, α = %v", name, x, alpha)
-				add := min((&scalar{monotone: p.Monotone}).rdpAdding(alpha, s), k.scalar.secondOrder(alpha, s))
+				add := min((&scalar{monotone: p.Monotone}).rdpAdding(alpha, s), k.alone().secondOrder(alpha, s))
 				require.InEpsilon(t, max(removing(alpha), add), k.RDP(alpha, 0), 1e-5, row)
 				require.InEpsilon(t, k.RDP(alpha, 0)+alpha*0.02, k.RDP(alpha, 0.2), 1e-8, row)
 				p.Relation = dp.Replace
 				both := calibrator(t, p).with(Noise{Sigma: 1 / s}, ridge).Curve
-				require.InEpsilon(t, 2*s, both.chi.S, 1e-9, row)
-				require.Equal(t, Chi{C: both.scalar.c, S: both.chi.S, Q: 1}, both.chi, row)
+				bothChi, _ := both.bounds[1].(apart).at(both.sigma)
+				require.InEpsilon(t, 2*s, bothChi.S, 1e-9, row)
+				require.Equal(t, Chi{C: both.alone().c, S: bothChi.S, Q: 1}, bothChi, row)
 				require.GreaterOrEqual(t, both.RDP(alpha, 0), 2*alpha*s*s, row)
-				require.LessOrEqual(t, both.RDP(alpha, 0), both.chi.RDP(alpha)*(1+1e-8), row)
+				require.LessOrEqual(t, both.RDP(alpha, 0), bothChi.RDP(alpha)*(1+1e-8), row)
 				p.Relation = dp.AddRemove
 			}
 		}

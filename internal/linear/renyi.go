@@ -200,6 +200,7 @@ type spectrum struct {
 	lambda  float64 // β/μ, rounded up
 	k       float64 // k ≥ 1, rounded up
 	replace bool
+	of      *Calibrator
 }
 
 // spectrum returns the spectrum of a record at a modulus; nil for losses of ⟨a,θ⟩, for which there
@@ -209,11 +210,7 @@ func (k *Calibrator) spectrum(mu float64) *spectrum {
 	if k.fixed == 1 || k.p.Calibration != Sharp || k.p.Budget.Delta == 0 {
 		return nil
 	}
-	count := k.rank
-	if n := float64(k.p.Classes); n > 0 {
-		count = min(count, 2*(1-1/n)*SafeC)
-	}
-	return &spectrum{k.p.Constants.Smoothness / mu * SafeC, count, k.p.Relation == dp.Replace}
+	return &spectrum{k.p.Constants.Smoothness / mu * SafeC, k.trace(), k.p.Relation == dp.Replace, k}
 }
 
 // cost returns the sum of Ψ, the cost of curvature; +Inf where α is too large.
@@ -256,6 +253,14 @@ func (m *spectrum) logDelta(eps, s, o float64) float64 {
 	return 0
 }
 
+func (m *spectrum) least(w *want) (sigma float64, theorem string) {
+	sigma = m.of.g * m.leastNoise(w.eps, w.log, w.o)
+	if !(sigma < w.below*(1-1e-6)) { // a smaller gain is not worth another theorem
+		return math.Inf(1), ""
+	}
+	return sigma, TheoremRenyi
+}
+
 // leastNoise returns u = σ/G for (ε, e^{target}) with output noise of shift o, G = L or 2L: at each
 // κ
 //
@@ -273,9 +278,13 @@ func (m *spectrum) leastNoise(eps, target, o float64) float64 {
 	return math.Inf(1)
 }
 
-// rdp returns the Rényi divergence of order α.
-func (m *spectrum) rdp(alpha, s float64) float64 {
-	kappa := max(alpha-1, 1e-9)
+func (m *spectrum) logs(sigma, o float64) (remove, add func(eps float64) float64) {
+	both := func(eps float64) float64 { return m.logDelta(eps, m.of.g/sigma, o) }
+	return both, both
+}
+
+func (m *spectrum) renyi(alpha, sigma float64) float64 {
+	kappa, s := max(alpha-1, 1e-9), m.of.g/sigma
 	return (kappa+1)*s*s/2 + m.cost(kappa)/kappa
 }
 
@@ -301,8 +310,8 @@ func enclosedPsiMinus(c enclose.Arithmetic, x enclose.Interval, order float64) e
 }
 
 // provesRenyi proves a claim by renyi, for removing a record or in a leg. Every κ > 0 is valid.
-func (k *Calibrator) provesRenyi(q claim) bool {
-	t := k.scalar(q.ridge + k.p.Modulus)
+func (k alone) provesRenyi(q claim) bool {
+	t := k.scalar
 	s := t.l / q.sigma
 	removing := func(c enclose.Arithmetic, eps enclose.Interval, order, o float64) enclose.Interval {
 		x := c.Quo(c.Of(k.p.Constants.Smoothness), k.modulus(c, q))
@@ -327,12 +336,9 @@ func (k *Calibrator) provesRenyi(q claim) bool {
 	})
 }
 
-// provesSpectrum proves a claim by one κ.
-func (k *Calibrator) provesSpectrum(q claim) bool {
-	m := k.spectrum(q.ridge + k.p.Modulus)
-	if m == nil {
-		return false
-	}
+// proves proves a claim by one κ.
+func (m *spectrum) proves(q claim) bool {
+	k := m.of
 	order := m.order(func(kappa float64) float64 { return m.at(q.eps, k.g/q.sigma, q.o, kappa) })
 	return order > 0 && enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
 		lambda, whole := c.Quo(c.Of(k.p.Constants.Smoothness), k.modulus(c, q)), math.Floor(m.k)

@@ -340,14 +340,15 @@ func TestSpectrumGolden(t *testing.T) {
 	}
 	loadJSON(t, "renyi.json", &g)
 	for _, v := range g.Curve {
-		m, times := &spectrum{v.Lambda, 1, v.Relation == "replace"}, 1.0
+		m, times := &spectrum{v.Lambda, 1, v.Relation == "replace", nil}, 1.0
 		if v.Relation == "remove" {
 			continue
 		}
 		if m.replace {
 			times = 2
 		}
-		relative(t, float64(v.RDP), m.rdp(v.Alpha, times/v.Sigma), 1e-12, v)
+		m.of = &Calibrator{g: times}
+		relative(t, float64(v.RDP), m.renyi(v.Alpha, v.Sigma), 1e-12, v)
 		got := times * m.leastNoise(v.Eps, math.Log(v.Delta), 0)
 		if v.Least == "+inf" {
 			require.Equal(t, math.Inf(1), got)
@@ -422,9 +423,9 @@ func TestSpectrumAtLargeEpsilon(t *testing.T) {
 	q := claim{ridge: ridge, sigma: 2 * m.leastNoise(30, math.Log(1e-5), 0), eps: 30, delta: 1e-5}
 	kappa := m.order(func(kappa float64) float64 { return m.at(30, 2/q.sigma, 0, kappa) })
 	require.Greater(t, (1+kappa)*m.lambda*m.lambda, 1.0)
-	require.True(t, k.provesSpectrum(q))
+	require.True(t, m.proves(q))
 	q.sigma *= 1 - 1e-5
-	require.False(t, k.provesSpectrum(q))
+	require.False(t, m.proves(q))
 }
 
 // k counts the trace: 1 − 1/K for the multinomial logistic loss, attained at equal chances,
@@ -439,7 +440,7 @@ func TestSpectrumCountsTheTrace(t *testing.T) {
 		require.GreaterOrEqual(t, m.k*m.lambda*10, trace)
 		require.LessOrEqual(t, m.k*m.lambda*10, trace*(1+1e-11)) // β is rounded outward by 1e-12
 		if classes > 2 {
-			require.Greater(t, m.cost(8), (&spectrum{m.lambda, 1, false}).cost(8), "β in the place of the trace")
+			require.Greater(t, m.cost(8), (&spectrum{m.lambda, 1, false, nil}).cost(8), "β in the place of the trace")
 		}
 		for _, kappa := range []float64{0.1, 1, 8, 18} { // the spectrum of equal chances: K−1 of 1/K
 			even := float64(classes-1) * psiMinus(math.Log1p(0.1/float64(classes)), kappa)
@@ -469,11 +470,11 @@ func TestSpectrumInSixtyDigits(t *testing.T) {
 			}
 			p, _ := plus.Float64()
 			q, _ := minus.Float64()
-			relative(t, q, (&spectrum{lambda, 2.5, false}).cost(kappa), 1e-11)
+			relative(t, q, (&spectrum{lambda, 2.5, false, nil}).cost(kappa), 1e-11)
 			if (1+kappa)*lambda*lambda > 1 { // ψ₊ is not convex up to λ
 				p = q
 			}
-			relative(t, p+q, (&spectrum{lambda, 2.5, true}).cost(kappa), 1e-11)
+			relative(t, p+q, (&spectrum{lambda, 2.5, true, nil}).cost(kappa), 1e-11)
 		}
 	}
 }

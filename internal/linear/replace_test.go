@@ -170,7 +170,7 @@ func TestTiedRDP(t *testing.T) {
 	require.InEpsilon(t, k.rdpAdding(1.001, 0.1), k.rdpAdding(1+1e-12, 0.1), 1e-9)
 	require.Less(t, k.rdpAdding(1.001, 0.1), k.rdpAdding(1.1, 0.1))
 	free := at(t, problem("logistic", dp.Replace, dp.Budget{Epsilon: 1, Delta: 1e-5}), 1e7).Curve
-	s := 2 * free.s
+	s := 2 * 1 / (free.sigma / free.alone().l)
 	require.InEpsilon(t, 60*s*s/2, free.RDP(60, 0), 1e-2)
 	require.GreaterOrEqual(t, free.RDP(60, 0), 60*s*s/2*(1-1e-9))
 }

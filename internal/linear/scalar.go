@@ -448,3 +448,101 @@ func (k *scalar) rate(eps float64, replace, certified bool) float64 {
 	}
 	return 0
 }
+
+// scalar returns the bounds for losses of ⟨a,θ⟩, nil for others.
+func (k *Calibrator) scalar(mu float64) *scalar {
+	if k.fixed != 1 {
+		return nil
+	}
+	q := k.p.Constants
+	if k.persons() {
+		rank := min(k.p.Rows, k.p.Dim)
+		return newPersons(q.Lipschitz, mu, q.Smoothness, k.p.Envelope, k.p.Monotone, rank)
+	}
+	return newScalar(q.Lipschitz, mu, q.Smoothness, k.p.Envelope, k.p.Monotone)
+}
+
+// alone is the bound of scalar at a modulus, for a record or a person alone.
+type alone struct {
+	*Calibrator
+	*scalar
+}
+
+func (k alone) least(w *want) (sigma float64, theorem string) {
+	from := new(guess)
+	replace := k.p.Relation == dp.Replace
+	u, byRenyi := k.leastNoise(w.eps, w.o, w.log, w.most/k.l, from, replace)
+	w.leg = from.leg
+	switch {
+	case byRenyi:
+		theorem = TheoremRenyi
+	case w.o > 0:
+		theorem = TheoremJoint
+	case replace:
+		theorem = TheoremEnvelopeReplace
+	default:
+		theorem = TheoremEnvelope
+	}
+	return k.l * u, theorem
+}
+
+func (k alone) logs(sigma, o float64) (remove, add func(eps float64) float64) {
+	s := k.l / sigma
+	if k.p.Relation == dp.Replace {
+		both := func(eps float64) float64 { return k.boundReplace(eps, s, o) }
+		return both, both
+	}
+	return func(eps float64) float64 { return k.boundRemove(eps, s, o) },
+		func(eps float64) float64 { return k.logAdd(eps, s, o) }
+}
+
+// renyi has the bounds of scalar.rdp and, for replacing, of docs/theory/linear.md#linear.renyi.
+func (k alone) renyi(alpha, sigma float64) float64 {
+	s := k.l / sigma
+	remove, add, replace := k.rdp(alpha, s)
+	if k.p.Relation != dp.Replace {
+		return max(remove, add)
+	}
+	removeLess, addLess, _ := k.rdp(2*alpha-1, s)
+	removeMore, addMore, _ := k.rdp(2*alpha, s)
+	twice := 2 * alpha / (2*alpha - 1)
+	return min(replace, twice*addLess+removeMore, twice*removeLess+addMore)
+}
+
+// rdp returns the least bounds for removing, adding and replacing a record in one step.
+func (k *scalar) rdp(alpha, s float64) (remove, add, replace float64) {
+	remove, add, replace = k.rdpRenyi(alpha, s)
+	return min(remove, k.rdpRemoving(alpha, s)), min(add, k.rdpAdding(alpha, s)), replace
+}
+
+// rdpRemoving returns sup_p [κ(p) + α s²p²/2], certified.
+func (k *scalar) rdpRemoving(alpha, s float64) float64 {
+	f := func(p, kappa float64) float64 { return kappa + alpha*s*s*p*p/2 }
+	if k.envelope == nil {
+		return f(1, k.c)
+	}
+	best, _ := k.largest(f, 0, 1e-9)
+	for slack := 1e-7; slack < 1; slack *= 10 {
+		top := best * (1 + slack)
+		if k.below(func(p float64) float64 { return top - alpha*s*s*p*p/2 }, patient) {
+			return top
+		}
+	}
+	return k.c + alpha*s*s/2
+}
+
+// rdpAdding returns the bound for adding a record of Curve.RDP. Near order 1 the logarithm is of a
+// number near 1 and loses its digits: there the value at order 1.001 is taken if it is less.
+func (k *scalar) rdpAdding(alpha, s float64) float64 {
+	if !k.monotone {
+		return Chi{S: s, Q: 1}.RDP(alpha)
+	}
+	at := func(alpha float64) float64 {
+		if alpha == 1 {
+			return math.Inf(1)
+		}
+		x := num.LogSumExp(num.LogPhi(-s/2), alpha*(alpha-1)*s*s/2+num.LogPhi((alpha-0.5)*s))
+		return (x + 1e-15) / (alpha - 1)
+	}
+	return min(at(alpha), at(max(alpha, 1+1e-3)))
+}

@@ -16,6 +16,9 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
+// alone returns the bound for losses of ⟨a,θ⟩ of a curve.
+func (k Curve) alone() alone { return k.bounds[0].(alone) }
+
 // unit bounds: L is 1 for the losses of envelopes.
 var unit = loss.Bounds{Row: 1, Label: 1}
 
@@ -96,11 +99,14 @@ func TestTiedGolden(t *testing.T) {
 		case "delta", "joint":
 			p.Budget.Delta = 1e-5
 			k := calibrator(t, p).with(Noise{Sigma: float64(e.Sigma)}, e.Ridge).Curve
+			m := k.alone()
+			s := m.l / k.sigma
 			remove, add := k.Profile(e.O, 0)
 			if p.Envelope == nil { // without theorem R
 				below := remove(e.Eps)
-				if remove = func(eps float64) float64 { return math.Exp(k.scalar.at(eps, k.s, e.O, 1, k.scalar.c)) }; k.replace {
-					remove = func(eps float64) float64 { log, _ := k.scalar.logReplace(eps, k.s, e.O, nil); return math.Exp(log) }
+				remove = func(eps float64) float64 { return math.Exp(m.at(eps, s, e.O, 1, m.c)) }
+				if p.Relation == dp.Replace {
+					remove = func(eps float64) float64 { log, _ := m.logReplace(eps, s, e.O, nil); return math.Exp(log) }
 					add = remove
 				}
 				require.LessOrEqual(t, below, remove(e.Eps)*(1+2e-6), e.Name)
@@ -114,11 +120,13 @@ func TestTiedGolden(t *testing.T) {
 		case "rdp":
 			p.Budget = dp.Budget{Epsilon: 1, Delta: 1e-5}
 			k := calibrator(t, p).with(Noise{Sigma: float64(e.Sigma)}, e.Ridge).Curve
-			above(t, float64(e.RDPRemove), k.scalar.rdpRemoving(e.Alpha, k.s), e.Name)
-			above(t, float64(e.RDPAdd), k.scalar.rdpAdding(e.Alpha, k.s), e.Name)
+			m := k.alone()
+			s := m.l / k.sigma
+			above(t, float64(e.RDPRemove), m.rdpRemoving(e.Alpha, s), e.Name)
+			above(t, float64(e.RDPAdd), m.rdpAdding(e.Alpha, s), e.Name)
 			twice := 2 * e.Alpha / (2*e.Alpha - 1)
-			above(t, float64(e.RDPReplace), min(twice*k.scalar.rdpAdding(2*e.Alpha-1, k.s)+k.scalar.rdpRemoving(2*e.Alpha, k.s),
-				twice*k.scalar.rdpRemoving(2*e.Alpha-1, k.s)+k.scalar.rdpAdding(2*e.Alpha, k.s)), e.Name)
+			above(t, float64(e.RDPReplace), min(twice*m.rdpAdding(2*e.Alpha-1, s)+m.rdpRemoving(2*e.Alpha, s),
+				twice*m.rdpRemoving(2*e.Alpha-1, s)+m.rdpAdding(2*e.Alpha, s)), e.Name)
 			require.LessOrEqual(t, k.RDP(e.Alpha, 0), float64(e.RDPReplace)*(1+2e-6), e.Name)
 		default:
 			t.Errorf("kind %q of %s is not tested", e.Kind, e.Name)

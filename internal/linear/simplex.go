@@ -20,9 +20,13 @@ import (
 //
 // Proof: docs/theory/linear.md#lop.simplex/2.
 type simplex struct {
+	profileOnly
 	k    int     // K ≥ 2
 	d    float64 // μ/X²
 	peak float64 // the q where c is largest
+
+	l       float64 // L = √2 X
+	replace bool
 
 	// Set by tabulated.
 	hull  *scalar     // certifies with κ = c
@@ -204,4 +208,27 @@ func (m *simplex) logCurves(s, o float64, replace bool) (remove, add func(eps fl
 		return m.logRemove(eps, s,
 			true)
 	}), then(func(eps float64) float64 { return m.logAdd(eps, s) })
+}
+
+// simplex returns the bounds for the multinomial logistic loss without their tables, nil for
+// others. Its L is √2 X.
+func (k *Calibrator) simplex(mu float64) *simplex {
+	if k.p.Classes == 0 || k.p.Calibration != Sharp || k.persons() {
+		return nil
+	}
+	m := newSimplex(k.p.Classes, 2*mu/(k.p.Constants.Lipschitz*k.p.Constants.Lipschitz))
+	m.l, m.replace = k.p.Constants.Lipschitz, k.p.Relation == dp.Replace
+	return m
+}
+
+func (m *simplex) least(w *want) (sigma float64, theorem string) {
+	if w.o > 0 {
+		return math.Inf(1), ""
+	}
+	x := m.l / math.Sqrt2
+	return x * m.leastNoise(w.eps, w.log, w.below/x, m.replace), TheoremSimplex
+}
+
+func (m *simplex) logs(sigma, o float64) (remove, add func(eps float64) float64) {
+	return m.logCurves(m.l/sigma/math.Sqrt2, o, m.replace)
 }
