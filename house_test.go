@@ -372,7 +372,6 @@ dp/ledger 1167
 erm 5407
 erm/ermtest 122
 examples/ownmechanism 72
-internal/discover 569
 internal/enclose 542
 internal/fault 167
 internal/kernel 633
@@ -388,7 +387,7 @@ lasso 517
 lop 325
 loss 1941
 loss/losstest 456
-model 6494
+model 7058
 model/score 2279
 objpert 5429
 prox 4690
@@ -405,10 +404,10 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72601 // of the module of the root
-	internalLines   = 11286 // of internal/
+	rootLines       = 72596 // of the module of the root
+	internalLines   = 10717 // of internal/
 	laboratoryLines = 11857 // of what measures the mechanisms
-	rootPackages    = 43
+	rootPackages    = 42
 	threeValues     = 44 // statements that assign three or more values
 	chainedErrors   = 2  // calls of cmp.Or with errors, which evaluate all of their arguments
 )

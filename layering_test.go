@@ -32,7 +32,6 @@ var layer = map[string]int{
 	"loss":               0,
 	"randmat":            0,
 	"internal/fault":     -3, // imports the standard library only
-	"internal/discover":  -1, // imports the quantile of internal/num
 	"splitting":          1,
 	"erm":                1,
 	"table/npy":          1,

@@ -13,7 +13,6 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/discover"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/linear"
 	"github.com/privopt/privopt/internal/num"
@@ -255,7 +254,7 @@ func threshold(sigma, q, parts, least float64) int {
 // chance returns the most probability with which a unit may show one of its own spellings in one of
 // several columns: what δ pays for, and little enough that none of all units shows one.
 func (pl *DiscoveryPlan) chance(columns int) float64 {
-	return min(pl.q/float64(columns), discover.Chance/float64(cmp.Or(pl.records, 1e6)))
+	return min(pl.q/float64(columns), noiseChance/float64(cmp.Or(pl.records, 1e6)))
 }
 
 // sight returns the threshold of a level if every column were text, and the deviation of a prefix
@@ -263,7 +262,7 @@ func (pl *DiscoveryPlan) chance(columns int) float64 {
 func (pl *DiscoveryPlan) sight() (least int, deviation float64) {
 	m := float64(pl.columns)
 	p := pl.part(1, m)
-	_, deviation = prefixNoise(release.NewRoot(discover.NumCells), pl.relation, p*math.Sqrt(roundShares[0]))
+	_, deviation = prefixNoise(release.NewRoot(numCells), pl.relation, p*math.Sqrt(roundShares[0]))
 	t := threshold(pl.sensitivity(nil)/p*release.SafeScale, pl.chance(pl.columns), pl.parts(), pl.leastWeight())
 	return int(math.Ceil(float64(t) / pl.parts())), deviation
 }
@@ -293,7 +292,7 @@ func (pl *DiscoveryPlan) refuse() error {
 			"%s to be seen. Declare columns, ignore some, or use ε ≥ %.3g", dp.ErrCondition, pl.records, pl.unit(),
 			pl.columns, pl.budget.Epsilon, least, pl.unit(), math.Ceil(100*enough)/100)
 	}
-	if sigma, _ := prefixNoise(release.NewRoot(discover.NumCells), pl.relation,
+	if sigma, _ := prefixNoise(release.NewRoot(numCells), pl.relation,
 		pl.part(1, 2*float64(pl.columns))*math.Sqrt(roundShares[3]/2)/pl.parts()); !(sigma < 1<<55) {
 		return prefix.Errorf("model: %w: discovery: noise of deviation %.3g is beyond integers: use a larger ε",
 			dp.ErrCondition, sigma)

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/internal/discover"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/table"
@@ -62,7 +61,7 @@ func (s *searcher) prefixes(cells []int64, shift float64) (prefix []float64, dev
 
 // plot is what the kinds of a column decide.
 type plot struct {
-	verdict        discover.Verdict
+	verdict        verdict
 	whole, missing bool
 	weight         float64
 }
@@ -83,16 +82,16 @@ func (s *searcher) run() *table.Schema {
 		counts := s.u.Kinds(j)
 		a := s.noisy(counts[:], sigma)
 		p := &plots[j]
-		p.verdict, p.whole, p.missing = discover.Kinds{Missing: float64(a[0]), Whole: float64(a[1]), Other: float64(a[2]),
-			Text: float64(a[3])}.Verdict(sigma)
-		if p.verdict != discover.Nothing {
+		p.verdict, p.whole, p.missing = kindCounts{Missing: float64(a[0]), Whole: float64(a[1]), Other: float64(a[2]),
+			Text: float64(a[3])}.decide(sigma)
+		if p.verdict != holdsNothing {
 			p.weight = 1
 		}
-		if j == label && p.verdict == discover.Number && pl.choices.Task == "" {
+		if j == label && p.verdict == holdsNumber && pl.choices.Task == "" {
 			p.weight = 2 // for spellings and for a range
 		}
 		total += p.weight
-		if p.verdict == discover.Text || j == label {
+		if p.verdict == holdsText || j == label {
 			keyed++
 		}
 		found.Columns = append(found.Columns, table.DiscoveredColumn{Name: name, Kinds: ints(a)})
@@ -113,7 +112,7 @@ func (s *searcher) run() *table.Schema {
 		switch {
 		case j == label:
 			found.Problem = s.label(&l, c, j, p, part, keyed)
-		case p.verdict == discover.Text:
+		case p.verdict == holdsText:
 			columns = append(columns, s.levels(c, j, p, part, keyed))
 		default:
 			columns = append(columns, s.number(c, j, p, part))
@@ -172,17 +171,17 @@ func (s *searcher) levels(c *table.DiscoveredColumn, j int, p plot, part float64
 }
 
 // rounds discovers the law of a column of numbers, nil if nothing shows.
-func (s *searcher) rounds(c *table.DiscoveredColumn, j int, p plot, part float64) *discover.Column {
+func (s *searcher) rounds(c *table.DiscoveredColumn, j int, p plot, part float64) *sketch {
 	at := func(round int) float64 { return part * math.Sqrt(roundShares[round]) }
-	prefix, deviation, line := s.prefixes(s.count(j, discover.NumCells, discover.Index), at(0))
+	prefix, deviation, line := s.prefixes(s.count(j, numCells, cellIndex), at(0))
 	c.Sums = append(c.Sums, line)
-	k := discover.NewColumn(prefix, deviation, p.whole)
+	k := newSketch(prefix, deviation, p.whole)
 	for round := 1; k != nil && round < len(roundShares); round++ {
 		heavy := k.Heavy()
 		if len(heavy) == 0 {
 			break
 		}
-		prefix, deviation, line := s.prefixes(s.count(j, 10*len(heavy), discover.Splitter(heavy)), at(round))
+		prefix, deviation, line := s.prefixes(s.count(j, 10*len(heavy), splitter(heavy)), at(round))
 		c.Sums = append(c.Sums, line)
 		k.Split(prefix, deviation)
 	}
@@ -221,7 +220,7 @@ func (s *searcher) number(c *table.DiscoveredColumn, j int, p plot, part float64
 }
 
 // unique reports whether nearly all whole numbers of a column differ, by their noisy count.
-func (s *searcher) unique(c *table.DiscoveredColumn, j int, k *discover.Column, part float64) bool {
+func (s *searcher) unique(c *table.DiscoveredColumn, j int, k *sketch, part float64) bool {
 	sigma := s.pl.parts() / (part * math.Sqrt(distinctShare)) * release.SafeScale
 	c.Distinct = int(s.noisy([]int64{s.u.Distinct(j)}, sigma)[0])
 	total, deviation := k.Total()
@@ -233,7 +232,7 @@ func (s *searcher) label(
 	l *table.Label, c *table.DiscoveredColumn, j int, p plot, part float64, keyed int,
 ) (problem string) {
 	task := s.pl.choices.Task
-	both := p.verdict == discover.Number && task == ""
+	both := p.verdict == holdsNumber && task == ""
 	if both {
 		part /= math.Sqrt2
 	}
@@ -242,11 +241,11 @@ func (s *searcher) label(
 	}
 	n := len(c.Spellings)
 	switch {
-	case n == 2 || task == "" && p.verdict == discover.Text && n > 2 && n <= mostClasses:
+	case n == 2 || task == "" && p.verdict == holdsText && n > 2 && n <= mostClasses:
 		return s.classes(l, c)
-	case task == Numbers && p.verdict == discover.Text:
+	case task == Numbers && p.verdict == holdsText:
 		return fmt.Sprintf("the label %q holds text, and the task needs numbers; is it the right column?", c.Name)
-	case task == TwoClasses || p.verdict == discover.Text:
+	case task == TwoClasses || p.verdict == holdsText:
 		return fmt.Sprintf("the label %q shows %d spellings, want 2, or up to %d for classes; is it the right column?",
 			c.Name, n, mostClasses)
 	}
@@ -262,7 +261,7 @@ func (s *searcher) label(
 
 // classes sets the classes of a label; the unknown ones count as the most frequent class.
 func (s *searcher) classes(l *table.Label, c *table.DiscoveredColumn) (problem string) {
-	most, sorted := c.Spellings[0], slices.SortedFunc(slices.Values(c.Spellings), discover.Order)
+	most, sorted := c.Spellings[0], slices.SortedFunc(slices.Values(c.Spellings), byNumber)
 	if len(sorted) > 2 {
 		l.Levels, l.Unknown = sorted, most
 		return ""

@@ -21,7 +21,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/discover"
 	"github.com/privopt/privopt/internal/testkit"
 )
 
@@ -233,8 +232,11 @@ func searched(u *Undeclared) testkit.Counts {
 			counts[fmt.Sprint(name, " kind ", k)] += n
 		}
 		u.Spellings(j, func(spelling string, n int64) { counts[name+" spelling "+spelling] += n })
-		cells := make([]int64, discover.NumCells)
-		u.Count(cells, j, discover.Index)
+		cells := make([]int64, 100)
+		u.Count(cells, j, func(x float64) int { // the exponent
+			_, e := math.Frexp(x)
+			return min(max(e, -50), 49) + 50
+		})
 		for k, n := range cells {
 			if n != 0 {
 				counts[fmt.Sprint(name, " cell ", k)] += n

@@ -1,6 +1,6 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-package discover
+package model
 
 import (
 	"encoding/json"
@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGolden compares cells with those of the definition, computed in Python.
-func TestGolden(t *testing.T) {
-	raw, err := os.ReadFile("testdata/golden.json")
+// TestCells compares cells with those of the definition, computed in Python.
+func TestCells(t *testing.T) {
+	raw, err := os.ReadFile("testdata/cells.json")
 	require.NoError(t, err)
 	var golden struct {
 		Cells []struct {
@@ -27,17 +27,17 @@ func TestGolden(t *testing.T) {
 	require.NotEmpty(t, golden.Cells)
 	for _, row := range golden.Cells {
 		x, _ := strconv.ParseFloat(row.Number, 64)
-		require.Equal(t, row.Cell, Index(x), row.Number)
+		require.Equal(t, row.Cell, cellIndex(x), row.Number)
 	}
-	require.Equal(t, 435, NumCells)
+	require.Equal(t, 435, numCells)
 }
 
-// TestPartition: the cells are intervals in increasing order without gaps, and Index agrees with
+// TestPartition: the cells are intervals in increasing order without gaps, and cellIndex agrees with
 // their ends, which belong to the cell above.
 func TestPartition(t *testing.T) {
 	ends := []float64{math.Inf(-1)}
-	for i := 1; i < NumCells-1; i++ {
-		c, ok := first(i)
+	for i := 1; i < numCells-1; i++ {
+		c, ok := firstIn(i)
 		require.True(t, ok)
 		lo, hi := -1e-9, 1e-9
 		if c.Digits > 0 {
@@ -49,14 +49,14 @@ func TestPartition(t *testing.T) {
 		} else {
 			require.Equal(t, -1e15, lo)
 		}
-		require.Equal(t, i, Index(lo), "%v", lo)
-		require.Equal(t, i, Index(math.Nextafter(hi, lo)), "%v", hi)
-		require.Equal(t, i+1, Index(hi), "%v", hi)
+		require.Equal(t, i, cellIndex(lo), "%v", lo)
+		require.Equal(t, i, cellIndex(math.Nextafter(hi, lo)), "%v", hi)
+		require.Equal(t, i+1, cellIndex(hi), "%v", hi)
 		ends = append(ends, hi)
 	}
 	require.Equal(t, 1e15, ends[len(ends)-1])
-	for _, out := range []int{0, NumCells - 1} {
-		_, ok := first(out)
+	for _, out := range []int{0, numCells - 1} {
+		_, ok := firstIn(out)
 		require.False(t, ok)
 	}
 }
@@ -65,15 +65,15 @@ func TestPartition(t *testing.T) {
 func TestSplitter(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		i := 1 + rnd.IntN(NumCells-2)
-		c, _ := first(i)
+		i := 1 + rnd.IntN(numCells-2)
+		c, _ := firstIn(i)
 		if c.Digits == 0 {
-			require.Equal(t, -1, Splitter([]Cell{c})(0))
+			require.Equal(t, -1, splitter([]decimalCell{c})(0))
 			continue
 		}
 		for c.Level < 4 {
 			lo, hi := c.ends()
-			at, last := Splitter([]Cell{c}), lo
+			at, last := splitter([]decimalCell{c}), lo
 			require.Equal(t, -1, at(hi))
 			require.Equal(t, -1, at(math.Nextafter(lo, math.Inf(-1))))
 			for j := range 10 {
@@ -96,14 +96,14 @@ func TestColumnTotal(t *testing.T) {
 	found := 0
 	for range 3000 {
 		scale := math.Exp(10 * rnd.Float64())
-		prefix, sum := make([]float64, NumCells), 0.0
+		prefix, sum := make([]float64, numCells), 0.0
 		for i := range prefix {
 			if rnd.IntN(40) == 0 {
 				sum += scale * rnd.Float64() * 10
 			}
 			prefix[i] = sum + scale*rnd.NormFloat64()/3
 		}
-		k := NewColumn(prefix, scale, rnd.IntN(2) == 0)
+		k := newSketch(prefix, scale, rnd.IntN(2) == 0)
 		if k == nil {
 			continue
 		}
@@ -136,12 +136,12 @@ func TestColumnTotal(t *testing.T) {
 // noisySums returns the prefix sums of counts with the noise of a search, of deviation 1: noise on
 // Rc, R the root of the matrix of prefix sums, and R solved.
 func noisySums(counts []float64, rnd *rand.Rand) []float64 {
-	rho, norm := make([]float64, NumCells), 0.0
+	rho, norm := make([]float64, numCells), 0.0
 	for k := range rho {
 		rho[k] = math.Exp(lgamma(float64(k)+0.5)-lgamma(float64(k)+1)) / math.Sqrt(math.Pi)
 		norm += rho[k] * rho[k]
 	}
-	prefix, noise, sum := make([]float64, NumCells), make([]float64, NumCells), 0.0
+	prefix, noise, sum := make([]float64, numCells), make([]float64, numCells), 0.0
 	for i := range noise {
 		noise[i] = rnd.NormFloat64() / math.Sqrt(norm)
 		for k := range i {
@@ -162,18 +162,18 @@ func lgamma(x float64) float64 {
 func TestApart(t *testing.T) {
 	const runs = 400
 	rnd := rand.New(rand.NewPCG(5, 6))
-	cells := []int{1, 2, 40, zeroCell + 1, 300, NumCells - 2}
-	var squares [2][NumCells]float64
+	cells := []int{1, 2, 40, zeroCell + 1, 300, numCells - 2}
+	var squares [2][numCells]float64
 	for range runs {
-		f := noisySums(make([]float64, NumCells), rnd)
+		f := noisySums(make([]float64, numCells), rnd)
 		for _, i := range cells {
 			squares[0][i] += math.Pow(f[i]-f[0], 2) / runs
-			squares[1][i] += math.Pow(f[NumCells-2]-f[i-1], 2) / runs
+			squares[1][i] += math.Pow(f[numCells-2]-f[i-1], 2) / runs
 		}
 	}
 	for _, i := range cells {
 		for side := range squares {
-			require.InEpsilon(t, apart()[side][i], math.Sqrt(squares[side][i]), 0.2, "cell %d", i) // six deviations
+			require.InEpsilon(t, farApart()[side][i], math.Sqrt(squares[side][i]), 0.2, "cell %d", i) // six deviations
 		}
 	}
 }
@@ -185,11 +185,11 @@ func TestEnds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	far := 0
 	for range runs {
-		counts := make([]float64, NumCells)
-		at := Index(50)
+		counts := make([]float64, numCells)
+		at := cellIndex(50)
 		counts[at] = 1000
 		f := noisySums(counts, rnd)
-		lo, hi := ends(f, 1, chance)
+		lo, hi := endsOf(f, 1, chance)
 		require.Less(t, lo, hi)
 		if lo < zeroCell+1 || hi > at+8 {
 			far++

@@ -1,6 +1,6 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-package discover
+package model
 
 import (
 	"cmp"
@@ -12,51 +12,51 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// Chance bounds the probability, for a column, that noise alone makes a range or a level of what
-// no record holds: docs/theory/discovery.md#discovery.ranges.
-const Chance = 1e-6
+// noiseChance bounds the probability, for a column, that noise alone makes a range or a level of
+// what no record holds: docs/theory/discovery.md#discovery.ranges.
+const noiseChance = 1e-6
 
-// Kinds holds the released counts of the fields of a column.
-type Kinds struct{ Missing, Whole, Other, Text float64 }
+// kindCounts holds the released counts of the fields of a column.
+type kindCounts struct{ Missing, Whole, Other, Text float64 }
 
-// Verdict is what a column holds.
-type Verdict int
+// verdict is what a column holds.
+type verdict int
 
 // The verdicts on a column.
 const (
-	Nothing Verdict = iota
-	Text
-	Number
+	holdsNothing verdict = iota
+	holdsText
+	holdsNumber
 )
 
-// Verdict decides from counts with noise of standard deviation sigma. Whole says that numbers with
+// decide decides from counts with noise of standard deviation sigma. Whole says that numbers with
 // a fraction are too few to count, missing that missing fields deserve a level.
-func (k Kinds) Verdict(sigma float64) (v Verdict, whole, missing bool) {
+func (k kindCounts) decide(sigma float64) (v verdict, whole, missing bool) {
 	whole = k.Other <= max(4*sigma, 0.02*k.Whole)
 	numbers := k.Whole + max(k.Other, 0)
 	switch {
 	case k.Text > 3*sigma && k.Text > max(numbers, 0)/4:
-		v = Text
+		v = holdsText
 	case numbers > 3*sigma:
-		v = Number
+		v = holdsNumber
 	}
-	return v, whole, k.Missing-0.5 > -sigma*num.NormalQuantile(Chance) // noise is rounded
+	return v, whole, k.Missing-0.5 > -sigma*num.NormalQuantile(noiseChance) // noise is rounded
 }
 
-// live is a cell with its estimated mass.
-type live struct {
+// liveCell is a cell with its estimated mass.
+type liveCell struct {
 	lo, hi, mass float64
-	cell         Cell
+	cell         decimalCell
 	fixed        bool // never split
 }
 
-// Column estimates the law of a column of numbers, round by round. Its input are estimates of
+// sketch estimates the law of a column of numbers, round by round. Its input are estimates of
 // prefix sums, with the standard deviation of one.
-type Column struct {
+type sketch struct {
 	whole     bool
 	total, sd float64
 	zero      float64 // upper end of the cell of zero, NaN if there is none
-	cells     []live
+	cells     []liveCell
 	split     []int // cells of the round that is being counted
 	level     int   // that of the cells to split
 	least     float64
@@ -68,21 +68,21 @@ const (
 	splitShare = 1. / 20 // of the mass, from which on a cell is split
 )
 
-// NewColumn starts from the prefix sums of the cells of the first round. It returns nil if they
+// newSketch starts from the prefix sums of the cells of the first round. It returns nil if they
 // show nothing.
-func NewColumn(prefix []float64, sd float64, whole bool) *Column {
-	k := &Column{whole: whole, total: prefix[len(prefix)-1], sd: sd, zero: math.NaN(), least: sd}
-	lo, hi := ends(prefix, sd, Chance)
+func newSketch(prefix []float64, sd float64, whole bool) *sketch {
+	k := &sketch{whole: whole, total: prefix[len(prefix)-1], sd: sd, zero: math.NaN(), least: sd}
+	lo, hi := endsOf(prefix, sd, noiseChance)
 	if !(k.total > 4*sd) || lo > hi {
 		return nil
 	}
-	f := isotonic(prefix, k.total)
+	f := increasing(prefix, k.total)
 	a := min(max(0.004*k.total, 2*sd), 0.2*k.total)
-	lo = max(reach(f, a), lo)
-	hi = min(reach(f, k.total-a), hi)
+	lo = max(reachIn(f, a), lo)
+	hi = min(reachIn(f, k.total-a), hi)
 	for i := lo; i <= hi; i++ {
-		c, _ := first(i)
-		l := live{mass: max(f[i]-f[i-1], 0), cell: c}
+		c, _ := firstIn(i)
+		l := liveCell{mass: max(f[i]-f[i-1], 0), cell: c}
 		if c.Digits == 0 {
 			l.lo, l.hi, l.fixed = 0, decimal(1, leastDecade), true
 			k.zero = l.hi
@@ -98,10 +98,11 @@ func NewColumn(prefix []float64, sd float64, whole bool) *Column {
 	return k
 }
 
-// apart holds, for each cell of the first round, the deviation of the count of numbers up to it and
-// of that from it on, over the deviation of a prefix sum. The two outermost cells are not counted.
-var apart = sync.OnceValue(func() (out [2][NumCells]float64) {
-	r := make([]float64, NumCells) // of (1−x)^{−1/2}
+// farApart holds, for each cell of the first round, the deviation of the count of numbers up to it
+// and of that from it on, over the deviation of a prefix sum. The two outermost cells are not
+// counted.
+var farApart = sync.OnceValue(func() (out [2][numCells]float64) {
+	r := make([]float64, numCells) // of (1−x)^{−1/2}
 	norm := 0.0
 	for k := range r {
 		r[k] = 1
@@ -120,8 +121,8 @@ var apart = sync.OnceValue(func() (out [2][NumCells]float64) {
 		}
 		return math.Sqrt(sum / norm)
 	}
-	for i := 1; i < NumCells-1; i++ {
-		out[0][i], out[1][i] = between(0, i), between(i-1, NumCells-2)
+	for i := 1; i < numCells-1; i++ {
+		out[0][i], out[1][i] = between(0, i), between(i-1, numCells-2)
 	}
 	return out
 })
@@ -130,34 +131,34 @@ var apart = sync.OnceValue(func() (out [2][NumCells]float64) {
 // further from zero than ten times a number of that sign that is there, and lo > hi where nothing
 // shows. It finds the last cell such that numbers in it or above are more than noise, adds the
 // cells up to ten times as far, and does the same below.
-func ends(prefix []float64, sd, chance float64) (lo, hi int) {
+func endsOf(prefix []float64, sd, chance float64) (lo, hi int) {
 	const zero, tenfold = zeroCell + 1, 8
-	least := -sd * num.NormalQuantile(chance/(2*NumCells))
-	lo, hi = NumCells, 0
-	for i := 1; i < NumCells-1; i++ {
-		if lo == NumCells && prefix[i]-prefix[0] > least*apart()[0][i] {
+	least := -sd * num.NormalQuantile(chance/(2*numCells))
+	lo, hi = numCells, 0
+	for i := 1; i < numCells-1; i++ {
+		if lo == numCells && prefix[i]-prefix[0] > least*farApart()[0][i] {
 			lo = i
 		}
-		if prefix[NumCells-2]-prefix[i-1] > least*apart()[1][i] {
+		if prefix[numCells-2]-prefix[i-1] > least*farApart()[1][i] {
 			hi = i
 		}
 	}
 	switch {
-	case lo == NumCells || hi == 0:
-		return NumCells, 0
+	case lo == numCells || hi == 0:
+		return numCells, 0
 	case lo >= zero:
 		lo = zero
 	default:
 		lo = max(lo-tenfold, 1)
 	}
 	if hi > zero {
-		return lo, min(hi+tenfold, NumCells-2)
+		return lo, min(hi+tenfold, numCells-2)
 	}
 	return lo, zero
 }
 
 // joinTiny makes the cells far below the scale of the column one cell around zero.
-func (k *Column) joinTiny() {
+func (k *sketch) joinTiny() {
 	top, found := 0, false
 	for _, l := range k.cells {
 		if !l.fixed && l.mass > k.sd/2 && (!found || l.cell.Decade > top) {
@@ -171,13 +172,13 @@ func (k *Column) joinTiny() {
 	if k.whole {
 		low = max(low, 0)
 	}
-	z := live{hi: decimal(1, low), fixed: true}
-	tiny := func(l live) bool { return l.fixed || l.cell.Decade < low }
+	z := liveCell{hi: decimal(1, low), fixed: true}
+	tiny := func(l liveCell) bool { return l.fixed || l.cell.Decade < low }
 	at := slices.IndexFunc(k.cells, tiny)
 	if at < 0 {
 		return
 	}
-	var rest []live
+	var rest []liveCell
 	for _, l := range k.cells {
 		if !tiny(l) {
 			rest = append(rest, l)
@@ -192,9 +193,9 @@ func (k *Column) joinTiny() {
 }
 
 // Heavy returns the cells that the next round splits, none if there is nothing to split.
-func (k *Column) Heavy() []Cell {
+func (k *sketch) Heavy() []decimalCell {
 	k.split = k.split[:0]
-	var out []Cell
+	var out []decimalCell
 	for i, l := range k.cells {
 		wide := !k.whole || l.cell.Decade > l.cell.Level // wider than 1
 		if !l.fixed && l.cell.Level == k.level && l.mass >= max(k.total*splitShare, k.least) && wide && len(out) < mostSplit {
@@ -205,8 +206,8 @@ func (k *Column) Heavy() []Cell {
 }
 
 // Split takes the prefix sums of all tenths of the cells of Heavy, with their deviation.
-func (k *Column) Split(prefix []float64, sd float64) {
-	var out []live
+func (k *sketch) Split(prefix []float64, sd float64) {
+	var out []liveCell
 	next := 0
 	for i, l := range k.cells {
 		if next == len(k.split) || k.split[next] != i {
@@ -223,13 +224,13 @@ func (k *Column) Split(prefix []float64, sd float64) {
 		}
 		next++
 		shown := f[9]
-		f = isotonic(f, max(shown, 0))
+		f = increasing(f, max(shown, 0))
 		if sum := f[9]; sum > sd {
 			mass := (l.mass + sum) / 2
 			last := 0.0
 			for j, v := range f {
 				c := l.cell.tenth(j)
-				t := live{mass: (v - last) * (mass / sum), cell: c}
+				t := liveCell{mass: (v - last) * (mass / sum), cell: c}
 				t.lo, t.hi = c.ends()
 				out, last = append(out, t), v
 			}
@@ -242,18 +243,18 @@ func (k *Column) Split(prefix []float64, sd float64) {
 }
 
 // Range cuts off ends with hardly any mass and returns the range of the rest.
-func (k *Column) Range() (lo, hi float64) {
+func (k *sketch) Range() (lo, hi float64) {
 	cum := k.cumulated()
 	top := cum[len(cum)-1]
 	cut := min(max(0.002*k.total, k.sd/2), 0.1*top)
-	i, j := reach(cum, cut), reach(cum, top-cut)
+	i, j := reachIn(cum, cut), reachIn(cum, top-cut)
 	k.cells = k.cells[min(i, len(cum)-1) : min(j, len(cum)-1)+1]
 	return k.cells[0].lo, k.cells[len(k.cells)-1].hi
 }
 
 // Constant reports whether the range has one whole number, or nothing but zero. It comes after
 // Range.
-func (k *Column) Constant() bool {
+func (k *sketch) Constant() bool {
 	l := k.cells[0]
 	if l.fixed { // the cell around zero: it may be wider than zero alone
 		return len(k.cells) == 1 && l.lo == 0 && (l.hi <= decimal(1, leastDecade) || k.whole && l.hi <= 1)
@@ -262,12 +263,12 @@ func (k *Column) Constant() bool {
 }
 
 // Total returns the noisy number of all fields with a number, with its deviation.
-func (k *Column) Total() (total, deviation float64) { return k.total, k.sd }
+func (k *sketch) Total() (total, deviation float64) { return k.total, k.sd }
 
 // Edges returns edges between about bins bins of equal mass, inside the range. A cell with more
 // than a quarter of the mass is a bin of its own. Of nearly equal boundaries the one with the
 // fewest digits is taken.
-func (k *Column) Edges(bins int) []float64 {
+func (k *sketch) Edges(bins int) []float64 {
 	cum := k.cumulated()
 	total := cum[len(cum)-1]
 	if !(total > 0) || bins < 2 {
@@ -320,7 +321,7 @@ func (k *Column) Edges(bins int) []float64 {
 }
 
 // round returns the boundary with the fewest digits among those near that above cell i.
-func (k *Column) round(cum []float64, i int, near float64) float64 {
+func (k *sketch) round(cum []float64, i int, near float64) float64 {
 	type boundary struct {
 		digits, far int
 		v           float64
@@ -331,7 +332,7 @@ func (k *Column) round(cum []float64, i int, near float64) float64 {
 		if math.Abs(cum[j]-cum[i]) > near || v == k.zero {
 			continue
 		}
-		b := boundary{digits(v), max(i-j, j-i), v}
+		b := boundary{decimals(v), max(i-j, j-i), v}
 		if !found || cmp.Or(cmp.Compare(b.digits, best.digits), cmp.Compare(b.far, best.far), cmp.Compare(b.v, best.v)) < 0 {
 			best, found = b, true
 		}
@@ -346,7 +347,7 @@ func (k *Column) round(cum []float64, i int, near float64) float64 {
 	return best.v
 }
 
-func (k *Column) cumulated() []float64 {
+func (k *sketch) cumulated() []float64 {
 	out, sum := make([]float64, len(k.cells)), 0.0
 	for i, l := range k.cells {
 		sum += l.mass
@@ -356,14 +357,14 @@ func (k *Column) cumulated() []float64 {
 }
 
 // reach returns the first index at which f, which does not decrease, is at least v.
-func reach(f []float64, v float64) int {
+func reachIn(f []float64, v float64) int {
 	i, _ := slices.BinarySearch(f, v)
 	return i
 }
 
 // isotonic returns the nearest sequence that does not decrease, by pooling adjacent violators, cut
 // to [0, top].
-func isotonic(f []float64, top float64) []float64 {
+func increasing(f []float64, top float64) []float64 {
 	type block struct {
 		mean float64
 		n    int
@@ -386,8 +387,8 @@ func isotonic(f []float64, top float64) []float64 {
 	return out
 }
 
-// Order compares spellings as labels are ordered: by number, then by text.
-func Order(a, b string) int {
+// byNumber compares spellings as labels are ordered: by number, then by text.
+func byNumber(a, b string) int {
 	x, _ := strconv.ParseFloat(a, 64)
 	y, _ := strconv.ParseFloat(b, 64)
 	return cmp.Or(cmp.Compare(x, y), cmp.Compare(a, b))

@@ -1,46 +1,42 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-// Package discover turns noisy counts of the fields of a column into its kind, its range and edges
-// between bins. It sees released numbers only, except for [Index] and [Splitter], which put a
-// number into a cell.
-//
-// Cells are decimal, so that ranges and edges are short decimal numbers: docs/theory/discovery.md.
-package discover
+package model
 
 import (
 	"math"
 	"strconv"
 )
 
-// Decades and cells of the first round.
+// A private search puts numbers into decimal cells, so that ranges and edges are short decimal
+// numbers: docs/theory/discovery.md. Decades and cells of the first round.
 const (
 	leastDecade = -9 // cells of 10⁻⁹ …
 	mostDecade  = 14 // … to 10¹⁵
 	zeroCell    = 9 * (mostDecade - leastDecade + 1)
-	// NumCells counts the cells of the first round, a partition of [−∞, ∞]:
+	// numCells counts the cells of the first round, a partition of [−∞, ∞]:
 	//
 	//	0         x < −10¹⁵
 	//	1 … 216   [−(d+1)10ᵏ, −d10ᵏ), from −10¹⁵ up
 	//	217       [−10⁻⁹, 10⁻⁹)
 	//	218 … 433 [d10ᵏ, (d+1)10ᵏ), d = 1, …, 9, k = −9, …, 14
 	//	434       x ≥ 10¹⁵
-	NumCells = 2*zeroCell + 1 + 2
+	numCells = 2*zeroCell + 1 + 2
 )
 
-// A Cell is the set of numbers of one sign whose decimals begin with Digits, of Level + 1 digits,
-// and whose first digit counts 10^Decade. A negative cell has its left end, as a positive one.
+// A decimalCell is the set of numbers of one sign whose decimals begin with Digits, of Level + 1
+// digits, and whose first digit counts 10^Decade. A negative cell has its left end, as a positive one.
 // Digits is 0 for a cell that is never split: the one around zero.
-type Cell struct {
+type decimalCell struct {
 	Negative              bool
 	Decade, Digits, Level int
 }
 
 // cellOf returns the cell of a number other than 0, of the given level. The digits are those of the
 // shortest decimal that parses to x, so that 0.3 is in [0.3, 0.4).
-func cellOf(x float64, level int) Cell {
+func cellOf(x float64, level int) decimalCell {
 	var buf [32]byte
 	text := strconv.AppendFloat(buf[:0], math.Abs(x), 'e', -1, 64)
-	c := Cell{Negative: x < 0, Level: level}
+	c := decimalCell{Negative: x < 0, Level: level}
 	place, rest := 0, false
 	n := 0
 	for place < len(text) && text[place] != 'e' {
@@ -59,7 +55,7 @@ func cellOf(x float64, level int) Cell {
 	c.Decade, _ = strconv.Atoi(string(text[place+1:]))
 	if c.Negative && !rest { // the left end of the cell before
 		c.Digits--
-		if first := power(level); c.Digits < first {
+		if first := tenTo(level); c.Digits < first {
 			c.Digits, c.Decade = 10*first-1, c.Decade-1
 		}
 	}
@@ -67,7 +63,7 @@ func cellOf(x float64, level int) Cell {
 }
 
 // power returns 10ⁿ.
-func power(n int) int {
+func tenTo(n int) int {
 	p := 1
 	for range n {
 		p *= 10
@@ -75,13 +71,13 @@ func power(n int) int {
 	return p
 }
 
-// Index returns the cell of a number in the first round. x is not NaN.
-func Index(x float64) int {
+// cellIndex returns the cell of a number in the first round. x is not NaN.
+func cellIndex(x float64) int {
 	switch {
 	case x < -1e15:
 		return 0
 	case x >= 1e15:
-		return NumCells - 1
+		return numCells - 1
 	case x >= -1e-9 && x < 1e-9:
 		return zeroCell + 1
 	}
@@ -94,12 +90,12 @@ func Index(x float64) int {
 }
 
 // first returns the cell of index i of the first round; ok is false for the two outermost ones.
-func first(i int) (c Cell, ok bool) {
+func firstIn(i int) (c decimalCell, ok bool) {
 	switch {
-	case i <= 0 || i >= NumCells-1:
-		return Cell{}, false
+	case i <= 0 || i >= numCells-1:
+		return decimalCell{}, false
 	case i == zeroCell+1:
-		return Cell{}, true
+		return decimalCell{}, true
 	case i < zeroCell+1:
 		i = zeroCell - i
 		c.Negative = true
@@ -111,7 +107,7 @@ func first(i int) (c Cell, ok bool) {
 }
 
 // place maps the last digit of a tenth to its place in increasing order, and back.
-func (c Cell) place(digit int) int {
+func (c decimalCell) place(digit int) int {
 	if c.Negative {
 		return 9 - digit
 	}
@@ -119,13 +115,13 @@ func (c Cell) place(digit int) int {
 }
 
 // tenth returns the tenth at a place.
-func (c Cell) tenth(place int) Cell {
+func (c decimalCell) tenth(place int) decimalCell {
 	c.Digits, c.Level = 10*c.Digits+c.place(place), c.Level+1
 	return c
 }
 
 // ends returns the ends of the cell, as decimals.
-func (c Cell) ends() (lo, hi float64) {
+func (c decimalCell) ends() (lo, hi float64) {
 	lo, hi = decimal(c.Digits, c.Decade-c.Level), decimal(c.Digits+1, c.Decade-c.Level)
 	if c.Negative {
 		return -hi, -lo
@@ -140,7 +136,7 @@ func decimal(d, e int) float64 {
 }
 
 // digits counts the significant decimal digits of v.
-func digits(v float64) int {
+func decimals(v float64) int {
 	n := 0
 	for _, c := range strconv.AppendFloat(nil, math.Abs(v), 'e', -1, 64) {
 		if c == 'e' {
@@ -153,10 +149,10 @@ func digits(v float64) int {
 	return n
 }
 
-// Splitter returns a function that puts a number into the tenths of cells of one level: tenth j, in
+// splitter returns a function that puts a number into the tenths of cells of one level: tenth j, in
 // increasing order, of cells[i] has the index 10i+j. The index is −1 if no cell holds the number.
-func Splitter(cells []Cell) func(x float64) int {
-	at := map[Cell]int{}
+func splitter(cells []decimalCell) func(x float64) int {
+	at := map[decimalCell]int{}
 	for i, c := range cells {
 		at[c] = i
 	}
