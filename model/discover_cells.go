@@ -24,8 +24,8 @@ const (
 )
 
 // A decimalCell is the set of numbers of one sign whose decimals begin with Digits, of Level + 1
-// digits, and whose first digit counts 10^Decade. A negative cell has its left end, as a positive one.
-// Digits is 0 for a cell that is never split: the one around zero.
+// digits, and whose first digit counts 10^Decade. A negative cell has its left end, as a positive
+// one. Digits is 0 for a cell that is never split: the one around zero.
 type decimalCell struct {
 	Negative              bool
 	Decade, Digits, Level int

@@ -32,8 +32,8 @@ func TestCells(t *testing.T) {
 	require.Equal(t, 435, numCells)
 }
 
-// TestPartition: the cells are intervals in increasing order without gaps, and cellIndex agrees with
-// their ends, which belong to the cell above.
+// TestPartition: the cells are intervals in increasing order without gaps, and cellIndex agrees
+// with their ends, which belong to the cell above.
 func TestPartition(t *testing.T) {
 	ends := []float64{math.Inf(-1)}
 	for i := 1; i < numCells-1; i++ {

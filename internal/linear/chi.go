@@ -464,8 +464,8 @@ func (k apart) renyi(alpha, sigma float64) float64 {
 // exponents of big.Float, ±2³¹, beyond which rounding would not be outward.
 const mostStick = 1 << 20
 
-// proves proves Chi.LogDelta ≤ log δ, or with output noise Chi.LogJoint ≤ log δ, and of a pure claim
-// that c + aG ≤ ε.
+// proves proves Chi.LogDelta ≤ log δ, or with output noise Chi.LogJoint ≤ log δ, and of a pure
+// claim that c + aG ≤ ε.
 func (k apart) proves(q claim) bool {
 	if q.delta == 0 {
 		return q.rate > 0 && enclose.Proves(nil, func(c enclose.Arithmetic) (less, more enclose.Interval) {
