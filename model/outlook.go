@@ -40,8 +40,7 @@ type Outlook struct {
 	// chance.
 	Records float64
 	// EnoughRecords at the same ε, or EnoughEpsilon with the same records, would leave three quarters
-	// of
-	// what the columns explain. They are 0 unless Useless holds; Inf if nothing is enough.
+	// of what the columns explain. They are 0 unless Useless holds; Inf if nothing is enough.
 	EnoughRecords, EnoughEpsilon float64
 }
 
@@ -198,21 +197,20 @@ func (s *simulation) epsilon(factor float64) float64 {
 
 // run fits several times.
 func (s *simulation) run(ctx context.Context, factor float64, runs int) (Outlook, error) {
-	none := Outlook{}
 	if s.exact == nil {
 		t, best, err := s.task(0)
 		if err != nil {
-			return none, err
+			return Outlook{}, err
 		}
 		out, err := best.run(ctx, t.problem, dp.Seeded(outlookSeed))
 		if err != nil {
-			return none, err
+			return Outlook{}, err
 		}
 		s.exact = out.theta
 	}
 	t, pl, err := s.task(factor)
 	if err != nil {
-		return none, err
+		return Outlook{}, err
 	}
 	e := t.encoder
 	forms := e.Forms()
@@ -221,7 +219,7 @@ func (s *simulation) run(ctx context.Context, factor float64, runs int) (Outlook
 	for k := range runs {
 		out, err := pl.run(ctx, t.problem, dp.Seeded(outlookSeed+1+uint64(k)))
 		if err != nil {
-			return none, err
+			return Outlook{}, err
 		}
 		thetas = append(thetas, out.theta)
 		m := &Model{theta: out.theta, params: pl.params, choice: out.choice, moments: out.moments, encoder: e}
@@ -258,7 +256,8 @@ func pool(forms []table.Form, list []table.Coefficient) {
 	sums, counts := map[column]float64{}, map[column]float64{}
 	own := func(i int) (column, bool) {
 		f := forms[i]
-		return column{f.Column, f.Class}, f.Column != "" && f.Name != f.Column && len(f.At) > 0 && !isRare(f.Name, f.Column)
+		rare := f.Name == f.Column+" other" || f.Name == f.Column+" missing" // fields without a declared level
+		return column{f.Column, f.Class}, f.Column != "" && f.Name != f.Column && len(f.At) > 0 && !rare
 	}
 	for i, c := range list {
 		if k, ok := own(i); ok {
@@ -273,31 +272,23 @@ func pool(forms []table.Form, list []table.Coefficient) {
 	}
 }
 
-// isRare reports whether a coefficient is that of fields without a declared level.
-func isRare(name, column string) bool { return name == column+" other" || name == column+" missing" }
-
 // predictions compares the predictions of fits with those of a fit almost without noise.
 func (s *simulation) predictions(out *Outlook, thetas [][]float64, pl *Plan, factor float64) error {
-	p, exact := pl.params, s.exact
 	e := s.data.Encoder
-	unit := 1.0
-	if kinds[p.Loss.Name] == table.Range {
-		unit = e.LabelValue(1) - e.LabelValue(0)
+	unit, variance := 1.0, 5.0 // 1/p(1−p) for usual scores
+	if kinds[pl.params.Loss.Name] == table.Range {
+		unit, variance = e.LabelValue(1)-e.LabelValue(0), s.sigma*s.sigma/2
 	}
 	dim := len(e.Features())
-	var scores []float64
-	square, seen := 0.0, 0
+	square, scores := 0.0, []float64{}
 	err := s.data.Records.Each(func(a []float64, _ float64) {
-		if seen++; seen > 500 {
+		if len(scores) > 1500 {
 			return
 		}
-		a = a[:dim]
-		for k := 0; k < len(exact); k += dim { // the classes
-			at := unit * floats.Dot(a, exact[k:k+dim])
-			scores = append(scores, at)
-			for _, theta := range thetas {
-				square += math.Pow(unit*floats.Dot(a, theta[k:k+dim])-at, 2) / float64(len(thetas))
-			}
+		own := scoresOf(s.exact, a[:dim], unit)
+		scores = append(scores, own...)
+		for _, theta := range thetas {
+			square += math.Pow(floats.Distance(scoresOf(theta, a[:dim], unit), own, 2), 2) / float64(len(thetas))
 		}
 	})
 	if err != nil {
@@ -306,13 +297,22 @@ func (s *simulation) predictions(out *Outlook, thetas [][]float64, pl *Plan, fac
 	n, d := float64(s.pl.params.Records)*max(factor, 1), float64(dim)
 	out.Prediction = math.Sqrt(square / float64(len(scores)))
 	out.Lost = out.Prediction * out.Prediction / max(stat.Variance(scores, nil), math.SmallestNonzeroFloat64)
-	variance := s.sigma * s.sigma / 2
-	if kinds[p.Loss.Name] != table.Range {
-		variance = 5 // 1/p(1−p) for usual scores
-	}
 	out.Chance = math.Sqrt(variance * d / n)
 	out.Records = n * math.Pow(out.Prediction/out.Chance, 2)
 	return nil
+}
+
+// scoresOf returns the scores of the classes of a row. Their mean is 0: a summand that all have in
+// common changes no prediction, and is noise alone.
+func scoresOf(theta, row []float64, unit float64) []float64 {
+	scores := make([]float64, len(theta)/len(row))
+	for k := range scores {
+		scores[k] = unit * floats.Dot(row, theta[k*len(row):(k+1)*len(row)])
+	}
+	if k := len(scores); k > 1 {
+		floats.AddConst(-floats.Sum(scores)/float64(k), scores)
+	}
+	return scores
 }
 
 // madeUp returns a table of the schema with n records, or persons of some lines each, and the

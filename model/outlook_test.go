@@ -153,3 +153,22 @@ func TestOutlookOfEverything(t *testing.T) {
 		}
 	}
 }
+
+// TestOutlookOfClasses: what is common to the scores of all classes is noise alone, whatever the
+// budget, and changes no prediction. Less noise has to take less.
+func TestOutlookOfClasses(t *testing.T) {
+	s, err := table.ReadSchema(strings.NewReader(`{"schema": 1, "records": 3000, "intercept": true,
+		"label": {"column": "job", "levels": ["nurse", "pilot", "baker"]},
+		"columns": [{"name": "age", "min": 20, "max": 80}, {"name": "pays", "levels": ["yes", "no"]}]}`))
+	require.NoError(t, err)
+	last := math.Inf(1)
+	for _, epsilon := range []float64{0.1, 1, 10} {
+		pl, err := NewPlan(s, dp.Budget{Epsilon: epsilon, Delta: 1e-7}, &Options{})
+		require.NoError(t, err)
+		look, err := pl.Outlook(t.Context(), 2)
+		require.NoError(t, err)
+		require.Less(t, look.Lost, last/10, "ε = %v", epsilon)
+		last = look.Lost
+	}
+	require.Less(t, last, 0.01)
+}
