@@ -4,6 +4,7 @@ package model
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -41,10 +42,11 @@ type inference struct {
 	m2              float64
 	raised          float64 // largest relative raise of an eigenvalue of Ĥ
 	// The identity also holds for a part of the coordinates, with the others held at θ̃: H, g and b
-	// have the rows and columns of the part, and θ₀ is the minimizer over it. Levels that hardly occur
-	// are held for every k that is 0 there, so that only their own intervals are wide.
+	// have the rows and columns of the part, and θ₀ is the minimizer over it. What hardly varies is
+	// held for every k that is 0 there, so that only its own intervals are wide.
 	part *inference // nil for all coordinates
 	kept []int      // the coordinates of part
+	few  []int      // the coordinates that hardly vary
 }
 
 // inference prepares the intervals of a model that has moments.
@@ -62,9 +64,16 @@ func (m *Model) inference() *inference {
 	}
 	in.fallback = reach(m.encoder)
 	same := constants(m.encoder)
-	if kept := in.occurring(m.encoder); len(kept) < len(in.theta) {
-		part := in
-		part.theta, part.hessian, part.scores = pick(in.theta, kept), principal(in.hessian, kept), principal(in.scores, kept)
+	if kept, means := in.occurring(m.encoder); len(kept) < len(in.theta) {
+		part, theta := in, slices.Clone(in.theta)
+		if i := intercept(m.encoder); i >= 0 { // it takes what others add to the score of an average row
+			for j, v := range in.theta {
+				if !slices.Contains(kept, j) {
+					theta[i] += means[j] * v
+				}
+			}
+		}
+		part.theta, part.hessian, part.scores = pick(theta, kept), principal(in.hessian, kept), principal(in.scores, kept)
 		part.reduce(restricted(same, kept))
 		in.kept, in.part = kept, newInference(part)
 	}
@@ -78,28 +87,60 @@ func (m *Model) inference() *inference {
 // at least.
 const mostHeld = 0.1
 
-// occurring returns the coordinates but for the indicators of levels and bins that hardly occur: no
-// more often than noise alone explains, or too seldom for an interval without a radius. If these
-// may have more than the share mostHeld together, it returns all coordinates.
-func (q *inference) occurring(e *table.Encoder) []int {
-	var kept, all []int
-	held, noise := 0.0, 0.0                   // Σφ″ over their records, and the variance of its noise
+// occurring returns the coordinates but for those that hardly vary: levels and bins that hardly
+// occur, or that nearly all records have, and numbers that are nearly the same in all. They vary no
+// more than noise alone explains, or too little for an interval without a radius. If they may have
+// more than the share mostHeld together, it returns all coordinates. means holds the entries of an
+// average row, over its intercept; they are 0 without an intercept.
+func (q *inference) occurring(e *table.Encoder) (kept []int, means []float64) {
+	var all []int
+	held, noise := 0.0, 0.0                   // Σφ″(a_j − mean)², over the square of an entry; its variance
 	half := e.LabelValue(1) - e.LabelValue(0) // of the range of the label, or 1
+	means = make([]float64, len(q.theta))
+	if i := intercept(e); i >= 0 && q.hessian.At(i, i) > 3*q.tauH {
+		for j := range means {
+			means[j] = q.hessian.At(i, j) / q.hessian.At(i, i)
+		}
+	}
+	widths := widths(e)
 	for j, f := range e.Features() {
 		all = append(all, j)
 		h := q.hessian.At(j, j)
-		if !indicator(f) || h > max(3*q.tauH, q.edge()/2) {
+		if i := intercept(e); i >= 0 {
+			h -= means[j] * means[j] * q.hessian.At(i, i)
+		}
+		if f.Column == "" || h > max(3*q.tauH, q.edge()/2) {
 			kept = append(kept, j)
 			continue
 		}
-		x := f.Scale / half // the entry of the indicator
+		q.few = append(q.few, j)
+		x := f.Scale / half // the entry of the indicator, or at the end of a range
+		if w, ok := widths[f.Column]; ok && !indicator(f) {
+			x *= w / 2
+		}
 		held += h / (x * x)
 		noise += math.Pow(q.tauH/(x*x), 2)
 	}
 	if held+math.Sqrt(noise) > mostHeld*mat.Trace(q.hessian) {
-		return all
+		return all, means
 	}
-	return kept
+	return kept, means
+}
+
+// intercept returns the coordinate of the intercept, -1 for none.
+func intercept(e *table.Encoder) int {
+	return slices.IndexFunc(e.Features(), func(f table.Feature) bool { return f.Column == "" })
+}
+
+// widths returns those of the ranges of numbers.
+func widths(e *table.Encoder) map[string]float64 {
+	out := map[string]float64{}
+	for _, c := range e.Schema().Columns {
+		if c.Min != nil && c.Bins == nil {
+			out[c.Name] = *c.Max - *c.Min
+		}
+	}
+	return out
 }
 
 // pick returns the given coordinates of x.
@@ -147,13 +188,7 @@ func reach(e *table.Encoder) float64 {
 	if e.Kind() == table.Range {
 		effect, toLabel = widestEffect, e.LabelValue(1)-e.LabelValue(0)
 	}
-	widths := map[string]float64{} // of numbers
-	for _, c := range e.Schema().Columns {
-		if c.Min != nil && c.Bins == nil {
-			widths[c.Name] = *c.Max - *c.Min
-		}
-	}
-	sum := 0.0
+	widths, sum := widths(e), 0.0
 	for _, f := range e.Features() {
 		change := (f.Scale + f.Offset) / toLabel // of the prediction, for θ_j = 1: from 0 to the indicator
 		if w, ok := widths[f.Column]; ok {

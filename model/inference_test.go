@@ -166,59 +166,71 @@ func TestWeak(t *testing.T) {
 	require.Greater(t, long.Upper-long.Lower, 30*(strong.Upper-strong.Lower))
 }
 
-// TestRareLevel checks that a level that never occurs has a weak coefficient, and that the others'
-// intervals hold the truth and are about as short as without that level.
-func TestRareLevel(t *testing.T) {
+// TestHardlyVaries: a level that never occurs, one that all records have, and numbers that are the
+// same or nearly so have weak coefficients. The others' intervals hold the truth, and are about as
+// short as without that column.
+func TestHardlyVaries(t *testing.T) {
 	const n = 4000
-	truth := map[string]float64{"(intercept)": 1, "x": 1, "k=b": 1, "k=c": -1}
-	runs, hits := testkit.Of(25, 100, 1000), map[string]float64{}
-	rnd := rand.New(rand.NewPCG(3, 4))
-	for i := range runs {
-		var b strings.Builder
-		b.WriteString("x,k,y\n")
-		for range n {
-			x, k := 2*rnd.Float64()-1, rnd.IntN(3)
-			y := 1 + x + []float64{0, 1, -1}[k] + rnd.NormFloat64()
-			fmt.Fprintf(&b, "%v,%s,%v\n", x, []string{"a", "b", "c"}[k], y)
-		}
-		fit := func(other string) *Model {
-			s, err := table.ReadSchema(strings.NewReader(`{ "schema": 1, "intercept": true,
-			  "label": {"column": "y", "min": -8, "max": 8}, "columns": [{"name": "x", "min": -1, "max": 1},
-			  {"name": "k", "levels": ["a", "b", "c"], "reference": "a"` + other + `}] }`))
-			require.NoError(t, err)
-			data, err := table.ReadCSV(strings.NewReader(b.String()), s)
-			require.NoError(t, err)
-			m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 1, Delta: 1e-7}, &Options{
-				Intervals: &Intervals{}, Clip: 1, Source: noise.Reproducible(uint64(i)),
-			})
-			require.NoError(t, err)
-			return m
-		}
-		m := fit(`, "other": true`)
-		rows := m.Summary().Rows // the reference has none
-		for _, r := range rows[:4] {
-			if r.Interval.Lower <= truth[r.Name] && truth[r.Name] <= r.Interval.Upper {
-				hits[r.Name]++
+	truth := map[string]float64{"x": 1, "k=b": 1, "k=c": -1}
+	runs, rnd := testkit.Of(25, 100, 1000), rand.New(rand.NewPCG(3, 4))
+	rest := `{"name": "same", "ignore": true}, {"name": "near", "ignore": true}, {"name": "all", "ignore": true}`
+	for column, with := range map[string]string{
+		"k other": strings.Replace(rest, `{`, `{"name": "k", "levels": ["a", "b", "c"], "other": true, "reference": "a"}, {`, 1),
+		"same":    strings.Replace(rest, `"ignore": true`, `"min": 3, "max": 9`, 1),
+		"near":    strings.Replace(rest, `"near", "ignore": true`, `"near", "min": 0, "max": 1000`, 1),
+		"all=on":  strings.Replace(rest, `"all", "ignore": true`, `"all", "levels": ["off", "on"], "reference": "off"`, 1),
+	} {
+		hits := map[string]float64{}
+		for i := range runs {
+			var b strings.Builder
+			b.WriteString("x,k,same,near,all,y\n")
+			for range n {
+				x, k := 2*rnd.Float64()-1, rnd.IntN(3)
+				y := 1 + x + []float64{0, 1, -1}[k] + rnd.NormFloat64()
+				fmt.Fprintf(&b, "%v,%c,5,%.2f,on,%v\n", x, 'a'+k, 20+rnd.Float64(), y)
 			}
+			fit := func(columns string) *Model {
+				if !strings.Contains(columns, `"k"`) {
+					columns = `{"name": "k", "levels": ["a", "b", "c"], "reference": "a"}, ` + columns
+				}
+				s, err := table.ReadSchema(strings.NewReader(`{ "schema": 1, "intercept": true,
+				  "label": {"column": "y", "min": -8, "max": 8}, "columns": [{"name": "x", "min": -1, "max": 1}, ` + columns + `] }`))
+				require.NoError(t, err)
+				data, err := table.ReadCSV(strings.NewReader(b.String()), s)
+				require.NoError(t, err)
+				m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 1, Delta: 1e-7}, &Options{
+					Intervals: &Intervals{}, Clip: 1, Source: noise.Reproducible(uint64(i)),
+				})
+				require.NoError(t, err)
+				return m
+			}
+			m := fit(with)
+			rows := m.Summary().Rows // the reference has none
+			for _, r := range rows {
+				if v, ok := truth[r.Name]; ok && r.Interval.Lower <= v && v <= r.Interval.Upper {
+					hits[r.Name]++
+				}
+			}
+			require.Equal(t, column, rows[4].Name)
+			if i > 0 {
+				continue
+			}
+			require.True(t, rows[4].Interval.Weak, column)
+			require.Contains(t, m.Summary().Note, "no variation in: "+column+".")
+			for j, r := range fit(rest).Summary().Rows[1:] {
+				require.False(t, rows[j+1].Interval.Weak, "%s beside %s", r.Name, column)
+				require.InEpsilon(t, r.Interval.StdErr, rows[j+1].Interval.StdErr, 0.4, "%s beside %s", r.Name, column)
+			}
+			whole, err := m.Contrast([]float64{0, 0, 1, 0, 1e-3}) // a share of the column
+			require.NoError(t, err)
+			part, err := m.Contrast([]float64{0, 0, 1, 0, 0})
+			require.NoError(t, err)
+			require.Greater(t, whole.Interval.StdErr, 1.5*part.Interval.StdErr)
 		}
-		require.Equal(t, "k other", rows[4].Name)
-		if i > 0 {
-			continue
+		for name := range truth {
+			share := hits[name] / float64(runs)
+			require.Greater(t, share, 0.95-4.9*math.Sqrt(0.05*0.95/float64(runs)), "%s beside %s", name, column)
 		}
-		require.True(t, rows[4].Interval.Weak)
-		for j, r := range fit("").Summary().Rows {
-			require.False(t, rows[j].Interval.Weak, r.Name)
-			require.InEpsilon(t, r.Interval.StdErr, rows[j].Interval.StdErr, 0.3, r.Name)
-		}
-		whole, err := m.Contrast([]float64{0, 0, 1, 0, 1e-3}) // a share of the level
-		require.NoError(t, err)
-		part, err := m.Contrast([]float64{0, 0, 1, 0, 0})
-		require.NoError(t, err)
-		require.Greater(t, whole.Interval.StdErr, 2*part.Interval.StdErr)
-	}
-	for name := range truth {
-		share := hits[name] / float64(runs)
-		require.Greater(t, share, 0.95-4.9*math.Sqrt(0.05*0.95/float64(runs)), name)
 	}
 }
 

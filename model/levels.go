@@ -4,7 +4,9 @@ package model
 
 import (
 	"math"
+	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/table"
@@ -50,23 +52,20 @@ func average(e *table.Encoder, theta, w, mean []float64) {
 // averageUnseen is average by the sums for standard errors, with the same levels as for intervals.
 func (m *moments) averageUnseen(e *table.Encoder, theta []float64) {
 	q := &inference{theta: theta, hessian: m.hessian, tauH: m.hessianTau}
-	kept := q.occurring(e)
+	kept, means := q.occurring(e)
 	if len(kept) == len(theta) {
 		return
 	}
-	w, mean := make([]float64, len(theta)), make([]float64, len(theta))
-	for _, j := range kept {
-		w[j] = 1
-	}
-	for i, f := range e.Features() {
-		if h := m.hessian.At(i, i); f.Column == "" && h > 3*m.hessianTau {
-			c := f.Offset / (e.LabelValue(1) - e.LabelValue(0)) // its entry
-			for _, j := range kept {
-				mean[j] = c * m.hessian.At(i, j) / h
-			}
+	w := make([]float64, len(theta))
+	for j, f := range e.Features() {
+		if !indicator(f) || slices.Contains(kept, j) {
+			w[j] = 1
+		}
+		if f.Column == "" {
+			floats.Scale(f.Offset/(e.LabelValue(1)-e.LabelValue(0)), means)
 		}
 	}
-	average(e, theta, w, mean)
+	average(e, theta, w, means)
 }
 
 // weighted returns diag(w) A diag(w).

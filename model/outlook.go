@@ -225,7 +225,8 @@ func (s *simulation) run(ctx context.Context, factor float64, runs int) (Outlook
 		m := &Model{theta: out.theta, params: pl.params, choice: out.choice, moments: out.moments, encoder: e}
 		var rows []Row
 		if out.moments != nil {
-			rows = m.estimates().Rows
+			s, _ := m.estimates()
+			rows = s.Rows
 		}
 		for i := range forms {
 			c := forms[i].Apply(out.theta)

@@ -70,15 +70,15 @@ type Summary struct {
 // Summary returns the coefficients, with intervals if Options.Intervals was set. Each p-value is
 // for one coefficient: testing several needs a correction.
 func (m *Model) Summary() Summary {
-	s := m.estimates()
+	s, q := m.estimates()
 	if s.Level > 0 {
-		s.Note = m.note(s.Rows)
+		s.Note = m.note(s.Rows, q)
 	}
 	return s
 }
 
 // estimates is Summary without the note on intervals.
-func (m *Model) estimates() Summary {
+func (m *Model) estimates() (Summary, *inference) {
 	s := Summary{Note: "No standard errors: to release them, set Options.Intervals, which takes a share of the budget."}
 	var inf *inference
 	if m.moments != nil {
@@ -97,7 +97,7 @@ func (m *Model) estimates() Summary {
 		for j, v := range m.theta {
 			add(Row{Name: fmt.Sprintf("x%d", j+1), Estimate: v}, 0, func(k []float64) { k[j] = 1 })
 		}
-		return s
+		return s, inf
 	}
 	for _, f := range m.encoder.Forms() {
 		if len(f.At) == 0 && f.Column != "" { // a reference
@@ -110,11 +110,11 @@ func (m *Model) estimates() Summary {
 			}
 		})
 	}
-	return s
+	return s, inf
 }
 
 // note says what the intervals of rows estimate and suppose.
-func (m *Model) note(rows []Row) string {
+func (m *Model) note(rows []Row, q *inference) string {
 	note := "The intervals account for sampling, privacy noise, shrinkage and the noise of the standard errors. "
 	if c := m.choice; c.Clip > 0 {
 		note += fmt.Sprintf("They estimate the coefficients of least squares with gradients clipped at %.3g of their "+
@@ -122,13 +122,27 @@ func (m *Model) note(rows []Row) string {
 	} else {
 		note += "They estimate the minimizer of the fitted loss without its ridge."
 	}
-	if slices.ContainsFunc(rows, func(r Row) bool { return r.Interval != nil && r.Interval.Weak }) {
+	weak := slices.ContainsFunc(rows, func(r Row) bool { return r.Interval != nil && r.Interval.Weak })
+	if weak {
 		note += " A coefficient marked weak is not identified at this budget: drop or merge columns, raise ε, or declare a " +
 			"smaller bound on the norm of the true coefficients. Without such a bound, intervals of weak coefficients suppose " +
-			"that no column changes a prediction by more than the width of the range of the label, or than 10 in log odds." +
-			" The other intervals suppose that levels that hardly occur have the effect of an average row."
+			"that no column changes a prediction by more than the width of the range of the label, or than 10 in log odds."
 	}
-	return note
+	if q == nil || len(q.few) == 0 || !weak && q.part == nil {
+		return note
+	}
+	few, more := []string{}, ""
+	for i, j := range q.few {
+		if few = append(few, m.encoder.Features()[j].Name); i == 9 && len(q.few) > 10 {
+			more = fmt.Sprintf(" and %d more", len(q.few)-10)
+			break
+		}
+	}
+	about := " These may be why others are weak: drop them, or narrow their ranges."
+	if q.part != nil {
+		about = " The other intervals suppose that they have the effect of an average row."
+	}
+	return note + " At this budget the records show no variation in: " + strings.Join(few, ", ") + more + "." + about
 }
 
 // Contrast estimates ⟨k,θ⟩, with θ in the units of encoded rows, and with an interval if

@@ -12,8 +12,8 @@ import (
 func TestNote(t *testing.T) {
 	m := &Model{choice: &Choice{}}
 	rows := []Row{{}, {Interval: &Interval{}}}
-	require.NotContains(t, m.note(rows), "weak")
+	require.NotContains(t, m.note(rows, nil), "weak")
 	rows = append(rows, Row{Interval: &Interval{Weak: true}})
-	require.Contains(t, m.note(rows), "marked weak is not identified")
-	require.NotContains(t, m.note(rows), "redundant", "there is no schema")
+	require.Contains(t, m.note(rows, nil), "marked weak is not identified")
+	require.NotContains(t, m.note(rows, nil), "redundant", "there is no schema")
 }
