@@ -387,7 +387,7 @@ lasso 517
 lop 325
 loss 1941
 loss/losstest 456
-model 7058
+model 7107
 model/score 2279
 objpert 5429
 prox 4690
@@ -404,7 +404,7 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72596 // of the module of the root
+	rootLines       = 72645 // of the module of the root
 	internalLines   = 10717 // of internal/
 	laboratoryLines = 11857 // of what measures the mechanisms
 	rootPackages    = 42

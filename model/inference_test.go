@@ -175,7 +175,7 @@ func TestHardlyVaries(t *testing.T) {
 	runs, rnd := testkit.Of(25, 100, 1000), rand.New(rand.NewPCG(3, 4))
 	rest := `{"name": "same", "ignore": true}, {"name": "near", "ignore": true}, {"name": "all", "ignore": true}`
 	for column, with := range map[string]string{
-		"k other": strings.Replace(rest, `{`, `{"name": "k", "levels": ["a", "b", "c"], "other": true, "reference": "a"}, {`, 1),
+		"k other": `{"name": "k", "levels": ["a", "b", "c"], "other": true, "reference": "a"}, ` + rest,
 		"same":    strings.Replace(rest, `"ignore": true`, `"min": 3, "max": 9`, 1),
 		"near":    strings.Replace(rest, `"near", "ignore": true`, `"near", "min": 0, "max": 1000`, 1),
 		"all=on":  strings.Replace(rest, `"all", "ignore": true`, `"all", "levels": ["off", "on"], "reference": "off"`, 1),
@@ -194,7 +194,8 @@ func TestHardlyVaries(t *testing.T) {
 					columns = `{"name": "k", "levels": ["a", "b", "c"], "reference": "a"}, ` + columns
 				}
 				s, err := table.ReadSchema(strings.NewReader(`{ "schema": 1, "intercept": true,
-				  "label": {"column": "y", "min": -8, "max": 8}, "columns": [{"name": "x", "min": -1, "max": 1}, ` + columns + `] }`))
+				  "label": {"column": "y", "min": -8, "max": 8},
+				  "columns": [{"name": "x", "min": -1, "max": 1}, ` + columns + `] }`))
 				require.NoError(t, err)
 				data, err := table.ReadCSV(strings.NewReader(b.String()), s)
 				require.NoError(t, err)
