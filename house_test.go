@@ -376,9 +376,9 @@ internal/enclose 542
 internal/fault 167
 internal/kernel 633
 internal/linear 3530
+internal/lop 822
 internal/noise 1471
 internal/num 1387
-internal/perturb 821
 internal/prefix 61
 internal/release 1150
 internal/testkit 858
@@ -404,8 +404,8 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72645 // of the module of the root
-	internalLines   = 10717 // of internal/
+	rootLines       = 72646 // of the module of the root
+	internalLines   = 10718 // of internal/
 	laboratoryLines = 11857 // of what measures the mechanisms
 	rootPackages    = 42
 	threeValues     = 44 // statements that assign three or more values

@@ -27,7 +27,7 @@ var layer = map[string]int{
 	"internal/noise":     -1,
 	"dp":                 0,
 	"internal/linear":    1,
-	"internal/perturb":   2,
+	"internal/lop":       2,
 	"prox":               0,
 	"loss":               0,
 	"randmat":            0,
@@ -55,8 +55,8 @@ var layer = map[string]int{
 
 // sameLayer lists the sideways edges that are allowed, with the reason.
 var sameLayer = map[[2]string]string{
-	{"lop", "internal/perturb"}:       "lop is its public door",
-	{"sco", "internal/perturb"}:       "objective perturbation for the population is that of lop with another weight Δ",
+	{"lop", "internal/lop"}:           "lop is its public door",
+	{"sco", "internal/lop"}:           "objective perturbation for the population is that of lop with another weight Δ",
 	{"sco", "lop"}:                    "and has its plans",
 	{"internal/release", "erm"}:       "the loop that solves and certifies is where the two meet",
 	{"internal/release", "splitting"}: "the loop that solves and certifies is where the two meet",

@@ -92,12 +92,12 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
-	"github.com/privopt/privopt/internal/perturb"
+	engine "github.com/privopt/privopt/internal/lop"
 )
 
 // ErrMechanism reports a field of [Mechanism] or [Output] outside its range, or an empty [Plan].
 // Test with errors.Is.
-var ErrMechanism = perturb.ErrMechanism
+var ErrMechanism = engine.ErrMechanism
 
 // Calibration chooses the constants of [Mechanism].
 type Calibration int
@@ -149,9 +149,9 @@ type Mechanism struct {
 	Trace func(erm.Trace)
 }
 
-func (m *Mechanism) settings() perturb.Settings {
+func (m *Mechanism) settings() engine.Settings {
 	m = cmp.Or(m, new(Mechanism))
-	return perturb.Settings{
+	return engine.Settings{
 		Package: "lop", Relation: m.Relation, Calibration: linear.Calibration(m.Calibration), Ridge: m.Ridge,
 		Center: m.Center,
 		Radius: m.Radius, Clip: m.Clip, Cover: m.Cover, Share: m.Share, Trace: m.Trace,
@@ -208,9 +208,9 @@ type Output struct {
 	Trace    func(erm.Trace)
 }
 
-func (m *Output) settings() perturb.Settings {
+func (m *Output) settings() engine.Settings {
 	m = cmp.Or(m, new(Output))
-	return perturb.Settings{
+	return engine.Settings{
 		Package: "lop", Output: true, Relation: m.Relation, Ridge: m.Ridge, Radius: m.Radius, Cover: m.Cover, Trace: m.Trace,
 	}
 }

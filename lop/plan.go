@@ -8,20 +8,20 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/perturb"
+	engine "github.com/privopt/privopt/internal/lop"
 )
 
 // Plan is a calibrated linear or output perturbation: its noise and its guarantee. It follows from
 // public quantities alone, may be published, and cannot be changed. It serves any number of fits,
 // also concurrent ones; each fit spends the budget once. Make one by [Mechanism.Plan] or
 // [Mechanism.Calibrate].
-type Plan perturb.Plan
+type Plan engine.Plan
 
 var _ dp.Plan = (*Plan)(nil)
 
-func planned(pl *perturb.Plan, err error) (*Plan, error) { return (*Plan)(pl), err }
+func planned(pl *engine.Plan, err error) (*Plan, error) { return (*Plan)(pl), err }
 
-func (pl *Plan) plan() *perturb.Plan { return (*perturb.Plan)(pl) }
+func (pl *Plan) plan() *engine.Plan { return (*engine.Plan)(pl) }
 
 // Fit draws the noise of the plan, solves p and releases its minimizer:
 //

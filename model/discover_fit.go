@@ -12,8 +12,8 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
+	engine "github.com/privopt/privopt/internal/lop"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
@@ -176,7 +176,7 @@ func (pl *DiscoveryPlan) minimizerPlan(t *task, q erm.Public, p lop.Params, rest
 		s.C = math.Log1p(p.Smoothness/(p.Ridge+p.Modulus)) * linear.SafeC
 	}
 	fit := &Plan{smoothness: q.Constants.Smoothness, modulus: q.Modulus, monotone: q.Monotone,
-		settings: perturb.Settings{Package: "model", Relation: pl.relation}}
+		settings: engine.Settings{Package: "model", Relation: pl.relation}}
 	fit.params = t.params(rest, q)
 	fit.params.Sequence, fit.params.Decision = s, "One release: the minimizer of a loss with bounded slopes."
 	fit.cert = dp.Certificate{Budget: rest, Relation: pl.relation, Theorem: theoremDiscover, Rows: pl.choices.Rows,

@@ -12,7 +12,7 @@ import (
 
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/perturb"
+	engine "github.com/privopt/privopt/internal/lop"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 )
@@ -115,7 +115,7 @@ func symmetricOf(values []float64, d int) *mat.SymDense {
 
 // moments releases the sums of curvatures and squared gradients at θ.
 func (pl *Plan) moments(
-	ctx context.Context, p *erm.Problem, clip float64, theta []float64, params perturb.Params, src rand.Source,
+	ctx context.Context, p *erm.Problem, clip float64, theta []float64, params engine.Params, src rand.Source,
 ) (*moments, error) {
 	l, _ := p.Loss.(loss.Linear)
 	if clip > 0 {

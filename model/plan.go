@@ -12,7 +12,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
-	"github.com/privopt/privopt/internal/perturb"
+	engine "github.com/privopt/privopt/internal/lop"
 	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
@@ -74,7 +74,7 @@ type Plan struct {
 	params   Params
 	cert     dp.Certificate
 	seq      linear.Sequence
-	settings perturb.Settings // of the minimizers of a sequence, without their clip
+	settings engine.Settings // of the minimizers of a sequence, without their clip
 	single   *lop.Plan
 	monotone bool
 	failure  float64

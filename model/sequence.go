@@ -13,7 +13,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
-	"github.com/privopt/privopt/internal/perturb"
+	engine "github.com/privopt/privopt/internal/lop"
 	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
 )
@@ -97,7 +97,7 @@ const spare = 1 - 0x1p-50
 func (pl *Plan) sequence(q erm.Public, o Options) error {
 	b, p := pl.params.Budget, &pl.params
 	pl.smoothness, pl.modulus = q.Constants.Smoothness, q.Modulus
-	pl.settings, pl.monotone = perturb.Settings{Package: "model", Relation: p.Relation}, q.Monotone
+	pl.settings, pl.monotone = engine.Settings{Package: "model", Relation: p.Relation}, q.Monotone
 	n, d := float64(q.Records), float64(q.Dim)
 	eps := b.Epsilon
 	s := &Sequence{Shares: Shares{Output: outputShare, Search: pl.search}, C: min(intervalC*eps, mostC)}
@@ -331,7 +331,7 @@ func (pl *Plan) shift(share float64) float64 {
 //
 // and for persons of several lines c takes the place of expm1(c).
 // With intervals the last minimizer has the least ridge, because intervals undo its shrinkage.
-func (pl *Plan) minimizer(last bool, clip, signal, n float64) (perturb.Settings, linear.Step) {
+func (pl *Plan) minimizer(last bool, clip, signal, n float64) (engine.Settings, linear.Step) {
 	s, b := pl.params.Sequence, pl.params.Bounds
 	d := float64(pl.params.Dim)
 	c, share := s.FirstC, s.Shares.First

@@ -10,7 +10,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/perturb"
+	engine "github.com/privopt/privopt/internal/lop"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/splitting"
@@ -52,9 +52,9 @@ type ObjPert struct {
 	Trace func(erm.Trace)
 }
 
-func (m *ObjPert) settings() perturb.Settings {
+func (m *ObjPert) settings() engine.Settings {
 	m = cmp.Or(m, new(ObjPert))
-	s := perturb.Settings{
+	s := engine.Settings{
 		Package: "sco", Population: true,
 		Relation: m.Relation, Ridge: m.Ridge, Center: m.Center, Radius: m.Radius, Cover: m.Cover, Share: m.Share,
 		Trace: m.Trace,
@@ -65,7 +65,7 @@ func (m *ObjPert) settings() perturb.Settings {
 	return s
 }
 
-func asPlan(pl *perturb.Plan, err error) (*lop.Plan, error) { return (*lop.Plan)(pl), err }
+func asPlan(pl *engine.Plan, err error) (*lop.Plan, error) { return (*lop.Plan)(pl), err }
 
 // Fit releases an approximate minimizer of p under the budget b: it plans, draws b, solves, adds
 // the output noise and projects on W. src feeds the noise; nil means a secure source, anything else
@@ -104,7 +104,7 @@ type Output struct {
 	Trace    func(erm.Trace)
 }
 
-func (m *Output) settings() perturb.Settings {
+func (m *Output) settings() engine.Settings {
 	m = cmp.Or(m, new(Output))
 	s := (&ObjPert{Relation: m.Relation, Radius: m.Radius, Ridge: m.Ridge, Cover: m.Cover, Trace: m.Trace}).settings()
 	s.Output = true
@@ -128,7 +128,7 @@ func (m *Output) Calibrate(q erm.Public, b dp.Budget) (*lop.Plan, error) {
 
 // bySVRG returns SVRG with the schedule for a plan, or nil where it would take more
 // than 2⁵³ gradients.
-func bySVRG(p perturb.Params) release.Method {
+func bySVRG(p engine.Params) release.Method {
 	schedule, ok := svrgFor(p)
 	if !ok {
 		return nil
@@ -138,7 +138,7 @@ func bySVRG(p perturb.Params) release.Method {
 
 // svrgFor returns the schedule for a plan of ObjPert: from 2LM + 2M‖b‖/n + λM², a bound on the gap
 // at 0 for ‖b‖ ≤ σ√d + 6σ, to λR².
-func svrgFor(p perturb.Params) (svrgSchedule, bool) {
+func svrgFor(p engine.Params) (svrgSchedule, bool) {
 	n, m := float64(p.Records), p.Radius
 	lambda := p.Ridge / (2 * n)
 	b := p.Sigma * (math.Sqrt(float64(p.Dim)) + 6)

@@ -11,8 +11,8 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/linear"
+	engine "github.com/privopt/privopt/internal/lop"
 	"github.com/privopt/privopt/internal/noise"
-	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/lop"
 )
 
@@ -119,7 +119,7 @@ func TestObjPertSVRG(t *testing.T) {
 
 	// SVRG does the work: at least two passes over the records, and as many gradients as its
 	// schedule says at most, where Newton's method takes a few passes.
-	schedule, ok := svrgFor(perturb.Params(par))
+	schedule, ok := svrgFor(engine.Params(par))
 	require.True(t, ok)
 	require.GreaterOrEqual(t, trace.GradTerms, 2*2000)
 	require.LessOrEqual(t, float64(trace.GradTerms), float64(schedule.evaluations)+10*2000)

@@ -15,8 +15,8 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
+	engine "github.com/privopt/privopt/internal/lop"
 	"github.com/privopt/privopt/internal/num"
-	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/lop"
@@ -43,7 +43,7 @@ func (c *linear) prepare(ctx context.Context, e *env) (err error) {
 		return err
 	}
 	c.Params = c.plan.Params()
-	c.used = lop.Params(fault.At(fault.From(ctx), perturb.Calibrated, perturb.Params(c.Params)))
+	c.used = lop.Params(fault.At(fault.From(ctx), engine.Calibrated, engine.Params(c.Params)))
 	return nil
 }
 
@@ -119,7 +119,7 @@ func (c *linear) output(ctx context.Context, e *env) (Finding, error) {
 // of the integers: z is exactly N(0,1) for round(ν/g) of a real ν ~ N(0, σ²), added to any point.
 func (c *linear) coarse(ctx context.Context, e *env) (Finding, error) {
 	const ratio = 0.5 // σ/g
-	ctx = fault.With(ctx, perturb.Calibrated, func(p perturb.Params) perturb.Params {
+	ctx = fault.With(ctx, engine.Calibrated, func(p engine.Params) engine.Params {
 		p.OutputSigma = ratio * p.Grid
 		return p
 	})

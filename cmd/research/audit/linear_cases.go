@@ -15,8 +15,8 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
+	engine "github.com/privopt/privopt/internal/lop"
 	"github.com/privopt/privopt/internal/noise"
-	"github.com/privopt/privopt/internal/perturb"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
@@ -269,11 +269,11 @@ func louder(c float64) sabotage {
 }
 
 // planned edits the numbers of the plan of a fit.
-func planned(change func(p *perturb.Params)) sabotage { return edit(perturb.Calibrated, change) }
+func planned(change func(p *engine.Params)) sabotage { return edit(engine.Calibrated, change) }
 
 // instead draws the noise of the plan of another setting.
 func instead(other *linear) sabotage {
-	return borrowed(perturb.Calibrated, other, func(p *perturb.Params, other *linear) {
+	return borrowed(engine.Calibrated, other, func(p *engine.Params, other *linear) {
 		p.Sigma, p.Rate = other.Sigma, other.Rate
 		p.OutputSigma, p.OutputRate = other.OutputSigma, other.OutputRate
 	})
@@ -343,13 +343,13 @@ func linearControls() []Control {
 		{"noise-0.125", "noise of an eighth of its scale, seen from outside", "lop/A1/logistic from outside", 0,
 			louder(0.125)},
 		{"variance", "the variance used as a standard deviation", "lop/A1/logistic", 0,
-			planned(func(p *perturb.Params) { p.Sigma *= p.Sigma })},
+			planned(func(p *engine.Params) { p.Sigma *= p.Sigma })},
 		{"delta-split", "δ used where the formula has δ/2", "lop/A1/kifer", 0,
 			instead(published(lop.Kifer, 0.02, opposite()))},
 		{"output-split", "the whole budget spent again on the output noise", "lop/A1/a fifth for the output", 10_000,
 			instead(logistic(lop.Mechanism{Share: 1e-3}, opposite()))},
 		{"data-max", "noise scaled by the largest gradient of the records, not by the bound", "lop/A1/huber", 3000,
-			planned(func(p *perturb.Params) { p.Sigma *= 0.6 })},
+			planned(func(p *engine.Params) { p.Sigma *= 0.6 })},
 		{"relation", "the constant of add/remove used for replace", "lop/A1/logistic", 3000,
 			instead(logistic(lop.Mechanism{}, present()))},
 		{"relation-exactly", "the constant of add/remove used for replace, seen by the density", "lop/A1/huber exactly", 0,
@@ -358,9 +358,9 @@ func linearControls() []Control {
 			"lop-output/A1/logistic output noise", 2000,
 			instead(outputs(present()))},
 		{"curvature-term", "what the curvature costs dropped from a pure calibration", "lop/A3/huber exactly", 0,
-			planned(func(p *perturb.Params) { p.Sigma = gaussianScale(usual, 2*p.Lipschitz) / 2 })},
+			planned(func(p *engine.Params) { p.Sigma = gaussianScale(usual, 2*p.Lipschitz) / 2 })},
 		{"curvature-renyi", "the curvature dropped from theorem R", "lop/A3/huber in the tail exactly", 0,
-			planned(func(p *perturb.Params) { p.Sigma = renyiScale(tail().budget, p.Lipschitz) })},
+			planned(func(p *engine.Params) { p.Sigma = renyiScale(tail().budget, p.Lipschitz) })},
 		{"no-ridge", "Δ = 0 in the objective", "lop/A7/ℓ1 in a box", 0, ridged(1e-3)},
 		{"no-clip", "gradients not clipped", "lop-clip/A1/least squares, d = 1", 0, one(release.Data, unclipped(0))},
 		{"clip-1", "gradients clipped at 1 instead of the bound", "lop-clip/A1/least squares, d = 5", 0,
@@ -406,7 +406,7 @@ func linearControls() []Control {
 			})},
 		{"ziggurat", "the normal generator of math/rand", "lop/A1/lattice", 0, func(ctx context.Context) context.Context {
 			src, sigma := noise.Reproducible(9, "ziggurat"), 0.0
-			ctx = planned(func(p *perturb.Params) { sigma = p.Sigma })(ctx)
+			ctx = planned(func(p *engine.Params) { sigma = p.Sigma })(ctx)
 			return fault.With(ctx, release.Drawn, func(q erm.Perturbation) erm.Perturbation {
 				q.Linear = make([]float64, len(q.Linear))
 				for i := range q.Linear {
@@ -441,7 +441,7 @@ func populationControls() []Control {
 		{"population-no-output", "output noise left out", "sco-objective/A1/logistic, d = 5 output noise", 500, noOutput},
 		{"population-output-0.9", "output perturbation with noise of 0.9 times its scale",
 			"sco-objective/A1/output output noise", 0,
-			planned(func(p *perturb.Params) { p.OutputSigma *= 0.9 })},
+			planned(func(p *engine.Params) { p.OutputSigma *= 0.9 })},
 		{"population-output-relation", "output perturbation for an added record where it is replaced",
 			"sco-objective/A1/output output noise",
 			2000, instead(outputs(present()))},

@@ -16,7 +16,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
-	"github.com/privopt/privopt/internal/perturb"
+	engine "github.com/privopt/privopt/internal/lop"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/model"
@@ -362,7 +362,7 @@ func sequenceMechanisms() []mechanism {
 			{"mapped-gram", "noise of 0.9 times its scale in the Gram matrix", "model-mapped/A2/squares", 0,
 				one(fault.SumSigma, func(sigma float64) float64 { return 0.9 * sigma })},
 			{"mapped-modulus", "the ridge of the user subtracted as if rows were not mapped", "model-mapped/A2/squares", 0,
-				planned(func(p *perturb.Params) { p.Ridge -= missing.ridge })},
+				planned(func(p *engine.Params) { p.Ridge -= missing.ridge })},
 			{"mapped-clamp", "rows clamped before the map gives them weights, not after", "model-mapped/A2/squares", 0,
 				one(release.Data, unclamped)},
 		},

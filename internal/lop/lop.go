@@ -1,12 +1,13 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-// Package perturb calibrates and releases minimizers of linearly perturbed risks. Packages lop, sco
-// and model call it: the first two for one release under a theorem of package lop, the last for the
-// steps of a sequence whose certificate it proves itself.
+// Package lop is the engine of the public package lop: it calibrates and releases minimizers of
+// linearly perturbed risks. Packages lop, sco and model call it: the first two for one release
+// under a theorem of package lop, the last for the steps of a sequence whose certificate it proves
+// itself.
 //
 // Package linear has the mathematics of the perturbation, package release the way out of the trust
 // boundary. Letters are those of docs/theory/README.md, and B is Settings.Radius.
-package perturb
+package lop
 
 import (
 	"cmp"
