@@ -364,12 +364,12 @@ cmd/privopt/report 582
 cmd/research 2353
 cmd/research/audit 6451
 cmd/research/experiment 3053
-cmd/scaling 1155
+cmd/scaling 1159
 dp 1604
 dp/dptest 304
 dp/internal/pld 875
 dp/ledger 1167
-erm 5407
+erm 5420
 erm/ermtest 122
 examples/ownmechanism 72
 internal/enclose 542
@@ -392,8 +392,8 @@ model/score 2279
 objpert 5429
 prox 4690
 prox/proxtest 315
-qop 3650
-randmat 977
+qop 3656
+randmat 996
 sco 1571
 splitting 6837
 table 4021

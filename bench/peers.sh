@@ -9,6 +9,9 @@
 # are used where they are found. What is missing is named, and its goals are not
 # judged.
 #
+# The whole experiments of goals 3 and 4 calibrate, solve, and write tables; they draw no pictures,
+# as the other side draws none.
+#
 # A round runs both sides of every goal one after the other, so that they meet the
 # same load; the ratio of a goal is the median over the rounds of the ratio within
 # one round. Times are processor time, but where the other side is a program in C:
@@ -136,8 +139,8 @@ for k in ("lop", "lop_clip", "qop", "qop_assoc"):
 			ours $build exact-qop 'Exact/method=qop' 200x
 		fi
 		if want 4; then ours default wishart 'Wishart/by=randmat/d=100$' 100x; fi
-		want 3 && put "figure-paper:$build" "$(GOMAXPROCS=1 spent $one "$scratch/scaling-$build" -mode paper -methods lop,lop-clip,qop -quiet -force -out "$scratch/out")"
-		want 4 && put "figure-certified:$build" "$(GOMAXPROCS=1 spent $one "$scratch/scaling-$build" -mode certified -methods lop,lop-clip,qop -quiet -force -out "$scratch/out")"
+		want 3 && put "figure-paper:$build" "$(GOMAXPROCS=1 spent $one "$scratch/scaling-$build" -mode paper -methods lop,lop-clip,qop -formats csv,json -quiet -force -out "$scratch/out")"
+		want 4 && put "figure-certified:$build" "$(GOMAXPROCS=1 spent $one "$scratch/scaling-$build" -mode certified -methods lop,lop-clip,qop -formats csv,json -quiet -force -out "$scratch/out")"
 	done
 	if [ -x "$scratch/stotos_c" ] && want 6; then c_stotos; fi
 	if want 7 || want 8; then

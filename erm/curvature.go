@@ -66,7 +66,10 @@ func (o *Objective) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok b
 		d := s.data.d
 		gram, xty, yty := s.gramians()
 		s.quadratic = mat.NewSymDense(d, nil)
-		s.quadratic.ScaleSym(s.lsq, gram)
+		raw, from := s.quadratic.RawSymmetric(), gram.RawSymmetric()
+		for i := range d {
+			floats.ScaleTo(raw.Data[i*raw.Stride+i:i*raw.Stride+d], s.lsq, from.Data[i*from.Stride+i:i*from.Stride+d])
+		}
 		s.addQuadTo(s.quadratic)
 		s.lin = make([]float64, d)
 		floats.AddScaled(s.lin, s.lsq, xty)

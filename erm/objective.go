@@ -122,6 +122,16 @@ func (p *Problem) PerturbContext(ctx context.Context, q Perturbation) *Objective
 		for i := range s.diag {
 			s.diag[i] = m.At(i, i)
 		}
+	case *mat.SymDense:
+		s.quad = make([]float64, d*d)
+		raw := m.RawSymmetric()
+		for i := range d {
+			row := s.quad[i*d : (i+1)*d]
+			copy(row[i:], raw.Data[i*raw.Stride+i:i*raw.Stride+d])
+			for j := range i {
+				row[j] = s.quad[j*d+i]
+			}
+		}
 	default:
 		s.quad = mat.DenseCopyOf(m).RawMatrix().Data
 	}

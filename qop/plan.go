@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
@@ -187,7 +188,10 @@ func (pl *Plan) draw(quad *mat.SymDense, src rand.Source) (erm.Perturbation, boo
 		panic(err) // the calibration checked Dim and Degrees
 	}
 	trace := mat.Trace(quad)
-	quad.ScaleSym(p.Sigma2, quad)
+	raw := quad.RawSymmetric()
+	for i := range raw.N {
+		floats.Scale(p.Sigma2, raw.Data[i*raw.Stride+i:i*raw.Stride+raw.N])
+	}
 	q := erm.Perturbation{
 		Center: pl.center, Quad: quad, LinearError: pl.per.LinearError,
 		QuadError: p.Sigma2 * randmat.WishartError(p.Dim, trace),

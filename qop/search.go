@@ -76,7 +76,8 @@ func leastRatio(cost func(m float64) float64, least, start, most float64) float6
 }
 
 // simplex returns the best point that gonum's method of Nelder and Mead finds for f in about evals
-// evaluations, from x and with edges of half a unit; +Inf and NaN are worse than every number.
+// evaluations, or until 15 steps gain less than 1e-4, from x and with edges of half a unit; +Inf
+// and NaN are worse than every number.
 func simplex(f func(x []float64) float64, x []float64, evals int) (best []float64, value float64) {
 	const worse = 1e300 // stands for +Inf and NaN, which the averages of the method cannot handle
 	problem := optimize.Problem{Func: func(x []float64) float64 {
@@ -85,7 +86,8 @@ func simplex(f func(x []float64) float64, x []float64, evals int) (best []float6
 		}
 		return worse
 	}}
-	settings := &optimize.Settings{FuncEvaluations: evals, Converger: optimize.NeverTerminate{}}
+	settings := &optimize.Settings{FuncEvaluations: evals,
+		Converger: &optimize.FunctionConverge{Absolute: 1e-4, Iterations: 15}}
 	result, err := optimize.Minimize(problem, x, settings, &optimize.NelderMead{SimplexSize: 0.5})
 	if result == nil || err != nil && len(result.X) == 0 || result.F >= worse {
 		return x, math.Inf(1)

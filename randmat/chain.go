@@ -131,18 +131,23 @@ func (c *chain) half(nuA, nuB float64) bool {
 	for k := range n {
 		t := (float64(p0+k/gaussNodes) + c.node[k%gaussNodes]) * c.h
 		c.logr[k], c.p[k] = t, 0
-		c.q[k] = (1 + math.Exp(-t)) / 2
-		c.inv[k] = (nuA/2-1)*math.Log1p(math.Exp(-t)) - t
+		e := math.Exp(-t)
+		c.q[k] = (1 + e) / 2
+		c.inv[k] = (nuA/2-1)*math.Log1p(e) - t
 	}
 	norm := -nuA/2*math.Ln2 - num.LogGamma(nuA/2)
 	negligible := tailMass * c.least / (float64(c.d) * float64(n))
+	first, wide := 0, math.Exp(c.h)
+	edge := math.Exp(float64(p0+1) * c.h) // of the first panel that holds r ≥ g/(aTop-g)
 	for j, g := range c.g {
 		if g >= aTop || c.w[j] == 0 {
 			continue
 		}
 		// w f_A(2gq) g/r = exp(e + inv - gq)
 		e := norm + num.Log(c.w[j]) + nuA/2*num.Log(g)
-		first := max(0, (c.index(num.Log(g/(aTop-g)))-p0)*gaussNodes)
+		for ; g >= edge*(aTop-g) && first < n; edge *= wide {
+			first += gaussNodes
+		}
 		for k := first; k < n; k += gaussNodes {
 			p, inv := (*panel)(c.p[k:]), (*panel)(c.inv[k:])
 			q := (*panel)(c.q[k:])
@@ -201,13 +206,17 @@ func (c *chain) step(nu, nuB float64) {
 	mass := c.w[1 : 1+size]
 	clear(mass)
 	var coupling [gaussNodes]panel
+	var grown panel // e^{h node}
+	for i, v := range c.node {
+		grown[i] = math.Exp(v * c.h)
+	}
 	for delta := d0; delta <= d1; delta++ {
+		half := math.Exp(float64(delta)*c.h) / 2
 		for i := range coupling {
 			var logs, halves panel // log b², and b²/2
 			for j := range logs {
-				logs[j] = (float64(delta) + c.node[i] - c.node[j]) * c.h
-				halves[j] = math.Exp(logs[j]) / 2
-				logs[j] *= nuB / 2
+				logs[j] = (float64(delta) + c.node[i] - c.node[j]) * c.h * (nuB / 2)
+				halves[j] = half * grown[i] / grown[j]
 			}
 			coupling[i] = panel{}
 			kernel.AddExp(&coupling[i], &logs, &halves, norm, 1)
@@ -230,8 +239,10 @@ func (c *chain) step(nu, nuB float64) {
 	}
 	c.g, c.w = c.g[:1+size], c.w[:1+size]
 	for k := range size {
-		t := (float64(y0+k/gaussNodes) + c.node[k%gaussNodes]) * c.h
-		c.g[1+k] = c.x + math.Exp(t)
+		if k%gaussNodes == 0 {
+			bottom = math.Exp(float64(y0+k/gaussNodes) * c.h)
+		}
+		c.g[1+k] = c.x + bottom*grown[k%gaussNodes]
 		mass[k] *= c.weight[k%gaussNodes] * c.h
 	}
 	c.prune()

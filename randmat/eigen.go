@@ -17,8 +17,8 @@ const (
 	certify    = 2e-11 // relative distance from the Ritz value at which a bound is proved first
 )
 
-// work is a symmetric matrix S = A/scale, max |s_ij| in [1,2), stored in full, with space for a
-// Cholesky factor and three vectors.
+// work is a symmetric matrix S = A/scale, max |s_ij| in [1,2), with space for a Cholesky factor and
+// three vectors. Its lower triangle is there after mirror.
 type work struct {
 	d     int
 	s, l  []float64 // d×d
@@ -49,13 +49,18 @@ func newWork(a *mat.SymDense) (w *work, ok bool) {
 	w = &work{d: d, s: (*buf)[:d*d], l: (*buf)[d*d : 2*d*d], v: (*buf)[2*d*d:], scale: scale, buf: buf}
 	inv := 1 / scale // exact: |exponent| ≤ 1022
 	for i := range d {
-		for j, x := range raw.Data[i*raw.Stride+i : i*raw.Stride+d] {
-			x *= inv
-			w.s[i*d+i+j] = x
-			w.s[(i+j)*d+i] = x
-		}
+		floats.ScaleTo(w.s[i*d+i:(i+1)*d], inv, raw.Data[i*raw.Stride+i:i*raw.Stride+d])
 	}
 	return w, true
+}
+
+// mirror copies the upper triangle to the lower one.
+func (w *work) mirror() {
+	for i := range w.d {
+		for j := range i {
+			w.s[i*w.d+j] = w.s[j*w.d+i]
+		}
+	}
 }
 
 func (w *work) free() { give(w.buf) }
@@ -85,7 +90,7 @@ func (w *work) cholesky(sign, shift float64) (trace float64, ok bool) {
 			for i := max(j, i0); i < i1; i++ {
 				li := l[i*d : i*d+j+1]
 				if i > j {
-					li[j] = (sign*s[i*d+j] - floats.Dot(li[:j], lj)) / l[j*d+j]
+					li[j] = (sign*s[j*d+i] - floats.Dot(li[:j], lj)) / l[j*d+j]
 					continue
 				}
 				a := sign*s[i*d+i] + shift
@@ -259,6 +264,7 @@ func RitzMax(a *mat.SymDense) (value, residual float64) {
 		return math.Inf(1), math.Inf(1)
 	}
 	defer w.free()
+	w.mirror()
 	value, residual = lanczos(w.v, w.mul)
 	return value * w.scale, residual * w.scale
 }
@@ -276,6 +282,7 @@ func (w *work) maxEig() float64 {
 	if w.d == 1 {
 		return w.s[0] * w.scale
 	}
+	w.mirror()
 	norm := floats.Norm(w.s, 2) * (1 + 0x1p-30) // Frobenius: λ_max ≤ ‖S‖, always
 	if norm == 0 {
 		return 0
@@ -325,6 +332,7 @@ func (w *work) minEig(near bool) float64 {
 	if w.d == 1 {
 		return w.s[0] * w.scale
 	}
+	w.mirror()
 	trace, ok := w.cholesky(1, 0)
 	if !ok {
 		floats.Scale(-1, w.s)

@@ -196,8 +196,7 @@ func (s *dataSource) certified(
 	default:
 		return sweep.Task{}, fmt.Errorf("no method %q", method)
 	}
-	objective := func(x []float64) float64 { return excess.Func(x) + p.Reg.Func(x) }
-	least, sum := objective(comparator), 0.0
+	least, sum := excess.Func(comparator)+p.Reg.Func(comparator), 0.0
 	var kept sweep.Fitted
 	return sweep.Task{
 		Runs: at.Runs,
@@ -208,8 +207,13 @@ func (s *dataSource) certified(
 			if err != nil {
 				return 0, err
 			}
-			sum += objective(theta) - least
-			return risk.Func(theta) / float64(n), nil
+			value := risk.Func(theta)
+			at := value
+			if excess != risk {
+				at = excess.Func(theta)
+			}
+			sum += at + p.Reg.Func(theta) - least
+			return value / float64(n), nil
 		},
 		Detail: func() any {
 			d.Certificate = kept.Certificate

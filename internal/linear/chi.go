@@ -352,7 +352,8 @@ func least(logDelta func(s float64) float64, target, enough, tol float64) float6
 	}, enough, tol)
 }
 
-// A root warm-starts the search for a root with that of a nearby function.
+// A root warm-starts the search for u with the result at another Δ: u and du/d√(−2 log δ) in units
+// of a guess, which changes nearly as they do.
 type root struct{ u, slope float64 }
 
 // nearly is the relative length of the last step of a search for the noise at one Δ of many.
@@ -362,17 +363,20 @@ const nearly = 1e-6
 // found last, and to nearly where they fail.
 func (r *root) least(logDelta func(s float64) float64, target, enough float64) float64 {
 	goal := math.Sqrt(-2 * target)
-	if r.u > 0 {
+	if start := r.u * enough; start > 0 {
 		u, slope, ok := num.Secant(func(u float64) float64 {
+			if !(u > start/2 && u < 2*start) {
+				return math.NaN()
+			}
 			return math.Sqrt(-2*min(0, logDelta(1/u))) - goal
-		}, r.u, r.slope, nearly*r.u)
-		if ok && u > 0 {
-			*r = root{u, slope}
+		}, start, r.slope*enough, nearly*start)
+		if ok {
+			*r = root{u / enough, slope / enough}
 			return u
 		}
 	}
 	u := least(logDelta, target, enough, nearly)
-	*r = root{u, u / goal} // √(−2 log δ) is about ε/s far out
+	*r = root{u / enough, u / enough / goal} // √(−2 log δ) is about ε/s far out
 	return u
 }
 

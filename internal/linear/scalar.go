@@ -412,7 +412,7 @@ func (k *scalar) searchNoise(eps, o, target, most float64, from *guess, replace 
 			from.u = least(log, target, from.u, tol)
 		}
 	}
-	from.record = root{from.u, from.u / math.Sqrt(-2*target)}
+	from.record = root{from.u / most, from.u / most / math.Sqrt(-2*target)}
 	return from.u
 }
 

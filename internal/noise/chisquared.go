@@ -78,12 +78,15 @@ func (q cube) draw(src rand.Source) (u uint64, far *real) {
 		if height < low {
 			return u, far
 		}
-		if height <= high {
-			if far == nil {
-				far = normals.real(u)
-			}
+		switch {
+		case height > high:
+		case far != nil:
 			if q.under(negative(u), far, v, src) {
 				return u, far
+			}
+		default:
+			if near := normals.real(u); q.under(negative(u), near, v, src) {
+				return u, near.ifLonger()
 			}
 		}
 		giveUp(try, maxTries, src)

@@ -43,6 +43,16 @@ func (z *ziggurat) real(u uint64) *real {
 	return &real{new(big.Int), word(z.layer[u&(layers-1)].width), z.unit, &expansion{word(u >> (64 - fraction)), fraction}}
 }
 
+// ifLonger returns x if more bits of it are known than the word of a draw holds, else nil: where
+// rationals decided with no more words, the draw is what it is where floats decide, so that it does
+// not depend on how a machine rounds.
+func (x *real) ifLonger() *real {
+	if x.n > fraction {
+		return x
+	}
+	return nil
+}
+
 // affine returns (a + bx) 2^-unit. It shares the bits of x.
 func (x *real) affine(a, b uint64, unit uint) *real {
 	offset := lsh(word(a), x.unit)

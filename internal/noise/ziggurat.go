@@ -150,10 +150,12 @@ func (z *ziggurat) settle(u uint64, src rand.Source, depth int) (far *real, ok b
 	case gap > z.nearby:
 		return nil, false
 	}
-	if x == nil {
-		x = z.real(u)
+	if x != nil {
+		return x, z.under(int(i), x, e, v, src)
 	}
-	return x, z.under(int(i), x, e, v, src)
+	x = z.real(u)
+	ok = z.under(int(i), x, nil, v, src)
+	return x.ifLonger(), ok
 }
 
 // tail returns x = r + τE and E, which share their bits.
