@@ -375,9 +375,9 @@ examples/ownmechanism 72
 internal/enclose 542
 internal/fault 167
 internal/kernel 633
-internal/linear 3530
+internal/linear 3534
 internal/lop 822
-internal/noise 1471
+internal/noise 1486
 internal/num 1387
 internal/prefix 61
 internal/release 1150
@@ -404,8 +404,8 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72646 // of the module of the root
-	internalLines   = 10718 // of internal/
+	rootLines       = 72706 // of the module of the root
+	internalLines   = 10737 // of internal/
 	laboratoryLines = 11857 // of what measures the mechanisms
 	rootPackages    = 42
 	threeValues     = 44 // statements that assign three or more values
