@@ -26,6 +26,7 @@ func TestEveryInputLasso(t *testing.T) {
 		t.Fatal(err)
 	}
 	paper := lasso.Paper{Epsilon: 0.5, Delta: 0.01, Lambda: 1, Iterations: 1000}
+	published := lasso.Published{Dim: 4, Rank: 1, Degrees: 8, Smoothness: 1, Epsilon1: 0.5, Delta1: 0.005, Delta3: 0.005}
 	e, err := paper.Experiment(in, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -44,11 +45,12 @@ func TestEveryInputLasso(t *testing.T) {
 			e, err := p.Experiment(in, sigma2)
 			return e != nil, err
 		}, paper, 1.),
-		"Experiment.Dof":    call(e.Dof),
-		"Experiment.L":      call(e.L),
-		"Experiment.Linear": call(e.Linear, lasso.LOP, 1.).mayBeNaN(),
-		"Experiment.Omega":  call(e.Omega, 1.).mayBeNaN(),
-		"Experiment.Solve":  call(e.Solve, background, lasso.LOP, 1., src).keep(0, 1),
+		"Experiment.Dof":      call(e.Dof),
+		"Experiment.L":        call(e.L),
+		"Published.Constants": call(lasso.Published.Constants, published, true).mayBeNaN(),
+		"Experiment.Linear":   call(e.Linear, lasso.LOP, 1.).mayBeNaN(),
+		"Experiment.Omega":    call(e.Omega, 1.).mayBeNaN(),
+		"Experiment.Solve":    call(e.Solve, background, lasso.LOP, 1., src).keep(0, 1),
 	})
 }
 

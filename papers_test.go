@@ -13,13 +13,13 @@ import (
 
 // words of the three papers that readers search for.
 const paperWords = `A_NSGD|A_ProxGD|A_ObjP|OPDisc|OPSamp|RSPM|separator set|interpolation|Theorem 3.2|Theorem 4.4
-Theorem 11|Lemma 4|Lemma 10|Algorithm 1|Algorithm 2|Algorithm 3|Algorithm G.2|Appendix G.3
+Theorem 11|Lemma 4|Lemma 10|Algorithm 1|Algorithm 2|Algorithm 3|Algorithm G.2|Table G.4|Appendix G.3
 §5.2|Figure 1|LOP|LOP-Clip|QOP|anchor|Wishart|degrees of freedom|curvature|Moreau envelope
 SVRG|three-operator splitting|uniform stability|mini-batch SGD|noisy SGD|oracle|halfspace
 sign cube|objective perturbation|output perturbation|linear perturbation|quadratic perturbation
 common minimizer|utility bound|population|excess|hockey-stick|replace|add-remove|neighbors
 Gaussian|certificate|exact search|lattice|0/1 loss|least squares|logistic|Huber|ridge|clip|box
-half-width|stochastic|tilt|separate|[CC26]|[NRVW20]|[BFTT19]|[KST12]|[CMS11]`
+half-width|stochastic|tilt|separate|exponential mechanism|[CC26]|[NRVW20]|[BFTT19]|[KST12]|[CMS11]`
 
 // TestPaperWords: who searches for a word of the papers finds it in the documentation and in a
 // comment of the code.

@@ -26,7 +26,7 @@ func RangeCurve(eta float64) Curve {
 			return -math.Expm1(eps)
 		}
 		left := math.Expm1((eps - eta) / 2)
-		return min(1, left*left/-math.Expm1(-eta)*(1+0x1p-50))
+		return min(1, left*left/-math.Expm1(-eta)*(1+0x1p-49))
 	}
 }
 
@@ -41,7 +41,7 @@ func RangeRDP(eta float64) RDP {
 		if !(eta >= 0 && alpha > 1) {
 			return math.Inf(1)
 		}
-		most := min(eta, alpha*eta/8*eta) // also for η = 0, ∞ and α = ∞
+		most := min(eta, alpha*eta/8*eta*(1+0x1p-51)) // also for η = 0, ∞ and α = ∞
 		a, b := alpha*eta, (alpha-1)*eta
 		if !(b > 0 && a < math.MaxFloat64) {
 			return most

@@ -35,8 +35,7 @@ func categories(t testing.TB, n int) *Problem {
 }
 
 // TestEnvelope: parts from one for each combination to single points are a partition with bounds
-// that
-// hold and the weights of their points, and the draw of a part has the law of these numbers.
+// that hold and the weights of their points, and the draw of a part has the law of these numbers.
 func TestEnvelope(t *testing.T) {
 	p := categories(t, 60)
 	for _, uniform := range []bool{true, false} {
@@ -191,10 +190,16 @@ func TestExponentialRefusesByTheSpace(t *testing.T) {
 		_, err = (&Exponential{}).Fit(bg, p, dp.Budget{Epsilon: 1}, noise.Reproducible(1))
 		require.NoError(t, err)
 	}
-	p, err := Empty(4, Lattice(6000))
-	require.NoError(t, err)
-	_, err = (&Exponential{}).Plan(p, dp.Budget{Epsilon: 1})
-	require.ErrorIs(t, err, ErrLimit)
+	far := make([]int, 4096) // two columns of them have 2²³ squared norms, three a number without end
+	for i := range far {
+		far[i] = 7*i + i%3 - 14_000
+	}
+	for d, space := range map[int]Space{4: Lattice(6000), 2: {Values: far, NormSq: -1}, 3: {Values: far, NormSq: -1}} {
+		p, err := Empty(d, space)
+		require.NoError(t, err)
+		_, err = (&Exponential{}).Plan(p, dp.Budget{Epsilon: 1})
+		require.ErrorIs(t, err, ErrLimit)
+	}
 }
 
 // TestVisits: the visit of all points is chosen where it looks at few entries, and in place of an

@@ -54,8 +54,9 @@ func (m *Exponential) Fit(ctx context.Context, p *Problem, b dp.Budget, src rand
 // docs/theory/discrete.md#objpert.exponential/1, with no assumption; [Plan.Profile] returns the
 // curves of a loss of range ε, by which ten releases cost two thirds of ten times ε = .1 at δ =
 // 1e-6.
-// Errors are as in [OPDisc.Plan], and wrap [ErrLimit] if W has more than 2⁴⁶ points, or more than
-// can be visited and more than 127 values or squared norms too large for a table.
+// Errors are as in [OPDisc.Plan], and wrap [ErrLimit] if W has more than 2⁴⁶ points or 2²⁰ squared
+// norms, or more points than can be visited and more than 127 values or squared norms too large for
+// a table.
 func (m *Exponential) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	m = cmp.Or(m, new(Exponential))
 	settings := Product{Relation: m.Relation, Range: m.Range}
@@ -92,9 +93,8 @@ func (m *Exponential) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 	return pl, nil
 }
 
-// span returns η ≥ ε, rounded down, such that a privacy loss of range η is (ε, δ)-private: ε for δ
-// =
-// 0, else ε + 2 ln(1 + √(δ(1 − e^{−ε} + δe^{−ε}))) − 2 ln(1 − δ).
+// span returns η ≥ ε, rounded down, such that a privacy loss of range η is (ε, δ)-private: ε for
+// δ = 0, else ε + 2 ln(1 + √(δ(1 − e^{−ε} + δe^{−ε}))) − 2 ln(1 − δ).
 func span(b dp.Budget) float64 {
 	root := math.Sqrt(b.Delta * (-math.Expm1(-b.Epsilon) + b.Delta*math.Exp(-b.Epsilon)))
 	return max(b.Epsilon, (b.Epsilon+2*math.Log1p(root)-2*math.Log1p(-b.Delta))*(1-0x1p-44))
@@ -119,6 +119,7 @@ const (
 	maxPoints = 1 << 27 // visited, of 4 bytes each
 	maxWeight = 1 << 62 // of all points together
 	maxTable  = 1 << 24 // numbers in the table of squared norms of an envelope
+	mostNorms = 1 << 20 // squared norms, which are counted before anything is refused
 )
 
 // prior is π of Exponential: every point of squared norm sqs[i], of which there are counts[i], has
@@ -139,7 +140,10 @@ type prior struct {
 // the least common multiple of the S·N_q where that fits, else a power of two.
 func newPrior(s *Space, d int, uniform bool) (*prior, error) {
 	const most = 1 << 46 // sums over 2¹⁷ values stay in int64
-	count, n := s.norms(d, most)
+	count, n := s.norms(d, most, mostNorms)
+	if count == nil {
+		return nil, fmt.Errorf("%w: more than %d squared norms, want values nearer to 0, or OPDisc", ErrLimit, mostNorms)
+	}
 	if n > most || bits.Len(uint(n))+bits.Len(uint(len(count))) > 62 {
 		return nil, fmt.Errorf("%w: more than 2^46 points, want a smaller space for Exponential, or OPDisc", ErrLimit)
 	}

@@ -277,8 +277,7 @@ func hockeyStick(p, q map[string]float64, eps float64) (sum float64) {
 }
 
 // TestExponentialScale: c·η is at least kR as rational numbers, and not at the float64 below; a δ
-// is
-// used up to 1e-4 of it.
+// is used up to 1e-4 of it.
 func TestExponentialScale(t *testing.T) {
 	src := rand.New(noise.Reproducible(6))
 	p, err := Empty(3, Lattice(2))
@@ -306,8 +305,7 @@ func TestExponentialScale(t *testing.T) {
 }
 
 // TestExponentialPrior: the integer weights are in the ratio of the prior, to 2⁻¹² at worst, and
-// the
-// excess is that of the least of them.
+// the excess is that of the least of them.
 func TestExponentialPrior(t *testing.T) {
 	for _, c := range []struct{ dim, q int }{{3, 3}, {23, 4}, {23, 7}, {23, 23}, {28, 23}, {1, 1 << 20}} {
 		p, err := Empty(c.dim, Lattice(c.q))
@@ -430,9 +428,8 @@ func TestExponentialSteps(t *testing.T) {
 	require.Empty(t, fault.From(ctx).Missed())
 }
 
-// TestExponentialAdult: the levels of Adult, by complete visits, and the accuracy that is expected
-// of
-// a release at Q = 4, from the exact law.
+// TestExponentialAdult: the levels of Adult, by complete visits, and the accuracy that is
+// expected of a release at Q = 4, from the exact law.
 func TestExponentialAdult(t *testing.T) {
 	g := readExponential(t)
 	for _, q := range []int{1, 2, 4, 5}[:testkit.Of(3, 4)] {

@@ -11,9 +11,8 @@ import (
 )
 
 // scan visits the points of a Problem one by one and keeps their losses. A point is a set of
-// columns
-// that differ from their value of least square, and these values: the next point changes one
-// column and looks at the rows with an entry there. The order depends on the space alone.
+// columns that differ from their value of least square, and these values: the next point changes
+// one column and looks at the rows with an entry there. The order depends on the space alone.
 type scan struct {
 	space  *Space
 	base   []int     // the value of least square of each column

@@ -131,13 +131,14 @@ func (s *Space) isCube(d int) bool {
 
 // pointsUpTo returns |W|, or a number above limit that is at most |W|.
 func (s *Space) pointsUpTo(d, limit int) int {
-	_, total := s.norms(d, limit)
+	_, total := s.norms(d, limit, math.MaxInt)
 	return total
 }
 
 // norms returns the number of points of each squared norm, and their total: |W|, or a number above
-// limit that is at most |W|, and then the counts mean nothing.
-func (s *Space) norms(d, limit int) (count map[int]int, total int) {
+// limit that is at most |W|, and then the counts mean nothing. The count is nil if prefixes have
+// more than most squared norms.
+func (s *Space) norms(d, limit, most int) (count map[int]int, total int) {
 	// count[q] is the number of prefixes (w_1, …, w_j) with squared norm q that can be completed to a
 	// point. Their total does not decrease with j.
 	count, total = map[int]int{0: 1}, 1
@@ -151,6 +152,9 @@ func (s *Space) norms(d, limit int) (count map[int]int, total int) {
 					next[q+v*v] += c
 					total += c
 				}
+			}
+			if len(next) > most {
+				return nil, total
 			}
 		}
 		count = next

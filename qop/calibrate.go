@@ -138,6 +138,7 @@ func (m *Mechanism) calibrate(q erm.Public, b dp.Budget) (*Plan, error) {
 	if pl.rule != nil {
 		pl.cert.Assumptions = append(pl.cert.Assumptions, pl.rule.rule().assumptions(p.Eta)...)
 	}
+	pl.tabulate(s)
 	return pl, nil
 }
 

@@ -85,7 +85,8 @@ type Plan struct {
 	rule   Interpolation
 	trace  func(erm.Trace)
 
-	failure float64 // probability of the matrices outside of per
+	failure float64         // probability of the matrices outside of per
+	curves  func() [2]curve // of removing and adding a record; nil where the budget alone is known
 }
 
 // stepParams lets an audit replace the numbers that the noise of a fit is drawn with.
@@ -120,9 +121,6 @@ func (pl *Plan) Certificate() dp.Certificate {
 	}
 	return pl.cert.With()
 }
-
-// Profile returns the privacy profile that the budget implies.
-func (pl *Plan) Profile() dp.Profile { return pl.Certificate().Budget.Profile() }
 
 // String describes the plan in prose that may be published.
 func (pl *Plan) String() string {

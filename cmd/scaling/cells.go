@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -280,7 +279,7 @@ func (s *dataSource) nonprivate(ctx context.Context, p *erm.Problem, at scalingP
 // constants m = 2d, L = dξ², δ₁ = δ₃ = δ/2. Not private.
 func (s *dataSource) published(in *lasso.Instance, method string, at scalingParams) (sweep.Task, error) {
 	_, dim := in.Dims()
-	q, err := sweep.Published{
+	q, err := lasso.Published{
 		Dim: dim, Degrees: 2 * float64(dim), Rank: at.Rho, Smoothness: float64(dim) * in.Xi * in.Xi,
 		Epsilon1: at.Epsilon, Delta1: at.Delta / 2, Delta3: at.Delta / 2,
 	}.Constants(true)
@@ -320,104 +319,4 @@ func (s *dataSource) published(in *lasso.Instance, method string, at scalingPara
 		},
 		Detail: func() any { return d },
 	}, nil
-}
-
-// boundKind is a row of constants that Figure 1 compares; structure 0 stands for the published
-// ones.
-type boundKind struct {
-	name, legend string
-	structure    loss.Structure
-}
-
-// boundKinds go from the least sharp to the sharpest.
-var boundKinds = []boundKind{
-	{"published", "published, repaired", 0},
-	{"general", "ours, any loss", loss.General},
-	{"glm", "ours, generalized linear", loss.GLM},
-	{"lsq", "ours, least squares", loss.LSQ},
-}
-
-// bound returns the bound on the excess risk at the budget b: with eta = 0 for the exact minimizer,
-// to which a release comes as near as the output noise allows.
-func (k boundKind) bound(b dp.Budget, eta float64) (float64, error) {
-	if k.structure == 0 {
-		return sweep.PublishedBound(b, eta)
-	}
-	const d = 12
-	m := qop.Mechanism{Radius: 1, Eta: eta}
-	if eta == 0 {
-		m.Share = 1e-9 // nearly all of the budget for the curvature
-	}
-	q := erm.Public{Dim: d, Records: 10, Constants: loss.Constants{Smoothness: 1, Rank: 1, Structure: k.structure}}
-	plan, err := m.Calibrate(q, b)
-	if err != nil {
-		return 0, err
-	}
-	p := plan.Params()
-	if eta == 0 {
-		return p.Curvature / 2, nil
-	}
-	return p.ExcessBound + math.Sqrt(d)*p.OutputSigma, nil
-}
-
-// deltas are the curves of the published figure.
-var deltas = []float64{1e-5, 1e-4, 1e-3, 1e-2}
-
-// boundExperiment is Figure 1 of [CC26]: the bound on the excess risk of qop, minimized over the
-// free parameters, against ε, with n = 10, d = 12, D = ρ = G = L = 1. A positive -eta is the error
-// of the anchor, and in the published bound also the gap τ of the solver.
-func (c *scalingConfig) boundExperiment() *sweep.Experiment {
-	exact := "exact anchor and solve"
-	if c.Eta > 0 {
-		exact = fmt.Sprintf("eta = %v", c.Eta)
-	}
-	e := &sweep.Experiment{
-		Name: "scaling", Files: "bound", Sweep: "eps", Values: c.values,
-		Params: map[string]any{"figure": c.Figure, "eta": c.Eta},
-		Plot: sweep.Plot{
-			Title: "Bound on the excess risk of quadratic perturbation (n = 10, d = 12, D = rho = G = L = 1, " + exact + ")",
-			X:     "epsilon",
-			Y:     "bound on the expected excess risk",
-			Style: map[string]sweep.Style{},
-		},
-	}
-	last := len(deltas) - 1
-	e.Plot.Dashes = []string{fmt.Sprintf("delta = %g", deltas[0]), fmt.Sprintf("delta = %g", deltas[last])}
-	for i, k := range boundKinds {
-		e.Plot.Colors = append(e.Plot.Colors, k.legend)
-		for j, delta := range deltas {
-			name := fmt.Sprintf("%s/%g", k.name, delta)
-			e.Methods = append(e.Methods, name)
-			if j == 0 || j == last { // the table has the others
-				e.Plot.Style[name] = sweep.Style{Color: i, Dash: j / last}
-			}
-		}
-	}
-	e.Prepare = func(_ context.Context, cell sweep.Cell) (sweep.Task, error) {
-		i := slices.Index(e.Methods, cell.Method)
-		k := boundKinds[i/len(deltas)]
-		budget := dp.Budget{Epsilon: cell.Value, Delta: deltas[i%len(deltas)]}
-		return sweep.Once(func(ctx context.Context) (float64, error) {
-			return interruptible(ctx, func() (float64, error) { return k.bound(budget, c.Eta) })
-		}), nil
-	}
-	return e
-}
-
-// interruptible returns the result of f, or the error of the context as soon as it is cancelled: a
-// bound takes up to half a minute and knows no context. Then nobody reads the result of f.
-func interruptible(ctx context.Context, f func() (float64, error)) (float64, error) {
-	done := make(chan struct{})
-	var failure error
-	var value float64
-	go func() {
-		defer close(done)
-		value, failure = f()
-	}()
-	select {
-	case <-done:
-		return value, failure
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
 }

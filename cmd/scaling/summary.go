@@ -35,7 +35,8 @@ type scalingCell struct {
 	scalingDetail
 }
 
-// slopeFrom is the κ from which the slopes are taken.
+// slopeFrom is the κ from which the statistics of a curve are taken. Those of Table G.4 of [CC26]
+// belong to ζ = 100 and κ ≤ 100, not to the sizes of its figure.
 const slopeFrom = 10
 
 // summarize words the end of the experiment.
@@ -65,15 +66,18 @@ func (c *scalingConfig) summarize(s *dataSource, results []sweep.Result) (any, [
 			}
 		}
 		if len(x) > 1 {
-			sum.Slopes[m] = sweep.LogSlope(x, y)
-			slopes = append(slopes, fmt.Sprintf("%s %.3f", m, sum.Slopes[m]))
+			var r2 float64
+			sum.Slopes[m], r2 = sweep.LogSlope(x, y)
+			slopes = append(slopes, fmt.Sprintf("%s %.3f %.3f %s %s", m, sum.Slopes[m], r2, sweep.Digits(y[len(y)-1]/y[0]),
+				sweep.Digits(slices.Max(y)/slices.Min(y))))
 		}
 		if cells := sum.Cells[first:]; len(cells) > 0 {
 			lines = append(lines, c.describe(m, cells)...)
 		}
 	}
 	if len(slopes) > 0 {
-		lines = append(lines, fmt.Sprintf("log-log slope over kappa >= %d: %s", slopeFrom, strings.Join(slopes, ", ")))
+		lines = append(lines, fmt.Sprintf("over kappa >= %d: log-log slope, its R², risk at the last kappa over that at the "+
+			"first, largest over least: %s", slopeFrom, strings.Join(slopes, "; ")))
 	}
 	if len(certificates) > 0 {
 		lines = append(lines, fmt.Sprintf("every solve certified to J - min J <= %.2g max(1, |J|)", sum.RelativeGap))

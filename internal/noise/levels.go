@@ -37,8 +37,7 @@ func (l *Levels) brackets(precision uint) (lo, hi []*big.Int) {
 		down, up := lsh(one, precision), lsh(one, precision)
 		if g > 0 {
 			// With t = ⌈2^s g/c⌉ 2⁻ˢ, s = precision + 2: e^{-t} ≤ e^{-g/c} < e^{-t}(1 + 2^{1-s}), which adds
-			// less
-			// than one unit, and expInt loses one and gains two at most.
+			// less than one unit, and expInt loses one and gains two at most.
 			s := precision + 2
 			t := new(big.Int).Mul(lsh(big.NewInt(g), s), l.scale.Denom())
 			t.Add(t, new(big.Int).Sub(l.scale.Num(), one)).Quo(t, l.scale.Num())

@@ -106,8 +106,9 @@ func Promises(method, at string, c *dp.Certificate) []string {
 // Digits writes four digits of x.
 func Digits(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 
-// LogSlope is the least-squares slope of log y against log x.
-func LogSlope(x, y []float64) float64 {
+// LogSlope is the least-squares slope of log y against log x, with the share R² of the variance
+// that the line explains.
+func LogSlope(x, y []float64) (slope, r2 float64) {
 	logs := func(x []float64) []float64 {
 		l := make([]float64, len(x))
 		for i, v := range x {
@@ -115,8 +116,9 @@ func LogSlope(x, y []float64) float64 {
 		}
 		return l
 	}
-	_, slope := stat.LinearRegression(logs(x), logs(y), nil, false)
-	return slope
+	lx, ly := logs(x), logs(y)
+	from, slope := stat.LinearRegression(lx, ly, nil, false)
+	return slope, stat.RSquared(lx, ly, nil, from, slope)
 }
 
 // Memo computes once for every key what cells share.

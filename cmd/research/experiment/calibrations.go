@@ -9,6 +9,7 @@ import (
 	"github.com/privopt/privopt/cmd/internal/sweep"
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/lasso"
 	"github.com/privopt/privopt/lop"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/objpert"
@@ -71,7 +72,7 @@ type calibration func(epsilon float64) (noise, proved float64, err error)
 // curvature is σ²m by the published constants at m = 2d, as printed or repaired.
 func curvature(d int, asPrinted bool) calibration {
 	return func(eps float64) (noise, proved float64, err error) {
-		p := sweep.Published{Dim: d, Degrees: 2 * float64(d), Rank: 1, Smoothness: 1, Epsilon1: eps, Delta1: 0.005,
+		p := lasso.Published{Dim: d, Degrees: 2 * float64(d), Rank: 1, Smoothness: 1, Epsilon1: eps, Delta1: 0.005,
 			Delta3: 0.005}
 		c, err := p.Constants(asPrinted)
 		if err == nil && !asPrinted {

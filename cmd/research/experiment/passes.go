@@ -150,5 +150,6 @@ func secondsSlope(results []sweep.Result, method string) float64 {
 			x, y = append(x, r.Value), append(y, s)
 		}
 	}
-	return sweep.LogSlope(x, y)
+	slope, _ := sweep.LogSlope(x, y)
+	return slope
 }
