@@ -24,7 +24,7 @@ type Published struct {
 // PublishedConstants are the published constants. The printed ones are not proved: α₁ misses two
 // factors ½, which makes σ² 10¹² times too large at d = 100, m = 200, so that the curve of the
 // paper is that of its anchor. Repaired, Sigma2 is 6 to 148 times the σ² that package qop needs.
-// The experiment of the paper leaves out OutputSigma, "as it affects both mechanisms identically", but
+// The paper's experiment leaves out OutputSigma, "as it affects both mechanisms identically", but
 // linear perturbation has no anchor whose error it had to hide.
 type PublishedConstants struct {
 	Alpha, F2, Beta float64 // Beta is 0 without Delta4

@@ -105,58 +105,30 @@ func interrupted(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(ctx))
 }
 
-// enumerate looks at every point of W. Searches are tested against it. Time O(|W| rows).
+// enumerate looks at every point of W, see scan.
 func enumerate(ctx context.Context, p *Problem) (*Solution, error) {
-	n, d := p.perturbation(), p.dim
-	w, least := make([]int, d), p.space.least(d)
-	scores := grid[int64](d+1, len(p.x)) // scores[t][g] = Σ_{j<t} x_gj w_j
+	n, at := p.perturbation(), newScan(p, true)
 	s := &Solution{Proven: true}
 	var best fixed
-	leaf := func(sq int, gain fixed) {
-		loss := 0
-		for g, score := range scores[d] {
-			if score > 0 {
-				loss += p.neg[g]
-			} else {
-				loss += p.pos[g]
-			}
+	at.all(func(sq int) bool {
+		v := fixed(at.loss) << n.shift
+		for j, x := range at.w {
+			k, _ := slices.BinarySearch(p.space.Values, x)
+			v -= n.table[j][k]
 		}
-		v := fixed(loss)<<n.shift - gain
 		if n.norm != nil {
 			v -= n.norm[sq]
 		}
-		if s.W == nil || better(v, w, best, s.W) {
-			s.W, s.Loss = slices.Clone(w), loss
+		if s.W == nil || better(v, at.w, best, s.W) {
+			s.W, s.Loss = slices.Clone(at.w), int(at.loss)
 			best = v
 		}
-	}
-	// walk fixes the coordinates from t on in every way; sq = Σ_{j<t} w_j², gain = Σ_{j<t} T_j[w_j].
-	var walk func(t, sq int, gain fixed) error
-	walk = func(t, sq int, gain fixed) error {
-		if t == d {
-			if s.Nodes++; s.Nodes&0xfff == 0 && ctx.Err() != nil {
-				return interrupted(ctx)
-			}
-			leaf(sq, gain)
-			return nil
-		}
-		from, to := scores[t], scores[t+1]
-		for k, v := range p.space.Values {
-			if !p.space.fits(t, k, sq+least[t+1]) {
-				continue
-			}
-			w[t] = v
-			for g, row := range p.x {
-				to[g] = from[g] + int64(v)*row[t]
-			}
-			if err := walk(t+1, sq+v*v, gain+n.table[t][k]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if err := walk(0, 0, 0); err != nil {
-		return nil, err
+		s.Nodes++
+		s.Proven = s.Nodes&0xfff != 0 || ctx.Err() == nil
+		return s.Proven
+	})
+	if !s.Proven {
+		return nil, interrupted(ctx)
 	}
 	s.Objective = n.float(best)
 	s.Lower = s.Objective

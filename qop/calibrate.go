@@ -379,18 +379,16 @@ func (c *calibrator) candidates(b dp.Budget) (degrees []float64) {
 	logDelta := num.Log(b.Delta)
 	least := math.Inf(1)
 	for _, rough := range s.rough() {
-		guess := 0.0
+		scale := 1.0 / 3
 		at := func(m float64) float64 {
-			if guess == 0 {
-				guess = s.eps * math.Sqrt(m-d+1) / 3
-			}
-			t := rough.t(m, logDelta, guess, coarseT)
+			usual := s.eps * math.Sqrt(m-d+1)
+			t := rough(m, logDelta, usual*scale, coarseT)
 			if t > 0 {
-				guess = t
+				scale = t / usual
 			}
 			return m / t
 		}
-		m := leastRatio(at, leastDegrees(s.dim), math.Min(rough.start, s.most()), s.most())
+		m := leastRatio(at, leastDegrees(s.dim), s.most())
 		switch cost := at(m); {
 		case degrees == nil || cost*nearlyBest < least:
 			degrees, least = []float64{m}, cost
@@ -430,51 +428,48 @@ func (s setting) most() float64 {
 }
 
 // roughBound is a bound of Theorem A with approximate laws and coarse searches, to choose m and the
-// split of the budget: t returns the largest t for m and log δ, from a guess and to a relative
+// split of the budget: the largest t for m and log δ, from a guess and to a relative
 // accuracy.
-type roughBound struct {
-	t     func(m, logDelta, guess, tol float64) float64
-	start float64 // an m near which it is best
-}
+type roughBound func(m, logDelta, guess, tol float64) (t float64)
 
 // rough returns the bounds that hold for s.
 func (s setting) rough() []roughBound {
 	d := float64(s.dim)
-	from := func(p func(m, logDelta float64) profile, start float64) roughBound {
-		return roughBound{func(m, logDelta, guess, tol float64) float64 {
+	from := func(p func(m, logDelta float64) profile) roughBound {
+		return func(m, logDelta, guess, tol float64) float64 {
 			return num.Largest(p(m, logDelta).logDelta, logDelta, guess, tol)
-		}, start}
+		}
 	}
-	closed := roughBound{func(m, logDelta, _, _ float64) float64 {
+	closed := func(m, logDelta, _, _ float64) float64 {
 		k, quantile := m-d+1, roughQuantile
 		if s.rank <= mostEdelman {
 			quantile = edelmanQuantile
 		}
 		return s.closed(k, quantile(s.rank, k-1+s.rank, s.logTail(logDelta)))
-	}, 3 * d}
+	}
 	tilted := from(func(m, logDelta float64) profile {
 		q, dof := s.tiltedLaw(m)
 		return newTilt(s, m, logDelta, newRoughRange(float64(q), dof, logDelta), true)
-	}, 5*d)
+	})
 	switch {
 	case s.structure == loss.LSQ:
-		return []roughBound{from(func(m, _ float64) profile { return newLSQ(s, m, true) }, 2*d+2)}
+		return []roughBound{from(func(m, _ float64) profile { return newLSQ(s, m, true) })}
 	case s.structure == loss.GLM:
 		return []roughBound{from(func(m, _ float64) profile {
 			return &glm{eps: s.eps, k: m - d + 1, relation: s.relation, rough: true}
-		}, 2*d+2)}
+		})}
 	case s.structure == loss.FixedRange:
 		return []roughBound{closed, tilted}
 	}
 	return []roughBound{from(func(m, _ float64) profile {
 		return &general{eps: s.eps, rho: s.rank, k: m - d + 1, law: newRoughLaw(d, m)}
-	}, 3*d), tilted}
+	}), tilted}
 }
 
 // roughLargest returns the largest t of the bounds that hold for s.
 func (s setting) roughLargest(m, logDelta, guess, tol float64) (t float64) {
 	for _, b := range s.rough() {
-		t = math.Max(t, b.t(m, logDelta, guess, tol))
+		t = math.Max(t, b(m, logDelta, guess, tol))
 	}
 	return t
 }

@@ -12,67 +12,11 @@ import (
 
 // leastRatio returns an integer m, least ≤ m ≤ most, that nearly minimizes the unimodal function
 // cost: m − least + 2 is within 3 % of the best value. The minimum is flat, so cost(m) is within
-// 0.1 % of the least cost. start is the first m to try.
-func leastRatio(cost func(m float64) float64, least, start, most float64) float64 {
-	shift := least - 2
-	seen := map[float64]float64{}
-	at := func(v float64) (float64, float64) { // v = log(m − shift)
-		m := math.Min(math.Round(math.Exp(v))+shift, most)
-		c, ok := seen[m]
-		if !ok {
-			c = cost(m)
-			seen[m] = c
-		}
-		return c, m
-	}
-	const step = 0.4
-	b := num.Log(math.Max(start-shift, 2))
-	fb, _ := at(b)
-	a, c := math.Max(b-step, math.Ln2), b+step
-	fa, _ := at(a)
-	fc, _ := at(c)
-	for fc < fb {
-		a, fa = b, fb
-		b, fb = c, fc
-		c += step
-		fc, _ = at(c)
-	}
-	for fa < fb && a > math.Ln2 {
-		c, fc = b, fb
-		b, fb = a, fa
-		a = math.Max(a-step, math.Ln2)
-		fa, _ = at(a)
-	}
-	if fa < fb {
-		b, fb = a, fa
-	}
-	for c-a > 0.08 {
-		// Cut the larger half by the golden section.
-		if v := 0.0; c-b > b-a {
-			v = b + 0.382*(c-b)
-			if fv, _ := at(v); fv < fb {
-				a, b = b, v
-				fb = fv
-			} else {
-				c = v
-			}
-		} else {
-			v = b - 0.382*(b-a)
-			if fv, _ := at(v); fv < fb {
-				c, b = b, v
-				fb = fv
-			} else {
-				a = v
-			}
-		}
-	}
-	best, bestCost := start, math.Inf(1)
-	for m, v := range seen {
-		if v < bestCost || v == bestCost && m < best {
-			best, bestCost = m, v
-		}
-	}
-	return best
+// 0.1 % of the least cost.
+func leastRatio(cost func(m float64) float64, least, most float64) float64 {
+	at := func(v float64) float64 { return math.Min(math.Round(math.Exp(v))+least-2, most) }
+	v, _ := num.Minimize(func(v float64) float64 { return cost(at(v)) }, math.Ln2-0.1, num.Log(most-least+3), 0, 0.06)
+	return at(v)
 }
 
 // simplex returns the best point that gonum's method of Nelder and Mead finds for f in about evals

@@ -10,7 +10,7 @@ import (
 )
 
 // TestLeastRatio checks that the search over integers ends near the minimum of costs that are flat
-// around it, from any start and with few calls.
+// around it, with few calls.
 func TestLeastRatio(t *testing.T) {
 	for _, least := range []float64{2, 13, 101} {
 		for _, best := range []float64{0, 1, 5, 40, 900} {
@@ -23,13 +23,10 @@ func TestLeastRatio(t *testing.T) {
 				u := math.Log((m - least + 2) / (best + 2))
 				return 1 + u*u
 			}
-			for _, start := range []float64{least, 2 * least, least + 300} {
-				calls = 0
-				got := leastRatio(cost, least, start, 1e9)
-				u := math.Log((got - least + 2) / (best + 2))
-				require.Less(t, math.Abs(u), 0.1+0.5/(best+2), "least %v, best %v, start %v: %v", least, at, start, got)
-				require.Less(t, calls, 60)
-			}
+			got := leastRatio(cost, least, 1e5)
+			u := math.Log((got - least + 2) / (best + 2))
+			require.Less(t, math.Abs(u), 0.1+0.5/(best+2), "least %v, best %v: %v", least, at, got)
+			require.Less(t, calls, 20)
 		}
 	}
 }

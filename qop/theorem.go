@@ -67,39 +67,47 @@ func (p *glm) logDelta(t float64) float64 {
 	if p.relation == dp.AddRemove {
 		return num.Log(math.Max(stickAdd(p.eps, t, p.k, p.k/2), stickRemoveGLM(p.eps, t, p.k)))
 	}
-	at := func(share float64) float64 {
-		er := share * p.eps
-		ea := p.eps - er
-		r, a := stickRemoveGLM(er, t, p.k), stickAdd(ea, t, p.k, p.k/2)
-		return math.Min(r+math.Exp(er)*a, a+math.Exp(ea)*r)
-	}
-	best, arg := math.Inf(1), 0.5
-	try := func(share float64) {
-		if v := at(share); v < best {
-			best, arg = v, share
-		}
-	}
-	if t/2 <= p.eps { // D_r nearly vanishes there
-		try(t / 2 / p.eps)
-	}
 	points, fine := 25, 1e-4
 	if p.rough {
 		points, fine = 4, 0.1
 	}
-	width := 1 / float64(points)
-	if p.hint > 0 { // the best share moves little with t
-		try(p.hint)
-	} else {
-		for i := range points + 1 {
-			try(float64(i) * width)
+	shares := []float64{math.Min(t/2/p.eps, 1)} // D_r nearly vanishes there
+	if p.hint > 0 {                             // the best share moves little with t
+		shares, points = append(shares, p.hint), -points
+	}
+	best, share := bestSplit(p.eps, shares, points, fine, func(e float64) float64 { return stickRemoveGLM(e, t, p.k) },
+		func(e float64) float64 { return stickAdd(e, t, p.k, p.k/2) })
+	p.hint = share
+	return num.Log(best)
+}
+
+// bestSplit returns the least δ of a removal followed by an addition, or the reverse, that it finds
+// over ε = e_r + e_a, and the share e_r/ε. It tries the given shares and, for positive points, that
+// many steps from 0 to 1, and then halves the distance from the best one.
+func bestSplit(
+	eps float64, shares []float64, points int, fine float64, remove, add func(e float64) float64,
+) (best, share float64) {
+	best, share = 1, 0.5
+	try := func(s float64) {
+		er := s * eps
+		ea := eps - er
+		r, a := remove(er), add(ea)
+		if v := math.Min(r+math.Exp(er)*a, a+math.Exp(ea)*r); v < best {
+			best, share = v, s
 		}
 	}
-	for ; width > fine*math.Max(arg, 1e-2); width *= 0.5 {
-		try(math.Max(arg-width/2, 0))
-		try(math.Min(arg+width/2, 1))
+	for _, s := range shares {
+		try(s)
 	}
-	p.hint = arg
-	return num.Log(math.Min(best, 1))
+	width := 1 / math.Abs(float64(points))
+	for i := range points + 1 {
+		try(float64(i) * width)
+	}
+	for ; width > fine*math.Max(share, 1e-2); width *= 0.5 {
+		try(math.Max(share-width/2, 0))
+		try(math.Min(share+width/2, 1))
+	}
+	return best, share
 }
 
 // generalLoss returns l_G(x) = ρ·log(1 + t/x) − (k/2)·log(1 − t/x), x > t.

@@ -144,27 +144,12 @@ func (p *tilted) removeGLM(eps, t, nu float64) float64 {
 // other one added, in either order, each with its slope and half of the output shift.
 func (p *tilted) twoSteps(t float64) float64 {
 	nu := math.Hypot(p.slope, p.output/2)
-	best, arg := 1.0, 0.5
-	try := func(share float64) {
-		er := share * p.eps
-		ea := p.eps - er
-		r, a := p.removeGLM(er, t, nu), p.addGLM(ea, t, nu)
-		if v := math.Min(r+math.Exp(er)*a, a+math.Exp(ea)*r); v < best {
-			best, arg = v, share
-		}
-	}
-	points, fine := 8.0, 0.005
+	points, fine := 8, 0.005
 	if p.rough {
 		points, fine = 4, 0.05
 	}
-	for i := range int(points) + 1 {
-		try(float64(i) / points)
-	}
-	for width := 0.5 / points; width > fine; width /= 2 {
-		mid := arg
-		try(math.Max(mid-width, 0))
-		try(math.Min(mid+width, 1))
-	}
+	best, _ := bestSplit(p.eps, nil, points, fine, func(e float64) float64 { return p.removeGLM(e, t, nu) },
+		func(e float64) float64 { return p.addGLM(e, t, nu) })
 	return best
 }
 

@@ -94,29 +94,9 @@ func (c *scalingConfig) boundExperiment() *sweep.Experiment {
 		i := slices.Index(e.Methods, cell.Method)
 		k := boundKinds[i/len(deltas)]
 		budget := dp.Budget{Epsilon: cell.Value, Delta: deltas[i%len(deltas)]}
-		return sweep.Once(func(ctx context.Context) (float64, error) {
-			return interruptible(ctx, func() (float64, error) { return k.bound(budget, c.Eta) })
-		}), nil
+		return sweep.Once(func(context.Context) (float64, error) { return k.bound(budget, c.Eta) }), nil
 	}
 	return e
-}
-
-// interruptible returns the result of f, or the error of the context as soon as it is cancelled: a
-// bound takes up to half a minute and knows no context. Then nobody reads the result of f.
-func interruptible(ctx context.Context, f func() (float64, error)) (float64, error) {
-	done := make(chan struct{})
-	var failure error
-	var value float64
-	go func() {
-		defer close(done)
-		value, failure = f()
-	}()
-	select {
-	case <-done:
-		return value, failure
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
 }
 
 // publishedBound returns the bound of Figure 1 of [CC26] with the repaired constants,

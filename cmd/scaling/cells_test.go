@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -63,16 +62,4 @@ func TestFigureKinds(t *testing.T) {
 		require.NoError(t, err, k.name)
 		require.Greater(t, inexact, exact, k.name)
 	}
-}
-
-func TestInterruptible(t *testing.T) {
-	x, err := interruptible(t.Context(), func() (float64, error) { return 3, nil })
-	require.NoError(t, err)
-	require.Equal(t, 3.0, x)
-	never := make(chan struct{})
-	defer close(never)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = interruptible(ctx, func() (float64, error) { <-never; return 3, nil })
-	require.ErrorIs(t, err, context.Canceled)
 }
