@@ -50,14 +50,20 @@ func (c *descent) init(op coordinatewise, n int) error {
 	}
 	c.n = n
 	c.q, c.lin, c.g = resize(c.q, n*n), resize(c.lin, n), resize(c.g, n)
-	c.chol, c.free, c.delta = resize(c.chol, n*(n+1)/2), resize(c.free, n), resize(c.delta, n)
+	c.free, c.delta = resize(c.free, n), resize(c.delta, n)
 	c.x, c.pieces, c.best = resize(c.x, n), resize(c.pieces, n), resize(c.best, n)
 	return nil
 }
 
-// load fills q with both triangles of s, which stores its upper triangle.
-func (c *descent) load(s *mat.SymDense) {
+// load fills q with both triangles of s, which stores its upper triangle, and of the coefficients of
+// the functions of this package both.
+func (c *descent) load(s *mat.SymDense, f Smooth) {
 	n, raw := c.n, s.RawSymmetric()
+	switch f.(type) {
+	case *parabola, *LinearModel, *combination, *combinedSum:
+		copy(c.q, raw.Data)
+		return
+	}
 	for i := range n {
 		copy(c.q[i*n+i:(i+1)*n], raw.Data[i*raw.Stride+i:i*raw.Stride+n]) // below the diagonal it is unspecified
 	}
@@ -228,6 +234,7 @@ func (c *descent) newton() (ok, full bool) {
 	for work := 0; work < newtonWork; {
 		if !c.factored {
 			c.waited, c.free = 0, c.freeCoordinates(c.free[:0])
+			c.chol = resize(c.chol, len(c.free)*(len(c.free)+1)/2)
 			c.factored = raised(c.chol, len(c.free), &c.singular, func(r int, row []float64) {
 				i := c.free[r]
 				for s := range row {

@@ -264,21 +264,6 @@ func distanceTo(t testing.TB, y []float64) splitting.Smooth {
 	return f
 }
 
-// TestUsualPrograms requires at most twenty steps, and answers as exact as float64.
-func TestUsualPrograms(t *testing.T) {
-	for _, p := range usualPrograms(t) {
-		res, err := splitting.Solve(background, p.p, make([]float64, p.d), nil, &splitting.InteriorPoint{})
-		require.NoError(t, err, p.name)
-		require.Equal(t, splitting.Converged, res.Status, p.name)
-		require.LessOrEqual(t, res.Iterations, 20, p.name)
-		require.Less(t, max(res.Primal, res.DualResidual), 1e-13, p.name)
-		plain, err := splitting.Solve(background, p.p, make([]float64, p.d), nil, &splitting.InteriorPoint{NoPolish: true})
-		require.NoError(t, err, p.name)
-		require.Equal(t, splitting.Converged, plain.Status, p.name)
-		require.InEpsilon(t, res.Value, plain.Value, 1e-7, p.name)
-	}
-}
-
 // BenchmarkInteriorPoint solves the usual programs.
 func BenchmarkInteriorPoint(b *testing.B) {
 	for _, p := range usualPrograms(b) {

@@ -39,6 +39,7 @@ type LinearModel struct {
 	q       *mat.SymDense // of least squares
 	lin     []float64
 	c       float64
+	finite  bool       // q
 	pool    *sync.Pool // *work
 }
 
@@ -260,8 +261,9 @@ func (f *LinearModel) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok
 		mirror(f.q.RawSymmetric().Data, d)
 		f.c = f.FuncGrad(f.lin, zero)
 		floats.Scale(-1, f.lin)
+		f.finite = finite(f.q.RawSymmetric().Data)
 	})
-	return f.q, f.lin, f.c, finite(f.q.RawSymmetric().Data)
+	return f.q, f.lin, f.c, f.finite
 }
 
 // Smoothness returns c times an upper bound on λ_max(A'WA), computed once: from the smaller of A'WA

@@ -104,6 +104,7 @@ func (p Problem) program(dim int) bool {
 // error (IterationLimit, RuntimeLimit, Stalled) does not end the path.
 func Path(ctx context.Context, problems []Problem, x0 []float64, s *Settings, m Method) ([]*Result, error) {
 	results := make([]*Result, 0, len(problems))
+	var last *CoordinateDescent // its memory serves all problems
 	var own Settings
 	if s != nil {
 		own = *s
@@ -112,6 +113,11 @@ func Path(ctx context.Context, problems []Problem, x0 []float64, s *Settings, m 
 		method, err := m, p.check(x0) // Auto asks F for its Hessian
 		if method == nil && err == nil {
 			method = Auto(p, len(x0))
+			if next, ok := method.(*CoordinateDescent); ok && last != nil {
+				method = last
+			} else if ok {
+				last = next
+			}
 		}
 		var res *Result
 		if err == nil {

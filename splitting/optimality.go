@@ -107,8 +107,12 @@ func (b *bounds) result(opt optimality, loc Location, stats Stats, status Status
 		}
 	}
 	if !two && res.DualResidual < inf {
-		res.Dual.G = b.problem.multiplier(res.X)
-		if res.Dual.G != nil {
+		var grad []float64
+		if d, ok := b.method.(differentiated); ok {
+			grad = d.gradient()
+		}
+		res.Dual.G = b.problem.multiplier(res.X, grad)
+		if res.Dual.G != nil && grad == nil {
 			res.GradTerms += terms(b.problem.F)
 		}
 	}
@@ -116,11 +120,14 @@ func (b *bounds) result(opt optimality, loc Location, stats Stats, status Status
 	return res
 }
 
+// differentiated is a method that knows ∇f at the last Location.X; nil if it does not.
+type differentiated interface{ gradient() []float64 }
+
 // multiplier returns an element of the subdifferential of ψ = g + h near x that is −∇f(x) up to the
 // residual, nil if ψ = 0 or its proximal map is not known:
 //
 //	(w − prox_{γψ}(w))/γ,   w = x − γ∇f(x),   γ = ‖x‖/‖∇f(x)‖
-func (p Problem) multiplier(x []float64) []float64 {
+func (p Problem) multiplier(x, grad []float64) []float64 {
 	psi, ok := p.sum()
 	if p.H == nil {
 		psi, ok = p.G, true
@@ -129,7 +136,9 @@ func (p Problem) multiplier(x []float64) []float64 {
 		return nil
 	}
 	w, u := make([]float64, len(x)), make([]float64, len(x))
-	smooth(p.F).Grad(w, x)
+	if copy(w, grad) == 0 {
+		smooth(p.F).Grad(w, x)
+	}
 	gamma := cmp.Or(norm(x), 1) / cmp.Or(norm(w), 1)
 	if !(gamma > 0) || math.IsInf(gamma, 1) {
 		return nil

@@ -97,7 +97,7 @@ func (m *ProxNewton) Step(loc *Location, stats *Stats) {
 	progress := held && m.full(stats)
 	if !progress { // there is no old Hessian, or it is too far off
 		m.f.Hessian(m.hess, m.x)
-		m.c.load(m.hess)
+		m.c.load(m.hess, nil)
 		progress = m.full(stats)
 	}
 	m.damped = !progress
