@@ -297,8 +297,7 @@ func TestEveryInputProx(t *testing.T) {
 	matrix := mat.Matrix(mat.NewDense(2, 2, []float64{0, 1, 1, 0}))
 	table := map[string]row{
 		"Check":         call(prox.Check, op, 2),
-		"Shift":         call(prox.Shift, op, []float64{1, 2}).keep(0),
-		"Lipschitz":     call(prox.Lipschitz, op, 2),
+		"Shift":         call(func(x []float64) float64 { return prox.RoundingOf(op).Shift(x) }, []float64{1, 2}),
 		"ProxConjugate": call(prox.ProxConjugate, op, []float64{0, 0}, []float64{1, 2}, 1.).keep(0, 3),
 		"NewAffine":     call(prox.NewAffine, matrix, []float64{1, 1}),
 		"SplitGroups":   call(prox.SplitGroups, group).keep(0), // of checked groups
@@ -339,17 +338,17 @@ func TestEveryInputProx(t *testing.T) {
 		if s, ok := g.(prox.Set); ok {
 			table[name+".Radius"] = call(s.Radius, 2)
 		}
-		table[name+".shift"] = call(func(x []float64) float64 { return prox.Shift(g, x) }, x)
+		table[name+".shift"] = call(func(x []float64) float64 { return prox.RoundingOf(g).Shift(x) }, x)
 		if s, ok := g.(prox.Coordinatewise); ok {
 			table[name+".Coordinate"] = call(s.Coordinate, 1)
 		}
 	}
 	l1 := prox.L1{Weight: 1}
 	table["Accuracy"] = call(func(dim int) (float64, float64) {
-		factor, scale, _ := prox.Accuracy(l1, dim)
+		factor, scale, _ := prox.RoundingOf(l1).Accuracy(dim)
 		return factor, scale
 	}, 2)
-	table["Proved"] = call(prox.Proved, op)
+	table["Proved"] = call(func(g prox.Operator) bool { return prox.RoundingOf(g).Proved() }, op)
 	table["Pieces"] = call(func(dim int) { prox.Pieces(l1, dim) }, 2)
 	table["Separable"] = call(func() bool {
 		_, ok := prox.Separable(l1)

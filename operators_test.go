@@ -83,7 +83,7 @@ func (s shifted) Shift(x []float64) float64 {
 	if s.l.about == "Shift" {
 		return 0
 	}
-	return prox.Shift(s.l.of, x)
+	return prox.RoundingOf(s.l.of).Shift(x)
 }
 
 func (b bounded) Radius(dim int) float64 {
@@ -449,20 +449,20 @@ func TestForeignOperatorsOfProblem(t *testing.T) {
 				} else {
 					require.ErrorIs(t, err, erm.ErrProblem, "%s, %s", name, about)
 				}
-				require.False(t, prox.Proved(q.Reg) && prox.Proved(q.Set), name)
+				require.False(t, prox.RoundingOf(q.Reg).Proved() && prox.RoundingOf(q.Set).Proved(), name)
 			}
 		}
-		if _, _, proved := prox.Accuracy(g, 2); proved {
+		if _, _, proved := prox.RoundingOf(g).Accuracy(2); proved {
 			for _, q := range settings(p, g) {
 				if public, err := q.Public(dp.Replace); err == nil {
 					require.Empty(t, public.Assumptions, name)
 				}
 			}
 		}
-		require.True(t, prox.Proved(g), name)
+		require.True(t, prox.RoundingOf(g).Proved(), name)
 	}
 	for name, g := range disguised(t) {
-		require.False(t, prox.Proved(g), name)
+		require.False(t, prox.RoundingOf(g).Proved(), name)
 		for _, q := range settings(p, g) {
 			if public, err := q.Public(dp.Replace); err == nil {
 				require.Contains(t, public.Assumptions, erm.DeclaredOperator, name)

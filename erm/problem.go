@@ -153,7 +153,7 @@ func (p *Problem) certificate() (prox.Subdifferential, error) {
 }
 
 // Assumptions of certificates. DeclaredLoss is listed for a loss that is not of package loss,
-// ScalarAccuracy for a loss without [loss.Exact] slopes, and DeclaredOperator if [prox.Accuracy]
+// ScalarAccuracy for a loss without [loss.Exact] slopes, and DeclaredOperator if [prox.Rounding]
 // proves nothing of r + ι_C, which includes every operator that is not of package prox.
 // TrustedCluster is listed for records that other machines add up, TrustedEncoding for those that
 // they made of the lines of a table.

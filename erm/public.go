@@ -62,7 +62,7 @@ type Public struct {
 	Slope    float64 // G_r ≥ dist(0, ∂g(p))
 	Gradient float64 // G ≥ ‖∇ℓ(p;a,b)‖₂ for one record
 
-	// ProxFactor·u·(‖x‖₂+ProxScale) bounds the rounding of Prox and Shift of g, see [prox.Accuracy].
+	// ProxFactor·u·(‖x‖₂+ProxScale) bounds the rounding of Prox and Shift of g, see [prox.Rounding].
 	// A ProxFactor of 0 means unknown unless Split and Linear hold.
 	ProxFactor, ProxScale float64
 
@@ -123,13 +123,13 @@ func (p *Problem) Public(rel dp.Relation) (Public, error) {
 func (q *Public) anchor(l loss.Loss, g prox.Subdifferential) {
 	at := make([]float64, q.Dim)
 	g.Prox(at, at, 1)
-	q.Anchor = raised(floats.Norm(at, 2), q.Dim) + prox.Shift(g, at)
+	q.Anchor = raised(floats.Norm(at, 2), q.Dim) + prox.RoundingOf(g).Shift(at)
 	q.Slope = q.SlopeAt(at)
 	k := l.Constants(q.Bounds, q.Anchor)
 	q.lossRange, q.Gradient = known(k.Range), known(k.Lipschitz)
 	_, q.Split = prox.Separable(g)
 	var proved bool
-	if q.ProxFactor, q.ProxScale, proved = prox.Accuracy(g, q.Dim); !proved {
+	if q.ProxFactor, q.ProxScale, proved = prox.RoundingOf(g).Accuracy(q.Dim); !proved {
 		q.Assumptions = append(q.Assumptions, DeclaredOperator)
 	}
 }
@@ -387,7 +387,7 @@ func (q Public) Cover(per PublicPerturbation, stated, radius float64) (float64, 
 			return 0, err
 		}
 		return 0, fmt.Errorf("%w: nothing public bounds the minimizer or the rounding of its solver; want a bounded Set, "+
-			"or a loss that declares a Range with operators that are prox.Accurate", dp.ErrCondition)
+			"or a loss that declares a Range with operators that declare an Accuracy", dp.ErrCondition)
 	}
 	switch {
 	case stated == 0:

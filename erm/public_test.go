@@ -268,7 +268,7 @@ func (h hostile) lost(x []float64) float64 {
 	}
 	s.shift(e, x)
 	return boundRoom*allowance + s.linearError + s.quadError*floats.Norm(e, 2) + at +
-		(h.o.Smoothness()+h.o.Modulus())*prox.Shift(g, x)
+		(h.o.Smoothness()+h.o.Modulus())*prox.RoundingOf(g).Shift(x)
 }
 
 // TestAllowanceIsAbove checks that the bound of Public on rounding is at least the amount that

@@ -89,7 +89,7 @@ func (o *Objective) residual(
 		s.shift(y, x)
 		r += s.quadError * (floats.Norm(y, 2) + floats.Norm(low, 2))
 	}
-	if shift := prox.Shift(g, x); shift > 0 {
+	if shift := prox.RoundingOf(g).Shift(x); shift > 0 {
 		r += (o.Smoothness() + s.quadError + o.Modulus()) * shift
 	}
 	r *= 1 + float64(len(x)+20)*0x1p-52 // the rounding of norms, of this sum and of Modulus
@@ -107,7 +107,7 @@ func certificate(reg prox.Operator, set prox.Set, x []float64) (prox.Subdifferen
 	g, _ := prox.Sum(reg, set)
 	s, ok := g.(prox.Subdifferential)
 	if !ok {
-		if set == nil || set.Func(x) != 0 || prox.Shift(set, x) != 0 || prox.Shift(reg, x) != 0 {
+		if set == nil || set.Func(x) != 0 || prox.RoundingOf(set).Shift(x) != 0 || prox.RoundingOf(reg).Shift(x) != 0 {
 			return nil, false
 		}
 		s, ok = reg.(prox.Subdifferential)

@@ -159,7 +159,7 @@ func TestResidualCountsTheShift(t *testing.T) {
 	x := []float64{0.6, 0.8}
 	ball := prox.L2Ball{R: 1}
 	ball.Prox(x, x, 1)
-	shift := prox.Shift(ball, x)
+	shift := prox.RoundingOf(ball).Shift(x)
 	require.Positive(t, shift)
 	data, err := NewData([][]float64{{-0.8e6, 0.6e6}}, []float64{0}, loss.Bounds{Row: 2e6, Label: 1})
 	require.NoError(t, err)

@@ -7,30 +7,71 @@ import (
 	"reflect"
 )
 
-// Accurate is the ability of an operator to bound its rounding. With u = 2⁻⁵³, for every γ > 0 and
-// finite x in dim dimensions, up to underflow,
+// Rounding is how far float64 takes an operator from the exact one, for those who must prove the
+// distance of a point from a minimizer.
+//
+// The faces of a sphere or a hyperplane contain hardly any float64 vector. There x stands for a
+// nearby point x′ of the domain in real arithmetic, Dist(x, v) is dist(−v, ∂g(x′)), and Shift(x)
+// bounds ‖x′−x‖₂. If J = f + g is μ-strongly convex with minimizer z, and ∇f is L_f-Lipschitz,
+//
+//	‖x−z‖ ≤ (Dist(x, ∇f(x)) + (L_f+μ)·Shift(x)) / μ.
+//
+// With u = 2⁻⁵³, for every γ > 0 and finite x in dim dimensions, up to underflow,
 //
 //	‖Prox(x) − prox_{γg}(x)‖₂ ≤ factor·u·(‖x‖₂ + scale)
-//	Shift(x) ≤ factor·u·(‖x‖₂ + scale)   if the operator is Rounded and Shift(x) finite
-type Accurate interface {
-	Operator
-	Accuracy(dim int) (factor, scale float64)
+//	Shift(x) ≤ factor·u·(‖x‖₂ + scale)   if Shift(x) is finite
+//
+// An operator of your own may declare both by methods:
+//
+//	Shift(x []float64) float64                  +Inf outside the domain
+//	Accuracy(dim int) (factor, scale float64)
+type Rounding struct{ g Operator }
+
+// RoundingOf returns the rounding of g. A nil g is 0.
+func RoundingOf(g Operator) Rounding { return Rounding{g} }
+
+// accurate and shifter are operators of the caller that declare their rounding.
+type (
+	accurate interface {
+		Accuracy(dim int) (factor, scale float64)
+	}
+	shifter interface {
+		Shift(x []float64) float64
+	}
+)
+
+// rounded is an operator of this package. A struct that embeds it may declare a Shift of its own.
+type rounded interface {
+	Subdifferential
+	shift(x []float64) float64
+}
+
+// Shift returns a bound on ‖x′−x‖₂ for the x′ of Dist; 0 for an operator whose x′ is x.
+func (r Rounding) Shift(x []float64) float64 {
+	switch g := r.g.(type) {
+	case shifter:
+		return g.Shift(x)
+	case rounded:
+		return g.shift(x)
+	}
+	return 0
 }
 
 // assumedFactor is the factor of an operator without a bound, divided by d.
 const assumedFactor = 1024
 
-// Accuracy returns the bound of [Accurate] for g in dim dimensions, and whether it is proved, see
+// Accuracy returns factor and scale, and whether they are proved, see
 // docs/theory/numerics.md#numerics.prox. A bound that is not proved is the one that g declares, or
-// 1024·dim and ‖prox_g(0)‖₂; a certificate has to list it as an assumption. A nil g is 0. The
-// factor is +Inf if g fails its Check.
+// 1024·dim and ‖prox_g(0)‖₂; a certificate has to list it as an assumption. The factor is +Inf if g
+// fails its Check.
 //
 //	Coordinatewise of this package           8           0
 //	L2Norm, L2Ball, and L1, orthants, (c/2)‖·‖² with them   48   0
 //	GroupL2, and L1, orthants with it        d + 16      0
 //	L1Ball, Simplex, and L1, orthants with it  24√d + 48   the radius
 //	(c/2)‖·‖² with one of the above          12 more
-func Accuracy(g Operator, dim int) (factor, scale float64, proved bool) {
+func (r Rounding) Accuracy(dim int) (factor, scale float64, proved bool) {
+	g := r.g
 	if Check(g, dim) != nil {
 		return inf, 0, false
 	}
@@ -54,9 +95,9 @@ func Accuracy(g Operator, dim int) (factor, scale float64, proved bool) {
 	case absBall:
 		return ball(f.r)
 	case ridge:
-		factor, scale, proved = Accuracy(f.g, dim)
+		factor, scale, proved = RoundingOf(f.g).Accuracy(dim)
 		return factor + 12, scale, proved
-	case Accurate:
+	case accurate:
 		factor, scale = f.Accuracy(dim)
 		return factor, scale, false
 	}
@@ -96,8 +137,8 @@ func (g coordwise) separable() bool {
 // Proved reports whether g and all its parts are operators of this package. Then g is convex, it
 // depends on its parameters alone, and the declarations of its methods are proved in their
 // comments. A mechanism must assume this of any other operator, also of a struct that embeds an
-// operator of this package. A nil g is 0.
-func Proved(g Operator) bool { return g == nil || own(reflect.ValueOf(g)) }
+// operator of this package.
+func (r Rounding) Proved() bool { return r.g == nil || own(reflect.ValueOf(r.g)) }
 
 // own reports whether v and every value that it holds in an interface have types of this package.
 func own(v reflect.Value) bool {

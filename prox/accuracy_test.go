@@ -171,7 +171,7 @@ func TestAccuracy(t *testing.T) {
 			sum(SquaredL2{0.7}, L1Ball{1}), sum(SquaredL2{0.7}, Simplex{1}),
 			sum(SquaredL2{0.5}, GroupL2{Groups: groups, Weight: 0.5}),
 		} {
-			factor, scale, proved := Accuracy(g, d)
+			factor, scale, proved := RoundingOf(g).Accuracy(d)
 			require.True(t, proved, "%T", g)
 			worst, worstShift := 0.0, 0.0
 			cases := 400
@@ -217,7 +217,7 @@ func TestAccuracy(t *testing.T) {
 					continue
 				}
 				worst = max(worst, e/unit)
-				if s := Shift(g, got); s < inf {
+				if s := RoundingOf(g).Shift(got); s < inf {
 					require.LessOrEqual(t, s, factor*ulp*(norm2(got)+scale), "%T", g)
 					worstShift = max(worstShift, s/ulp/(norm2(got)+scale))
 				}
@@ -229,14 +229,14 @@ func TestAccuracy(t *testing.T) {
 
 // TestAccuracyUnproved checks that Accuracy reports when no proof exists.
 func TestAccuracyUnproved(t *testing.T) {
-	for _, g := range []Operator{TotalVariation{1}, SortedL1{[]float64{2, 1}}, LogBarrier{1}, accurate{}} {
-		factor, _, proved := Accuracy(g, 2)
+	for _, g := range []Operator{TotalVariation{1}, SortedL1{[]float64{2, 1}}, LogBarrier{1}, declared{}} {
+		factor, _, proved := RoundingOf(g).Accuracy(2)
 		require.False(t, proved, "%T", g)
 		require.Positive(t, factor)
 	}
-	factor, scale, _ := Accuracy(accurate{}, 2)
+	factor, scale, _ := RoundingOf(declared{}).Accuracy(2)
 	require.Equal(t, [2]float64{5, 7}, [2]float64{factor, scale})
-	_, scale, _ = Accuracy(LogBarrier{1}, 4)
+	_, scale, _ = RoundingOf(LogBarrier{1}).Accuracy(4)
 	require.InDelta(t, 2, scale, 1e-14) // ‖(1,1,1,1)‖
 	_, ok := Separable(Huber{1, 1})
 	require.False(t, ok)
@@ -254,10 +254,10 @@ func TestSeparable(t *testing.T) {
 		_, ok := Separable(g)
 		require.Equal(t, want, ok, "%T", g)
 	}
-	_, _, proved := Accuracy(embeds{}, 1)
+	_, _, proved := RoundingOf(embeds{}).Accuracy(1)
 	require.False(t, proved)
 }
 
-type accurate struct{ TotalVariation }
+type declared struct{ TotalVariation }
 
-func (accurate) Accuracy(int) (factor, scale float64) { return 5, 7 }
+func (declared) Accuracy(int) (factor, scale float64) { return 5, 7 }

@@ -12,7 +12,7 @@ import (
 // HalfSpace is the set {x : ⟨A,x⟩ ≤ B}, A ≠ 0. The caller must not change A.
 //
 // Perhaps no float64 vector lies on the plane ⟨A,x⟩ = B. A point with |⟨A,x⟩−B| ≤ 2⁻⁴⁸(Σ|A_i x_i| +
-// |B|) stands for its projection x′ on the plane, see [Rounded].
+// |B|) stands for its projection x′ on the plane, see [Rounding].
 type HalfSpace struct {
 	A []float64
 	B float64
@@ -111,7 +111,7 @@ type affine struct {
 // NewAffine returns the set {x : Ax = b} for an m×d matrix A, held as Vx = c by its singular value
 // decomposition A = UΣVᵀ. A float64 vector hardly ever solves Ax = b, so membership allows for the
 // rounding of x, ‖Vx−c‖₂ ≤ d·2⁻⁴⁸(‖x‖₂+‖c‖₂), and such a point stands for its projection x′, see
-// [Rounded]. The set is unbounded unless A has full column rank.
+// [Rounding]. The set is unbounded unless A has full column rank.
 //
 // Rows may be linearly dependent if b agrees: singular values at most max(m,d)·2⁻⁵²·σ_max
 // count as 0, and the error wraps ErrParameter if the point x of least norm has ‖Ax−b‖ >

@@ -84,7 +84,7 @@ func (b blocks) shift(x []float64) float64 {
 	b.want(x)
 	var d ssq
 	for k, part := range b.parts {
-		d.add(Shift(part.Op, b.of(x, k)))
+		d.add(RoundingOf(part.Op).Shift(b.of(x, k)))
 	}
 	return d.norm() * (1 + float64(len(b.parts)+2)*2*ulp)
 }

@@ -50,8 +50,8 @@ func setRadius(g calculus, dim int) float64 {
 	return g.(canRadius).radius(dim)
 }
 
-// expose wraps g in a type that implements exactly the requested interfaces: Rounded, Set and
-// Coordinatewise. A Coordinatewise is always Rounded.
+// expose wraps g in a type that implements exactly the requested interfaces: rounded, Set and
+// Coordinatewise. A Coordinatewise is always rounded.
 func expose(g calculus, dist, set, coordinate bool) Operator {
 	switch {
 	case coordinate && set:
@@ -380,7 +380,7 @@ func (s scaled) shift(x []float64) float64 {
 	for i, xi := range x {
 		d.add(math.Abs((*y)[i]/s.a - xi)) // 0 except for underflow: a is a power of two
 	}
-	return number(Shift(s.g, *y)/math.Abs(s.a) + d.norm())
+	return number(RoundingOf(s.g).Shift(*y)/math.Abs(s.a) + d.norm())
 }
 
 func (s scaled) radius(dim int) float64 { return s.g.(Set).Radius(dim) / math.Abs(s.a) * (1 + 4*ulp) }

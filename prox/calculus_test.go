@@ -178,10 +178,10 @@ func TestScaleForms(t *testing.T) {
 	require.False(t, dist)
 	tiny := prox.Scale(prox.SecondOrderCone{}, 0x1p-400, 1).(prox.Subdifferential)
 	// The argument a·x underflows to the apex of the cone.
-	s := prox.Shift(tiny, []float64{0x1p-700, 0})
+	s := prox.RoundingOf(tiny).Shift([]float64{0x1p-700, 0})
 	require.GreaterOrEqual(t, s, 0x1p-700)
 	require.LessOrEqual(t, s, 0x1p-699)
-	require.Zero(t, prox.Shift(tiny, []float64{0x1p-600, 0}))
+	require.Zero(t, prox.RoundingOf(tiny).Shift([]float64{0x1p-600, 0}))
 	require.Zero(t, prox.Scale(nil, 2, 2).Func([]float64{1, 2}))
 }
 
@@ -195,12 +195,12 @@ func TestTranslateBox(t *testing.T) {
 	require.InEpsilon(t, 2.0, g.Dist([]float64{math.Nextafter(p[0], 0), 1e8}, []float64{-3, 0.9}), 1e-15,
 		"an interior point")
 	require.True(t, math.IsInf(g.Dist([]float64{math.Nextafter(p[0], 2), 1e8}, []float64{-3, 0.9}), 1))
-	require.Zero(t, prox.Shift(g, p))
+	require.Zero(t, prox.RoundingOf(g).Shift(p))
 
 	norm := prox.Translate(prox.L2Norm{Weight: 1}, []float64{0.1, 0.2}).(prox.Subdifferential)
 	require.Zero(t, norm.Dist([]float64{0.1, 0.2}, []float64{0.5, 0.5}))
-	require.Zero(t, prox.Shift(norm, []float64{0.1, 0.2}))
-	s := prox.Shift(norm, []float64{1e-20, 0.2}) // fl(1e-20 − 0.1) = −0.1
+	require.Zero(t, prox.RoundingOf(norm).Shift([]float64{0.1, 0.2}))
+	s := prox.RoundingOf(norm).Shift([]float64{1e-20, 0.2}) // fl(1e-20 − 0.1) = −0.1
 	require.InEpsilon(t, 1e-20, s, 1e-14)
 	require.InEpsilon(t, 5+math.Sqrt(5), prox.Translate(prox.L2Ball{R: 5}, []float64{1, -2}).(prox.Set).Radius(2), 1e-14)
 }

@@ -13,7 +13,7 @@ import (
 // the Lorentz cone. [PB14, §6.3]
 //
 // Projections satisfy ‖z‖₂ ≤ t in real arithmetic. A point with ‖z‖₂ within t(1 ± 2⁻⁴⁸) stands for
-// x′ = (t, (t/‖z‖₂)z) on the surface, see [Rounded].
+// x′ = (t, (t/‖z‖₂)z) on the surface, see [Rounding].
 type SecondOrderCone struct{}
 
 // PSDCone is the set of symmetric positive semidefinite matrices X of order
@@ -22,7 +22,7 @@ type SecondOrderCone struct{}
 //
 // Members are symmetric exactly. Eigenvalues within 2⁻⁴⁸·Order of 0, relative to the largest in
 // size, stand for 0, and X stands for the matrix X′ of the other computed eigenvalues and of the
-// orthonormal vectors nearest to the computed eigenvectors, see [Rounded]. Scratch and failures are
+// orthonormal vectors nearest to the computed eigenvectors, see [Rounding]. Scratch and failures are
 // as for [NuclearNorm].
 type PSDCone struct{ Order int }
 

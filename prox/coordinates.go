@@ -20,10 +20,9 @@ type WeightedL1 struct{ Weights []float64 }
 // Linear is g(x) = ⟨C,x⟩; prox_{γg}(x) = x − γC. The caller must not change C.
 type Linear struct{ C []float64 }
 
-// Pinball is g(x) = Σ Tau·max(x_i, 0) + (1−Tau)·max(−x_i, 0), 0 ≤ Tau ≤ 1. With Translate by y
-// it is the loss of a regression Kx for the quantile 1−Tau of y [KB78]. With t = γTau and s =
-// γ(1−Tau),
-// prox_{γg}(x) = x − P_[−s,t](x).
+// Pinball is g(x) = Σ Tau·max(x_i, 0) + (1−Tau)·max(−x_i, 0), 0 ≤ Tau ≤ 1. With Translate by y it
+// is the loss of a regression Kx for the quantile 1−Tau of y [KB78]. With t = γTau and s =
+// γ(1−Tau), prox_{γg}(x) = x − P_[−s,t](x).
 type Pinball struct{ Tau float64 }
 
 func (g Bounds) at(i int) separable {
@@ -178,7 +177,7 @@ func (g tilted) dist(x, v []float64) float64 {
 	return g.g.(Subdifferential).Dist(x, *buf)
 }
 
-func (g tilted) shift(x []float64) float64 { return Shift(g.g, x) }
+func (g tilted) shift(x []float64) float64 { return RoundingOf(g.g).Shift(x) }
 
 func (g tilted) check(dim int) error {
 	if err := g.c.check(dim); err != nil {

@@ -23,7 +23,7 @@
 //	                 Conjugate  g*, and ProxConjugate, its proximal map for every g
 //
 // All types are Subdifferentials, and an operator of the calculus is one if the faces of its parts
-// survive rounding. [Lipschitz] bounds subgradients. A proximal map costs O(d); O(d log d) for
+// survive rounding. A proximal map costs O(d); O(d log d) for
 // SortedL1, a few passes for LInfNorm, L1Ball and Simplex, a product with the matrix for NewAffine,
 // two triangular solves for NewQuadratic, and a decomposition for operators of matrices.
 //
@@ -77,42 +77,8 @@ type Subdifferential interface {
 	// Dist returns dist(−v, ∂g(x)) = min{‖v+u‖₂ : u ∈ ∂g(x)}, and +Inf where x is outside the domain.
 	// It decides exactly, never by a tolerance, whether x lies at a kink or on a face: to mistake an
 	// interior point for a boundary point would under-report the distance. Where float64 has hardly
-	// any point on a face, as on a sphere, the operator is Rounded.
+	// any point on a face, as on a sphere, x stands for a point nearby, see [Rounding].
 	Dist(x, v []float64) float64
-}
-
-// Rounded is the ability of a [Subdifferential] whose faces contain hardly any float64 vector, such
-// as a sphere or a hyperplane. There x stands for a nearby point x′ of the domain in real
-// arithmetic, Dist(x, v) is dist(−v, ∂g(x′)), and Shift(x) ≥ ‖x′−x‖₂. Other operators have x′ = x.
-// An operator of your own needs the method; the function [Shift] knows those of this package
-// without it.
-//
-// If J = f + g is μ-strongly convex with minimizer z, and ∇f is L_f-Lipschitz,
-//
-//	‖x−z‖ ≤ (Dist(x, ∇f(x)) + (L_f+μ)·Shift(x)) / μ.
-//
-// Projections of this package keep Shift at a few units in the last place of the point.
-type Rounded interface {
-	Subdifferential
-	// Shift returns an upper bound on ‖x′−x‖₂, and +Inf where x is outside the domain.
-	Shift(x []float64) float64
-}
-
-// rounded is a Rounded of this package. A struct that embeds it may declare a Shift of its own.
-type rounded interface {
-	Subdifferential
-	shift(x []float64) float64
-}
-
-// Shift returns a bound on ‖x′−x‖₂ for the x′ of op.Dist, see [Rounded]; 0 for other operators.
-func Shift(op Operator, x []float64) float64 {
-	switch r := op.(type) {
-	case Rounded:
-		return r.Shift(x)
-	case rounded:
-		return r.shift(x)
-	}
-	return 0
 }
 
 // Coordinatewise is the ability of an operator that is a sum over coordinates,

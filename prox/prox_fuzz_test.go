@@ -189,7 +189,7 @@ func FuzzProx(f *testing.F) {
 			}
 			got := s.Dist(px, v)
 			require.False(t, math.IsNaN(got), "%#v", g)
-			if shift := prox.Shift(g, px); shift == 0 {
+			if shift := prox.RoundingOf(g).Shift(px); shift == 0 {
 				require.LessOrEqual(t, got, eps*(1+1/gamma), "%#v γ = %v: %v → %v", g, gamma, x, px)
 			}
 		}

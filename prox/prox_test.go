@@ -349,9 +349,9 @@ func TestSumForms(t *testing.T) {
 	simplex := prox.Simplex{Total: 1}
 	x, v := []float64{0.5, 0.5 + 8*0x1p-53}, []float64{0, 0}
 	at := []float64{c * x[0], c * x[1]}
-	require.Greater(t, prox.Shift(simplex, x), 8*0x1p-53)
+	require.Greater(t, prox.RoundingOf(simplex).Shift(x), 8*0x1p-53)
 	require.GreaterOrEqual(t, sum(simplex, prox.SquaredL2{Weight: c}).(prox.Subdifferential).Dist(x, v),
-		simplex.Dist(x, at)+c*prox.Shift(simplex, x))
+		simplex.Dist(x, at)+c*prox.RoundingOf(simplex).Shift(x))
 }
 
 // perCoordinate is an ℓ1 norm whose weight for coordinate i is i.
@@ -431,7 +431,7 @@ func TestBadValues(t *testing.T) {
 		}
 		for _, x := range bad {
 			require.False(t, math.IsNaN(op.Func(x)), "%s Func(%v)", name, x)
-			require.False(t, math.IsNaN(prox.Shift(op, x)), "%s Shift(%v)", name, x)
+			require.False(t, math.IsNaN(prox.RoundingOf(op).Shift(x)), "%s Shift(%v)", name, x)
 			for _, v := range append(bad, x, []float64{1, 2, 3, 4}) {
 				require.False(t, math.IsNaN(dist(x, v)), "%s Dist(%v, %v)", name, x, v)
 				require.False(t, math.IsNaN(dist([]float64{0, 0, 0, 0}, v)), "%s Dist(0, %v)", name, v)
@@ -461,19 +461,19 @@ func TestRounded(t *testing.T) {
 		x := []float64{3 * c.scale, 4 * c.scale}
 		switch {
 		case c.dist == 0:
-			require.InDelta(t, 5*math.Abs(c.scale-1), prox.Shift(ball, x), 1e-14)
-			require.GreaterOrEqual(t, prox.Shift(ball, x), 5*math.Abs(c.scale-1))
+			require.InDelta(t, 5*math.Abs(c.scale-1), prox.RoundingOf(ball).Shift(x), 1e-14)
+			require.GreaterOrEqual(t, prox.RoundingOf(ball).Shift(x), 5*math.Abs(c.scale-1))
 			require.InDelta(t, 0, ball.Dist(x, v), 1e-14)
 			require.Equal(t, 5.0, ball.Dist(x, []float64{3, 4}), "outward gradients are not absorbed")
 		case c.dist == 5:
-			require.Zero(t, prox.Shift(ball, x))
+			require.Zero(t, prox.RoundingOf(ball).Shift(x))
 			require.InEpsilon(t, 5, ball.Dist(x, v), 1e-15)
 		default:
-			require.True(t, math.IsInf(prox.Shift(ball, x), 1))
+			require.True(t, math.IsInf(prox.RoundingOf(ball).Shift(x), 1))
 			require.True(t, math.IsInf(ball.Dist(x, v), 1))
 		}
 	}
-	require.Zero(t, prox.Shift(prox.L1{}, v), "the faces of L1 need no shift")
+	require.Zero(t, prox.RoundingOf(prox.L1{}).Shift(v), "the faces of L1 need no shift")
 }
 
 // TestConcurrent checks that operators keep no state between calls, by calling them from several
@@ -549,9 +549,9 @@ func (ownMethods) Check(int) error         { return errors.New("mine") }
 
 func TestOwnMethodsWin(t *testing.T) {
 	op := ownMethods{prox.L2Ball{R: 1}}
-	require.Equal(t, 7.0, prox.Shift(op, []float64{0}))
+	require.Equal(t, 7.0, prox.RoundingOf(op).Shift([]float64{0}))
 	require.EqualError(t, prox.Check(op, 1), "mine")
 	type embeds struct{ prox.L2Ball }
 	require.Error(t, prox.Check(embeds{prox.L2Ball{R: -1}}, 1), "an embedded operator's own Check must be used")
-	require.True(t, math.IsInf(prox.Shift(embeds{prox.L2Ball{R: 1}}, []float64{2}), 1))
+	require.True(t, math.IsInf(prox.RoundingOf(embeds{prox.L2Ball{R: 1}}).Shift([]float64{2}), 1))
 }

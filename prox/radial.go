@@ -15,7 +15,7 @@ import (
 //
 // No float64 vector need lie on the sphere: Prox shrinks by a few units in the last place so that
 // ‖p‖₂ ≤ r in real arithmetic, and a point with norm2 within r(1±32u) stands for one on the sphere,
-// see Rounded. Proofs: docs/theory/numerics.md#numerics.sphere
+// see Rounding. Proofs: docs/theory/numerics.md#numerics.sphere
 type radial struct {
 	s           separable // l1, lo, hi; its l2 is 0
 	norm, l2, r float64

@@ -15,7 +15,7 @@ import (
 //
 //	prox_{γg}(X) = U(Σ − γ·Weight)₊Vᵀ   [CCS10, Thm. 2.1]
 //
-// X stands for a matrix X′ of low rank, see [Rounded]: of the computed singular values above
+// X stands for a matrix X′ of low rank, see [Rounding]: of the computed singular values above
 // 2⁻⁴⁸·max(Rows,Cols) of the largest, and of the orthonormal vectors nearest to
 // the computed singular vectors. Shift bounds X′−X with all roundings.
 //
@@ -42,7 +42,7 @@ type NuclearBall struct {
 // most R. With X = UΣVᵀ the projection is U·min(Σ,R)·Vᵀ.
 //
 // Singular values within R(1 ± 2⁻⁴⁸·max(Rows,Cols)) stand for R, so that membership and faces allow
-// for the rounding of the decomposition, see [Rounded] and [NuclearNorm]. Prox stays below R by a
+// for the rounding of the decomposition, see [Rounding] and [NuclearNorm]. Prox stays below R by a
 // quarter of this allowance.
 type SpectralBall struct {
 	Rows, Cols int

@@ -82,7 +82,7 @@ func TestSpectralOfDiagonals(t *testing.T) {
 			if in := vector.Func(s); math.IsInf(in, 1) {
 				require.Equal(t, in, matrix.Func(diag(s)))
 				require.Equal(t, in, matrix.Dist(diag(s), diag(v)))
-				require.Equal(t, in, prox.Shift(matrix, diag(s)))
+				require.Equal(t, in, prox.RoundingOf(matrix).Shift(diag(s)))
 			}
 			// The subgradient nearest to a diagonal matrix is diagonal if the point is.
 			require.InDelta(t, vector.Dist(p, v), matrix.Dist(diag(p), diag(v)), 1e-13)
@@ -160,7 +160,7 @@ func TestRoundedRank(t *testing.T) {
 		require.InDelta(t, c.nuclear, nuclear.Dist(x, v), 1e-14)
 		require.InDelta(t, c.psd, psd.Dist(x, v), 1e-14)
 		for _, g := range []prox.Operator{nuclear, psd} {
-			s := prox.Shift(g, x)
+			s := prox.RoundingOf(g).Shift(x)
 			require.LessOrEqual(t, s, 1e-13)
 			if c.small < 1e-13 {
 				require.GreaterOrEqual(t, s, c.small)
@@ -172,16 +172,16 @@ func TestRoundedRank(t *testing.T) {
 	require.True(t, math.IsInf(psd.Func([]float64{1, 1e-300, 0, 1}), 1), "not symmetric")
 
 	ball := prox.SpectralBall{Rows: 2, Cols: 2, R: 1}
-	require.Zero(t, prox.Shift(ball, []float64{0.5, 0, 0, 0.5}))
+	require.Zero(t, prox.RoundingOf(ball).Shift([]float64{0.5, 0, 0, 0.5}))
 	require.Zero(t, ball.Dist([]float64{1, 0, 0, 0.5}, []float64{-3, 0, 0, 0}))
 	require.InDelta(t, 3.0, ball.Dist([]float64{1 - 1e-12, 0, 0, 0.5}, []float64{-3, 0, 0, 0}), 1e-14)
-	require.GreaterOrEqual(t, prox.Shift(ball, []float64{1 - 1e-15, 0, 0, 0.5}), 1e-15)
-	require.True(t, math.IsInf(prox.Shift(ball, []float64{1 + 1e-12, 0, 0, 0.5}), 1))
+	require.GreaterOrEqual(t, prox.RoundingOf(ball).Shift([]float64{1 - 1e-15, 0, 0, 0.5}), 1e-15)
+	require.True(t, math.IsInf(prox.RoundingOf(ball).Shift([]float64{1 + 1e-12, 0, 0, 0.5}), 1))
 	column := prox.SpectralBall{Rows: 16, Cols: 1, R: 1}
 	x := make([]float64, 16)
 	x[3] = 1 - 5e-14 // this rounded value is treated as 1
-	require.GreaterOrEqual(t, prox.Shift(column, x), 5e-14*(1-1e-2))
-	require.LessOrEqual(t, prox.Shift(column, x), 1e-13)
+	require.GreaterOrEqual(t, prox.RoundingOf(column).Shift(x), 5e-14*(1-1e-2))
+	require.LessOrEqual(t, prox.RoundingOf(column).Shift(x), 1e-13)
 	require.InEpsilon(t, math.Sqrt2, ball.Radius(4), 1e-12)
 	require.Zero(t, prox.SpectralBall{Rows: 2, Cols: 2}.Radius(4))
 }
@@ -196,7 +196,7 @@ func TestEmpty(t *testing.T) {
 		require.Zero(t, g.Func(nil), "%T", g)
 		g.Prox(nil, nil, 1)
 		require.Zero(t, g.Dist(nil, nil), "%T", g)
-		require.Zero(t, prox.Shift(g, nil), "%T", g)
+		require.Zero(t, prox.RoundingOf(g).Shift(nil), "%T", g)
 	}
 	require.Panics(t, func() { prox.SecondOrderCone{}.Func(nil) })
 	require.Error(t, prox.Check(prox.SecondOrderCone{}, 0))
@@ -215,12 +215,12 @@ func TestLargeMatrices(t *testing.T) {
 		p, v := apply(g, x, 1), make([]float64, m*n)
 		floats.SubTo(v, p, x)
 		require.Less(t, g.Dist(p, v), 1e-10)
-		require.Less(t, prox.Shift(g, p), 1e-10)
-		require.Positive(t, prox.Shift(g, p))
+		require.Less(t, prox.RoundingOf(g).Shift(p), 1e-10)
+		require.Positive(t, prox.RoundingOf(g).Shift(p))
 	}
 	s := x[:n*n]
 	p, v := apply(prox.PSDCone{Order: n}, s, 1), make([]float64, n*n)
 	floats.SubTo(v, p, s)
 	require.Less(t, prox.PSDCone{Order: n}.Dist(p, v), 1e-10)
-	require.Less(t, prox.Shift(prox.PSDCone{Order: n}, p), 1e-10)
+	require.Less(t, prox.RoundingOf(prox.PSDCone{Order: n}).Shift(p), 1e-10)
 }

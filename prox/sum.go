@@ -385,7 +385,7 @@ func (g ridge) dist(x, v []float64) float64 {
 	return g.g.(Subdifferential).Dist(x, *buf) + g.l2*g.shift(x)
 }
 
-func (g ridge) shift(x []float64) float64 { return Shift(g.g, x) }
+func (g ridge) shift(x []float64) float64 { return RoundingOf(g.g).Shift(x) }
 
 // addCoordinates returns g + h, as a Set if both are.
 func addCoordinates(g, h Coordinatewise) Operator {

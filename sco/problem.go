@@ -29,7 +29,7 @@ func locality(p *erm.Problem) []dp.Assumption {
 	if !loss.Proved(p.Loss) {
 		list = append(list, LossLocality)
 	}
-	if !prox.Proved(p.Reg) || !prox.Proved(p.Set) {
+	if !prox.RoundingOf(p.Reg).Proved() || !prox.RoundingOf(p.Set).Proved() {
 		list = append(list, erm.DeclaredOperator)
 	}
 	return list

@@ -85,8 +85,8 @@ func (m *CoordinateDescent) dualityGap() float64 {
 	return gap
 }
 
-// quick computes the gap of least squares from Qx and c = ½‖y‖², without a pass over the rows, where
-// it is far above the rounding of their sums.
+// quick computes the gap of least squares from Qx and c = ½‖y‖², without a pass over the rows,
+// where it is far above the rounding of their sums.
 func (m *CoordinateDescent) quick() (gap float64, ok bool) {
 	_, _, c, quad := m.squares.Quadratic()
 	if !quad || math.IsInf(m.residual, 1) {

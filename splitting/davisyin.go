@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/floats"
-
-	"github.com/privopt/privopt/prox"
 )
 
 // DavisYin is three-operator splitting [DY17, Algorithm 1]:
@@ -38,8 +36,7 @@ type DavisYin struct {
 	gamma, lambda float64
 	search        bool
 	line          lineSearch
-	slope         float64 // β, +Inf if unknown
-	budget        float64 // the factor by which γ may still be lengthened without β
+	budget        float64 // the factor by which γ may still be lengthened
 	next          float64 // γ of the next x
 	x, y, z, p    []float64
 	grad          []float64
@@ -49,7 +46,7 @@ type DavisYin struct {
 
 const (
 	lengthen      = 1.02
-	lengthenTotal = 1e4
+	lengthenTotal = 1e6
 )
 
 // Init implements Method.
@@ -82,7 +79,7 @@ func (m *DavisYin) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	if m.lambda, err = relaxation("DavisYin.Relaxation", m.Relaxation, limit); err != nil {
 		return err
 	}
-	m.slope, m.budget, m.next = lipschitz(p.G, n), lengthenTotal, m.gamma
+	m.budget, m.next = lengthenTotal, m.gamma
 	m.x, m.y, m.z, m.p, m.grad = resize(m.x, n), resize(m.y, n), resize(m.z, n), resize(m.p, n), resize(m.grad, n)
 	copy(m.z, x0)
 	if v, ok := m.take(); ok { // z = x0 + γu, u = −∇f(x0) − v
@@ -114,17 +111,6 @@ func (m *DavisYin) settle(loc *Location) {
 	}
 	m.delta = math.Inf(1)
 	m.dual(loc, m.x, m.y, m.p, separation(m.x, m.y)/m.gamma, m.hidden(m.x, m.y, m.gamma)+m.earlier, m.gamma)
-}
-
-// lipschitz returns the Lipschitz constant of g, +Inf if none is known.
-func lipschitz(g prox.Operator, dim int) float64 {
-	if g == nil {
-		return 0
-	}
-	if beta, ok := prox.Lipschitz(g, dim); ok {
-		return beta
-	}
-	return math.Inf(1)
 }
 
 // Step implements Method.
@@ -184,18 +170,13 @@ func (m *DavisYin) change(gamma float64) {
 	m.gamma = gamma
 }
 
-// longer returns the γ of the next x.
+// longer returns the γ of the next x. Without G every length is allowed.
 func (m *DavisYin) longer() float64 {
-	want := m.line.longer(m.gamma, lengthen)
-	if m.slope == 0 {
-		return want
-	}
-	if safe := m.gamma * math.Sqrt(1+math.Max(m.line.delta, 0)/(2*m.slope*m.slope*m.gamma)); safe >= want {
-		return want
-	}
-	if m.budget >= lengthen {
+	if !m.noG {
+		if m.budget < lengthen {
+			return m.gamma
+		}
 		m.budget /= lengthen
-		return want
 	}
-	return m.gamma
+	return m.line.longer(m.gamma, lengthen)
 }

@@ -55,8 +55,8 @@ func (c *descent) init(op coordinatewise, n int) error {
 	return nil
 }
 
-// load fills q with both triangles of s, which stores its upper triangle, and of the coefficients of
-// the functions of this package both.
+// load fills q with both triangles of s, which stores its upper triangle, and where f is a function
+// of this package both.
 func (c *descent) load(s *mat.SymDense, f Smooth) {
 	n, raw := c.n, s.RawSymmetric()
 	switch f.(type) {

@@ -14,8 +14,7 @@ import (
 )
 
 // InteriorPoint solves a quadratic program with linear constraints and absolute values, such as one
-// of
-// [NewQP], by the homogeneous embedding [GC24] with Mehrotra's predictor and corrector:
+// of [NewQP], by the homogeneous embedding [GC24] with Mehrotra's predictor and corrector:
 //
 //	F     nil or a quadratic
 //	G, H  sums over coordinates of linear, quadratic and absolute terms and bounds:
@@ -28,9 +27,8 @@ import (
 // Relative residuals, the dual one with the duality gap, are those of a problem whose rows and
 // columns are scaled to about 1. Residual and Gap come from the Lagrangian, and are finite where
 // float64 has a point that satisfies all constraints, and J is strongly convex or its minimizers
-// are
-// known to be bounded. Of an Unbounded problem X is a direction in which the objective falls by 1 a
-// unit and no constraint ends. Init ignores all of x0 but its length. Proofs:
+// are known to be bounded. Of an Unbounded problem X is a direction in which the objective falls by
+// 1 a unit and no constraint ends. Init ignores all of x0 but its length. Proofs:
 // docs/theory/splitting.md#splitting.program
 type InteriorPoint struct {
 	// NoPolish leaves out the solution of the active constraints.

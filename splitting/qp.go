@@ -19,13 +19,11 @@ import (
 //	min ½x'Px + ⟨q,x⟩   l ≤ Ax ≤ u,  lo ≤ x ≤ hi
 //
 // for [Minimize] or [InteriorPoint]: F = ½x'Px + ⟨q,x⟩, G and H are prox.Bounds, and K is A. A nil
-// P,
-// q or A means 0, a nil bound none; bounds may be infinite, and equal ones make an equation. The
+// P, q or A means 0, a nil bound none; bounds may be infinite, and equal ones make an equation. The
 // multipliers are Dual.H of the rows and Dual.G of the bounds on x, positive where the upper bound
 // is active. The error wraps ErrProblem if P is not positive semidefinite, a number is NaN, P, q or
-// A
-// is not finite, an interval is empty, or the dimensions differ; q or lo or hi tells the number of
-// variables if P and A are nil.
+// A is not finite, an interval is empty, or the dimensions differ; q or lo or hi tells the number
+// of variables if P and A are nil.
 func NewQP(p mat.Symmetric, q []float64, a mat.Matrix, l, u, lo, hi []float64) (Problem, error) {
 	d := max(len(q), len(lo), len(hi))
 	if a != nil {
@@ -94,8 +92,7 @@ type program struct {
 }
 
 // newProgram returns p as a program, not scaled, with the terms of G, or of G + H where K is nil,
-// and
-// of H.
+// and of H.
 func newProgram(p Problem, n int) (*program, [2][]prox.Piece, error) {
 	var terms [2][]prox.Piece
 	if psi, ok := p.sum(); ok {
@@ -244,9 +241,8 @@ func (g *program) multiplier(dst, z, y []float64) {
 const ruizRounds = 10
 
 // equilibrate scales rows and columns of P and A to entries of about 1 [Rui01], then x to the size
-// of
-// the largest bound, or of ‖q‖/‖P‖ without one, and the objective to 1. All factors are powers of
-// two, which round nothing.
+// of the largest bound, or of ‖q‖/‖P‖ without one, and the objective to 1. All factors are powers
+// of two, which round nothing.
 func (g *program) equilibrate() {
 	n, m := g.n, g.a.Rows
 	g.d, g.r = ones(n), ones(m+n)

@@ -114,7 +114,7 @@ func moreTabled(t testing.TB) (all []tabled) {
 	}
 	p, err = splitting.NewQP(spectrum(r, 50, 10), normals(r, 50), opposite, fill(31, 1), fill(31, inf), nil, nil)
 	add("rows exclude", 50, p, err, splitting.Infeasible)
-	p, err = splitting.NewQP(nil, nil, mat.NewDense(1, 3, []float64{1, 1, 1}), []float64{4}, []float64{inf}, nil, fill(3, 1))
+	p, err = splitting.NewQP(nil, nil, mat.NewDense(1, 3, fill(3, 1)), []float64{4}, []float64{inf}, nil, fill(3, 1))
 	add("row and bounds exclude", 3, p, err, splitting.Infeasible)
 	twice := mat.NewDense(20, 30, nil)
 	twice.Slice(0, 10, 0, 30).(*mat.Dense).Copy(a)

@@ -47,7 +47,7 @@ const rounding = 1e-11
 //     the domain; and D is the limit from below of the rate
 //     ‖p − prox_{tg}(p−tv)‖/t as t falls to 0 [BC17, Cor. 23.46], so that it is
 //     neither under- nor over-reported
-//   - prox.Shift(p) is a few units in the last place
+//   - prox.RoundingOf(p).Shift() is a few units in the last place
 //   - prox.Coordinatewise: the coefficients give the same function values
 //   - prox.Check(op, dim) is nil
 func Check(t T, op prox.Operator, dim int) {
@@ -217,7 +217,7 @@ func (c *checker) dist(x, p []float64, gamma float64) {
 	if in, finite := !math.IsInf(sub.Func(x), 1), !math.IsInf(sub.Dist(x, v), 1); in != finite {
 		c.Errorf("Func(%v) = %v but Dist = %v", x, sub.Func(x), sub.Dist(x, v))
 	}
-	if s := prox.Shift(c.op, p); !(s <= rounding*(1+norm)) {
+	if s := prox.RoundingOf(c.op).Shift(p); !(s <= rounding*(1+norm)) {
 		c.Errorf("Shift(%v) = %v, want a few units in the last place", p, s)
 	}
 	for _, noise := range []float64{0.1, 3} {
