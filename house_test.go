@@ -390,12 +390,12 @@ loss/losstest 456
 model 7107
 model/score 2279
 objpert 5429
-prox 4690
+prox 4646
 prox/proxtest 315
 qop 3656
 randmat 996
 sco 1571
-splitting 6897
+splitting 6872
 table 4021
 table/npy 713
 table/parquet 907

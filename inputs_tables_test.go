@@ -252,7 +252,7 @@ func TestEveryInputLoss(t *testing.T) {
 			norm)
 	},
 		loss.Loss(loss.Logistic{}), 0.5, 0., 1., 1.).keep(0).mayBeNaN() // of finite predictions, normalized
-	table["Proved"] = call(loss.Proved, loss.Loss(loss.Logistic{}))
+	table["Rounding.Proved"] = call(loss.Proved, loss.Loss(loss.Logistic{}))
 	table["Pinball.Check"] = call(loss.Pinball.Check, loss.Pinball{Tau: 0.5})
 	table["Pinball.Constants"] = call(loss.Pinball.Constants, loss.Pinball{Tau: 0.5}, bounds, 1.)
 	table["EpsilonInsensitive.Check"] = call(loss.EpsilonInsensitive.Check, loss.EpsilonInsensitive{Epsilon: 1})
@@ -296,12 +296,13 @@ func TestEveryInputProx(t *testing.T) {
 	group := prox.GroupL2{Groups: [][]int{{0}, {1}}, Weight: 1}
 	matrix := mat.Matrix(mat.NewDense(2, 2, []float64{0, 1, 1, 0}))
 	table := map[string]row{
-		"Check":         call(prox.Check, op, 2),
-		"Shift":         call(func(x []float64) float64 { return prox.RoundingOf(op).Shift(x) }, []float64{1, 2}),
-		"ProxConjugate": call(prox.ProxConjugate, op, []float64{0, 0}, []float64{1, 2}, 1.).keep(0, 3),
-		"NewAffine":     call(prox.NewAffine, matrix, []float64{1, 1}),
-		"SplitGroups":   call(prox.SplitGroups, group).keep(0), // of checked groups
-		"NewQuadratic":  call(prox.NewQuadratic, mat.Symmetric(mat.NewSymDense(2, []float64{1, 0, 0, 2})), []float64{1, 0}),
+		"Check":          call(prox.Check, op, 2),
+		"RoundingOf":     call(prox.RoundingOf, op).keep(0),
+		"Rounding.Shift": call(func(x []float64) float64 { return prox.RoundingOf(op).Shift(x) }, []float64{1, 2}),
+		"ProxConjugate":  call(prox.ProxConjugate, op, []float64{0, 0}, []float64{1, 2}, 1.).keep(0, 3),
+		"NewAffine":      call(prox.NewAffine, matrix, []float64{1, 1}),
+		"SplitGroups":    call(prox.SplitGroups, group).keep(0), // of checked groups
+		"NewQuadratic":   call(prox.NewQuadratic, mat.Symmetric(mat.NewSymDense(2, []float64{1, 0, 0, 2})), []float64{1, 0}),
 		"Blocks": call(func(x []float64) float64 { return prox.Blocks(prox.Block{Op: op, Len: 2}).Func(x) },
 			[]float64{1, 2}),
 		"Conjugate": call(func(x []float64) float64 { g, _ := prox.Conjugate(op); return g.Func(x) },
@@ -344,11 +345,11 @@ func TestEveryInputProx(t *testing.T) {
 		}
 	}
 	l1 := prox.L1{Weight: 1}
-	table["Accuracy"] = call(func(dim int) (float64, float64) {
+	table["Rounding.Accuracy"] = call(func(dim int) (float64, float64) {
 		factor, scale, _ := prox.RoundingOf(l1).Accuracy(dim)
 		return factor, scale
 	}, 2)
-	table["Proved"] = call(func(g prox.Operator) bool { return prox.RoundingOf(g).Proved() }, op)
+	table["Rounding.Proved"] = call(func(g prox.Operator) bool { return prox.RoundingOf(g).Proved() }, op)
 	table["Pieces"] = call(func(dim int) { prox.Pieces(l1, dim) }, 2)
 	table["Separable"] = call(func() bool {
 		_, ok := prox.Separable(l1)

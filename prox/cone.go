@@ -22,8 +22,8 @@ type SecondOrderCone struct{}
 //
 // Members are symmetric exactly. Eigenvalues within 2⁻⁴⁸·Order of 0, relative to the largest in
 // size, stand for 0, and X stands for the matrix X′ of the other computed eigenvalues and of the
-// orthonormal vectors nearest to the computed eigenvectors, see [Rounding]. Scratch and failures are
-// as for [NuclearNorm].
+// orthonormal vectors nearest to the computed eigenvectors, see [Rounding]. Scratch and failures
+// are as for [NuclearNorm].
 type PSDCone struct{ Order int }
 
 // split returns t and ‖z‖₂, and whether x is a member.

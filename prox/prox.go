@@ -23,9 +23,9 @@
 //	                 Conjugate  g*, and ProxConjugate, its proximal map for every g
 //
 // All types are Subdifferentials, and an operator of the calculus is one if the faces of its parts
-// survive rounding. A proximal map costs O(d); O(d log d) for
-// SortedL1, a few passes for LInfNorm, L1Ball and Simplex, a product with the matrix for NewAffine,
-// two triangular solves for NewQuadratic, and a decomposition for operators of matrices.
+// survive rounding. A proximal map costs O(d); O(d log d) for SortedL1, a few passes for LInfNorm,
+// L1Ball and Simplex, a product with the matrix for NewAffine, two triangular solves for
+// NewQuadratic, and a decomposition for operators of matrices.
 //
 // # Notation
 //

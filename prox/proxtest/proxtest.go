@@ -47,7 +47,7 @@ const rounding = 1e-11
 //     the domain; and D is the limit from below of the rate
 //     ‖p − prox_{tg}(p−tv)‖/t as t falls to 0 [BC17, Cor. 23.46], so that it is
 //     neither under- nor over-reported
-//   - prox.RoundingOf(p).Shift() is a few units in the last place
+//   - the Shift of p is a few units in the last place
 //   - prox.Coordinatewise: the coefficients give the same function values
 //   - prox.Check(op, dim) is nil
 func Check(t T, op prox.Operator, dim int) {
