@@ -252,7 +252,7 @@ func TestEveryInputLoss(t *testing.T) {
 			norm)
 	},
 		loss.Loss(loss.Logistic{}), 0.5, 0., 1., 1.).keep(0).mayBeNaN() // of finite predictions, normalized
-	table["Rounding.Proved"] = call(loss.Proved, loss.Loss(loss.Logistic{}))
+	table["Proved"] = call(loss.Proved, loss.Loss(loss.Logistic{}))
 	table["Pinball.Check"] = call(loss.Pinball.Check, loss.Pinball{Tau: 0.5})
 	table["Pinball.Constants"] = call(loss.Pinball.Constants, loss.Pinball{Tau: 0.5}, bounds, 1.)
 	table["EpsilonInsensitive.Check"] = call(loss.EpsilonInsensitive.Check, loss.EpsilonInsensitive{Epsilon: 1})
