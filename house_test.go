@@ -357,7 +357,7 @@ beam 1407
 beam/cmd/privopt-beam 288
 cmd/internal/adult 260
 cmd/internal/screen 428
-cmd/internal/sweep 2070
+cmd/internal/sweep 1942
 cmd/privopt 25
 cmd/privopt/cli 5866
 cmd/privopt/report 582
@@ -383,7 +383,7 @@ internal/prefix 61
 internal/release 1150
 internal/testkit 858
 internal/wholefile 97
-lasso 517
+lasso 599
 lop 325
 loss 1941
 loss/losstest 456
