@@ -66,7 +66,7 @@ func ExampleMechanism_Calibrate() {
 	fmt.Println(err)
 	// Output:
 	// qop.lsq/2       σ²m = 65, excess risk ≤ 33
-	// qop.joint/1     σ²m = 71, excess risk ≤ 36
+	// qop.joint/1     σ²m = 71, excess risk ≤ 35
 	// qop.paper/2     σ²m = 9658, excess risk ≤ 4829
 	// qop: dp: privacy condition not met: Degrees = 100 in 100 dimensions: W is so often nearly singular that no useful distance to the minimizer can be kept; want at least Dim+3 = 103, or 0 for automatic
 }
