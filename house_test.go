@@ -404,9 +404,9 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72706 // of the module of the root
+	rootLines       = 72810 // of the module of the root
 	internalLines   = 10737 // of internal/
-	laboratoryLines = 11857 // of what measures the mechanisms
+	laboratoryLines = 11859 // of what measures the mechanisms
 	rootPackages    = 42
 	threeValues     = 44 // statements that assign three or more values
 	chainedErrors   = 2  // calls of cmp.Or with errors, which evaluate all of their arguments
