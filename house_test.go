@@ -363,8 +363,8 @@ cmd/privopt/cli 5866
 cmd/privopt/report 582
 cmd/research 2353
 cmd/research/audit 6451
-cmd/research/experiment 3053
-cmd/scaling 1159
+cmd/research/experiment 3055
+cmd/scaling 1213
 dp 1604
 dp/dptest 304
 dp/internal/pld 875
@@ -392,7 +392,7 @@ model/score 2279
 objpert 5429
 prox 4646
 prox/proxtest 315
-qop 3656
+qop 3774
 randmat 996
 sco 1571
 splitting 6872
