@@ -357,11 +357,11 @@ beam 1407
 beam/cmd/privopt-beam 288
 cmd/internal/adult 260
 cmd/internal/screen 428
-cmd/internal/sweep 1942
+cmd/internal/sweep 1941
 cmd/privopt 25
 cmd/privopt/cli 5866
 cmd/privopt/report 582
-cmd/research 2353
+cmd/research 2314
 cmd/research/audit 6451
 cmd/research/experiment 3055
 cmd/scaling 1213
@@ -377,7 +377,7 @@ internal/fault 167
 internal/kernel 633
 internal/linear 3534
 internal/lop 822
-internal/noise 1486
+internal/noise 1485
 internal/num 1387
 internal/prefix 61
 internal/release 1150
@@ -389,7 +389,7 @@ loss 1941
 loss/losstest 456
 model 7107
 model/score 2279
-objpert 5429
+objpert 5408
 prox 4646
 prox/proxtest 315
 qop 3774
@@ -404,9 +404,9 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72810 // of the module of the root
-	internalLines   = 10737 // of internal/
-	laboratoryLines = 11859 // of what measures the mechanisms
+	rootLines       = 72801 // of the module of the root
+	internalLines   = 10736 // of internal/
+	laboratoryLines = 11820 // of what measures the mechanisms
 	rootPackages    = 42
 	threeValues     = 44 // statements that assign three or more values
 	chainedErrors   = 2  // calls of cmp.Or with errors, which evaluate all of their arguments

@@ -8,12 +8,10 @@ import (
 	"crypto/sha256"
 	"encoding/csv"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,7 +59,7 @@ type bench struct {
 	root    string // of the repository
 	work    string // folder of the state that is kept between runs
 	version string
-	self    string // SHA-256 of this program
+	self    [sha256.Size]byte // SHA-256 of this program
 }
 
 // runResults is the command results: it returns the exit code.
@@ -161,16 +159,13 @@ func (b *bench) run(ctx context.Context, j job, stdout io.Writer) (err error) {
 		say("kept as shipped: %s", strings.Join(lacks, "; "))
 		return nil
 	}
-	key, err := b.key(j)
-	if err != nil {
-		return err
-	}
+	key := b.key(j)
 	if !b.again && b.finished(j, key) {
 		say("finished before, by this program with seed %d", b.seed)
 		return nil
 	}
 	start := time.Now()
-	lines, files, err := b.make(ctx, j, key)
+	lines, err := b.make(ctx, j, key)
 	if err != nil {
 		return fmt.Errorf("%s: %w", j.name, err)
 	}
@@ -179,7 +174,7 @@ func (b *bench) run(ctx context.Context, j job, stdout io.Writer) (err error) {
 	for _, l := range lines {
 		say("  %s", l)
 	}
-	return errors.Join(b.finish(j, key, files), b.record(j, seconds))
+	return errors.Join(b.finish(j, key), b.record(j, seconds))
 }
 
 // open makes the folders and cmd/scaling ready and learns the version.
@@ -205,7 +200,8 @@ func (b *bench) open(ctx context.Context) error {
 	}
 	path, err := os.Executable()
 	if err == nil {
-		b.self, err = sum(path)
+		text, e := os.ReadFile(path)
+		b.self, err = sha256.Sum256(text), e
 	}
 	if err != nil || !slices.ContainsFunc(jobs, b.scales) {
 		return err
@@ -229,32 +225,10 @@ func (b *bench) place(word string) string {
 	return strings.NewReplacer("ROOT", b.root, "WORK", b.work, "SEED", strconv.Itoa(b.seed)).Replace(word)
 }
 
-// sum returns the SHA-256 of a file.
-func sum(path string) (string, error) {
-	text, err := os.ReadFile(path)
-	return fmt.Sprintf("%x", sha256.Sum256(text)), err
-}
-
-// key identifies the files that a job would make: this program, the seed, the arguments of its
-// parts and its scripts.
-func (b *bench) key(j job) (string, error) {
-	text := fmt.Sprintln(b.self, b.seed, b.small, j.name)
-	for _, p := range j.parts {
-		if len(p.command) > 0 {
-			text += fmt.Sprintln(p.command[0], b.args(p))
-		}
-		for _, a := range p.command {
-			if p.outside && (strings.HasPrefix(a, "ROOT") || a == scalingProgram) {
-				hash, err := sum(b.place(a))
-				if err != nil {
-					return "", err
-				}
-				text += hash
-			}
-		}
-	}
-	hash := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(hash[:16]), nil
+// key identifies the files that a job would make: this program and its version, and the seed.
+func (b *bench) key(j job) string {
+	hash := sha256.Sum256([]byte(fmt.Sprintln(b.self, b.version, b.seed, b.small, j.name)))
+	return hex.EncodeToString(hash[:16])
 }
 
 // args are the arguments of a command, with the values of environment variables.
@@ -269,46 +243,33 @@ func (b *bench) args(p part) []string {
 	return args
 }
 
-// stamp is what is kept of a finished job.
-type stamp struct {
-	Key   string   `json:"key"`
-	Files []string `json:"files"`
-}
+func (b *bench) stampPath(j job) string { return filepath.Join(b.work, j.name+".made") }
 
-func (b *bench) stampPath(j job) string { return filepath.Join(b.work, j.name+".json") }
-
-// finished reports whether the files of the job are there, made with the same key.
+// finished reports whether the table of the job is there, made with the same key.
 func (b *bench) finished(j job, key string) bool {
-	text, err := os.ReadFile(b.stampPath(j))
-	var s stamp
-	if err != nil || json.Unmarshal(text, &s) != nil || s.Key != key {
-		return false
-	}
-	return !slices.ContainsFunc(s.Files, func(name string) bool {
-		_, err := os.Stat(filepath.Join(b.out, name))
-		return err != nil
-	})
+	stamp, _ := os.ReadFile(b.stampPath(j))
+	tables, _ := filepath.Glob(filepath.Join(b.out, j.file()+"*.csv"))
+	return string(stamp) == key && len(tables) > 0
 }
 
-// finish keeps the stamp and removes what the sweeps kept.
-func (b *bench) finish(j job, key string, files []string) error {
-	text, err := json.Marshal(stamp{key, files})
-	return errors.Join(err, sweep.WriteFile(b.stampPath(j), text), os.RemoveAll(b.folder(j, key)))
+// finish keeps the key and removes what the sweeps kept.
+func (b *bench) finish(j job, key string) error {
+	return errors.Join(sweep.WriteFile(b.stampPath(j), []byte(key)), os.RemoveAll(b.folder(j, key)))
 }
 
 func (b *bench) folder(j job, key string) string { return filepath.Join(b.work, j.name+"-"+key[:8]) }
 
 // make runs the parts of a job and writes its files. The lines are shown.
-func (b *bench) make(ctx context.Context, j job, key string) (lines, files []string, err error) {
+func (b *bench) make(ctx context.Context, j job, key string) (lines []string, err error) {
 	var folders []string
 	var kept []part
 	for i, p := range j.parts {
 		dir := filepath.Join(b.folder(j, key), strconv.Itoa(i))
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if err := b.part(ctx, p, dir); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if !p.prepares {
 			kept, folders = append(kept, p), append(folders, dir)
@@ -323,7 +284,7 @@ func (b *bench) make(ctx context.Context, j job, key string) (lines, files []str
 	}
 	out, err := j.collect(j, folders)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	out.add(j.file(), out.table)
 	if out.slopes != nil {
@@ -332,13 +293,10 @@ func (b *bench) make(ctx context.Context, j job, key string) (lines, files []str
 	for _, r := range out.slopes {
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf("log-log slope of %s %s: %s", r[0], r[1], r[2])))
 	}
-	files = slices.Sorted(maps.Keys(out.files))
-	for _, name := range files {
-		if err == nil {
-			err = sweep.WriteFile(filepath.Join(b.out, name), out.files[name])
-		}
+	for name, data := range out.files {
+		err = errors.Join(err, sweep.WriteFile(filepath.Join(b.out, name), data))
 	}
-	return lines, files, err
+	return lines, err
 }
 
 // part runs one command or experiment into the folder dir.

@@ -19,16 +19,16 @@ import (
 	"github.com/privopt/privopt/cmd/internal/sweep"
 )
 
-// figure is a picture of tables in the folder.
+// figure is a picture of the table of its job.
 type figure struct {
-	name string
-	from []string // tables
-	// optional tables are drawn where they are there.
-	optional []string
-	read     func(path string) ([]row, error) // of a table that is not one of results
-	edit     func(rows []row) []row
-	plot     sweep.Plot
-	curves   []curve
+	name string                           // "" for that of the job
+	from string                           // the table, "" for that of the job
+	also string                           // a table of another job that is drawn where it is there
+	read func(path string) ([]row, error) // of a table that is not one of results
+	edit func(rows []row) []row
+	plot sweep.Plot
+	// curves in the order of the legend
+	curves []curve
 }
 
 // row is a line of a table of results: the method is PART/METHOD where there are parts.
@@ -45,43 +45,39 @@ type curve struct {
 
 // draw makes the pictures of the tables of the jobs that are there.
 func (b *bench) draw(stdout io.Writer) error {
-	for _, f := range figures {
-		if !slices.ContainsFunc(jobs, func(j job) bool { return slices.Contains(b.jobs, j.name) && f.shows(j) }) {
-			continue
-		}
-		data, err := f.png(b.out)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			err = sweep.WriteFile(filepath.Join(b.out, f.name+".png"), data)
-		}
-		if err != nil {
-			return fmt.Errorf("%s.png: %w", f.name, err)
+	for _, j := range jobs {
+		for _, f := range j.figures {
+			if !slices.Contains(b.jobs, j.name) && !slices.Contains(b.jobs, f.also) {
+				continue
+			}
+			f.name, f.from = cmp.Or(f.name, j.name), cmp.Or(f.from, j.file())
+			data, err := f.png(b.out)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err == nil {
+				err = sweep.WriteFile(filepath.Join(b.out, f.name+".png"), data)
+			}
+			if err != nil {
+				return fmt.Errorf("%s.png: %w", f.name, err)
+			}
 		}
 	}
 	_, err := fmt.Fprintf(stdout, "figures and tables are in %s\n", b.out)
 	return err
 }
 
-// shows reports whether the picture is about a table of j.
-func (f figure) shows(j job) bool {
-	return slices.ContainsFunc(slices.Concat(f.from, f.optional), func(table string) bool {
-		return table == j.file() || j.tables != nil && strings.HasPrefix(table, j.name)
-	})
-}
-
 func (f figure) png(dir string) ([]byte, error) {
 	if f.read == nil {
 		f.read = results
 	}
-	var rows []row
-	for i, name := range slices.Concat(f.from, f.optional) {
-		more, err := f.read(filepath.Join(dir, name+".csv"))
-		if errors.Is(err, fs.ErrNotExist) && i >= len(f.from) {
-			continue
-		}
-		if err != nil {
+	rows, err := f.read(filepath.Join(dir, f.from+".csv"))
+	if err != nil {
+		return nil, err
+	}
+	if f.also != "" {
+		more, err := f.read(filepath.Join(dir, f.also+".csv"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 		rows = append(rows, more...)
@@ -335,228 +331,9 @@ var boxed = []curve{
 
 const overDrawsAxis = "risk per record above the minimum, mean ± one standard deviation over draws"
 
-// figures are the pictures that are drawn from tables.
-var figures = []figure{
-	{name: "diameter", from: []string{"diameter"},
-		plot: sweep.Plot{
-			Title: "Empirical risk in a box of growing half-width (n = 300, d = 100, ε = 0.5, δ = 0.01)",
-			X:     "κ, half-width of the box", Y: "risk per record, mean ± one standard deviation",
-		},
-		curves: []curve{
-			{"ours/lop", "LOP", 0, 0}, {"ours/lop-clip", "LOP-Clip", 1, 0},
-			{"ours/qop", "QOP, the anchor's error declared", 2, 0}, {"exact/qop", "QOP, anchor taken as exact", 3, 0},
-			{"ours/anchor", "anchor alone (public)", 4, 1}, {"ours/nonprivate", "no noise (not private)", 5, 0},
-		}},
-	{name: "diameter-constants", from: []string{"diameter"},
-		plot: sweep.Plot{
-			Title: "Risk with published constants, and with ours (n = 300, d = 100, ε = 0.5, δ = 0.01)",
-			X:     "κ, half-width of the box", Y: "risk per record, mean ± one standard deviation",
-			Colors: []string{"LOP", "LOP-Clip", "QOP (solid: the anchor's error declared; else taken as exact)"},
-			Dashes: []string{"our constants", "published constants, repaired",
-				"as published: 1000 steps, too few (not private)"},
-		},
-		curves: []curve{
-			{"ours/lop", "", 0, 0}, {"repaired/lop", "", 0, 1}, {"published/lop", "", 0, 2},
-			{"ours/lop-clip", "", 1, 0}, {"repaired/lop-clip", "", 1, 1}, {"published/lop-clip", "", 1, 2},
-			{"ours/qop", "", 2, 0}, {"repaired/qop", "", 2, 1}, {"published/qop", "", 2, 2},
-		}},
-	{name: "published", from: []string{"published"}, edit: beside,
-		plot: sweep.Plot{
-			Title: "The published procedure on the published records (not private): 10 runs here, 10 runs of its authors' " +
-				"program",
-			X: "kappa, half-width of the box", Y: "risk per record, mean ± one standard deviation",
-			Colors: []string{"LOP", "LOP-Clip", "QOP"}, Dashes: []string{"run again", "published"},
-		},
-		curves: []curve{
-			{"lop", "", 0, 0}, {"lop-clip", "", 1, 0}, {"qop", "", 2, 0},
-			{"lop, reference", "", 4, 1}, {"lop-clip, reference", "", 4, 1}, {"qop, reference", "", 4, 1},
-		}},
-	{name: "sweep-n", from: []string{"sweep-n"}, edit: overDraws,
-		plot: sweep.Plot{
-			Title: "Excess risk against the number of records (d = 100, kappa = 0.5, eps = 0.5, delta = 0.01, 20 runs on " +
-				"each of 6 draws)",
-			X: "n, number of records", Y: overDrawsAxis},
-		curves: []curve{
-			{"declared/qop", "QOP, the anchor's error declared", 2, 0}, boxed[0], boxed[1],
-			boxed[2], boxed[3],
-		}},
-	{name: "around", from: []string{"around"}, edit: overDraws,
-		plot: sweep.Plot{
-			Title: "Excess risk against the number of records (d = 100, kappa = 10, eps = 0.5, delta = 0.01, 5 runs on " +
-				"each of 6 draws)",
-			X: "n, number of records", Y: overDrawsAxis},
-		curves: []curve{
-			{"lop-clip", "LOP-Clip", 1, 0}, {"lop-center", "LOP-Clip around the anchor", 0, 0},
-			{"qop-tilt", "QOP, tilted: no assumption about records", 2, 0},
-			{"qop-exact", "QOP as published: anchor taken as exact, which is false here", 3, 1},
-			{"anchor", "anchor alone (public)", 4, 1},
-		}},
-	{name: "sweep-d", from: []string{"sweep-d"}, edit: overDraws,
-		plot: sweep.Plot{
-			Title: "Excess risk against the dimension, anchor taken as exact (n = 300, κ = 0.5, ε = 0.5, δ = 0.01, " +
-				"20 runs on each of 6 draws)",
-			X: "d, dimension", Y: overDrawsAxis},
-		curves: boxed},
-	{name: "sweep-eps", from: []string{"sweep-eps"},
-		plot: sweep.Plot{
-			Title: "Excess risk against the budget, anchor taken as exact (n = 300, d = 100, κ = 0.5, δ = 0.01, 10 runs)",
-			X:     "ε", Y: "risk per record above the minimum", Above: "nonprivate"},
-		curves: append([]curve{{"nonprivate", "", 0, 0}}, boxed...)},
-	{name: "calibrations", from: []string{"calibrations"}, edit: relative,
-		plot: sweep.Plot{
-			Title: "Published noise, in multiples of the noise that is proved here: below 1 the claim is not proved",
-			X:     "claimed epsilon", Y: "published noise / noise proved here, at the same ε", Linear: true,
-		},
-		curves: []curve{
-			{"lop/repaired", "LOP, published and repaired", 0, 1}, {"lop/published", "LOP, published", 0, 0},
-			{"opdisc/published", "OPDisc, published", 1, 0}, {"sgd/published", "SGD, published, n = 1000", 2, 0},
-			{"sgd, n = 100/published", "SGD, published, n = 100", 3, 0}, {"level", "proved here", 5, 1},
-		}},
-	{name: "calibrations-qop", from: []string{"calibrations"},
-		plot: sweep.Plot{
-			Title: "Curvature that quadratic perturbation adds (d = 100, L = 1, delta = 0.01)",
-			X:     "epsilon", Y: "mean curvature per direction, over L",
-		},
-		curves: []curve{
-			{"qop/repaired", "published, repaired", 0, 0},
-			{"qop/ours, any loss", "ours, any loss", 2, 0},
-			{"qop/ours, generalized linear", "ours, generalized linear", 3, 0},
-			{"qop/ours", "ours, least squares", 4, 0},
-		}},
-	{name: "adult", from: []string{"adult"}, optional: []string{"adult-peers"},
-		plot: sweep.Plot{
-			Title: "Test accuracy of private logistic regression on Adult (n = 30162, δ = 1/n², add-remove, 20 runs)",
-			X:     "epsilon", Y: "accuracy, mean ± one standard deviation", Linear: true,
-		},
-		curves: []curve{
-			{"lop-addremove", "objective perturbation (ours)", 0, 0}, {"sgd-addremove", "noisy SGD (ours)", 1, 0},
-			{"dpsgd-addremove", "DP-SGD (ours)", 2, 0},
-			{"peer/CMS11", "CMS11, as in diffprivlib", 3, 1}, {"peer/AMP", "AMP", 4, 2},
-			{"peer/DP-Newton", "noisy Newton", 5, 3},
-		}},
-	{name: "race", from: []string{"race"}, optional: []string{"race-peers"}, edit: lost,
-		plot: sweep.Plot{
-			Title: "Least squares: R² lost to privacy, mean over 13 data sets (add-remove, delta = 1/n²)",
-			X:     "epsilon", Y: "mean of min(1, R² of least squares − R²)",
-		},
-		curves: []curve{
-			{"model.Fit", "model.Fit, all defaults", 0, 0}, {"SSP", "SSP, ridge", 1, 0},
-			{"AdaSSP, exact", "AdaSSP, exact composition", 2, 0},
-			{"AdaSSP, published", "AdaSSP, as published", 2, 1}, {"boosted AdaSSP", "boosted AdaSSP, T = 100", 3, 0},
-			{"DP-GD, T = 100", "DP-GD, T = 100", 4, 0},
-			{"DP-GD, best on the test set", "DP-GD, best on the test set (not private)", 5, 1},
-		}},
-	{name: "coverage", from: []string{"coverage"},
-		plot: sweep.Plot{
-			Title: "Share of intervals of 95 % that hold the truth (2000 records, 3 coefficients, 400 runs)",
-			X:     "epsilon", Y: "coverage, ± one standard error", Linear: true,
-		},
-		edit: func(rows []row) []row {
-			for i := range rows {
-				rows[i].Std = rows[i].StdErr
-			}
-			return append(rows, level(0.95, rows)...)
-		},
-		curves: []curve{
-			{"interval", "intervals of model.Fit", 0, 0},
-			{"without the variance of the noise", "without the variance of the noise", 1, 0},
-			{"around the coefficient itself", "around the shrunk coefficient", 2, 0}, {"level", "what is promised", 4, 1},
-		}},
-	{name: "bound", from: []string{"bound"},
-		plot: sweep.Plot{
-			Title: "Bound on the excess risk of quadratic perturbation (n = 10, d = 12, D = rho = G = L = 1, exact anchor " +
-				"and solve)",
-			X: "epsilon", Y: "bound on the expected excess risk",
-			Colors: []string{"published, repaired", "ours, any loss", "ours, generalized linear", "ours, least squares"},
-			Dashes: []string{"delta = 1e-05", "delta = 0.01"},
-		},
-		curves: []curve{
-			{"published/1e-05", "", 0, 0}, {"published/0.01", "", 0, 1}, {"general/1e-05", "", 1, 0},
-			{"general/0.01", "", 1, 1}, {"glm/1e-05", "", 2, 0}, {"glm/0.01", "", 2, 1}, {"lsq/1e-05", "", 3, 0},
-			{"lsq/0.01", "", 3, 1},
-		}},
-	{name: "halfspace", from: []string{"halfspace"},
-		plot: sweep.Plot{
-			Title: "Training accuracy of private halfspaces (n = 15682, d = 23, 15 runs)",
-			X:     "ε of one release", Y: "accuracy, mean ± one standard deviation", Linear: true,
-		},
-		curves: []curve{
-			{"opdisc-q2", "OPDisc, integers with ‖w‖² ≤ 2", 0, 0}, {"opdisc-q4", "OPDisc, integers with ‖w‖² ≤ 4", 1, 0},
-			{"opdisc-q23", "OPDisc, integers with ‖w‖² ≤ 23", 2, 0},
-			{"paper", "OPDisc, published noise, ‖w‖² ≤ 23", 3, 1}, {"logistic", "logistic regression", 4, 2},
-			{"exponential-q4", "exponential mechanism, ‖w‖² ≤ 4", 5, 0}, {"rspm", "RSPM, weights −1, 0, 1", 7, 1},
-			{"exponential-q23", "exponential mechanism, ‖w‖² ≤ 23", 6, 0},
-		}},
-	excessLoss("population", "n, number of records", "d = 50, eps = 0.1, delta = 1e-06, 30 runs",
-		"sgd", "objpert"),
-	excessLoss("population-stat", "n, number of records", "d = 5, eps = 8, delta = 1e-06, 30 runs",
-		"sgd", "objpert", "onepass"),
-	excessLoss("population-d", "d, number of parameters", "n = 8000, eps = 0.1, delta = 1e-06, 15 runs",
-		"sgd", "objpert"),
-	{name: "convergence-deterministic", from: []string{"convergence-deterministic"}, read: curves3,
-		plot: sweep.Plot{
-			Title: "Lasso in a box, 400 × 200, columns of sizes 1 to 0.01", X: "iterations", Y: "relative gap to the minimum",
-		},
-		curves: []curve{
-			{"ForwardBackward", "forward-backward, accelerated", 0, 0},
-			{"ForwardBackward, search", "forward-backward, accelerated, line search", 1, 0},
-			{"ForwardBackward, plain", "forward-backward", 2, 0},
-			{"backward-forward, 1.9/L", "backward-forward, steps 1.9/L", 3, 0},
-			{"DavisYin", "Davis–Yin, steps 1/L", 4, 1}, {"DavisYin, 1.9/L", "Davis–Yin, steps 1.9/L", 5, 2},
-			{"DavisYin, search", "Davis–Yin with a line search", 6, 0}, {"PrimalDual", "primal-dual", 7, 3},
-		}},
-	{name: "convergence-adaptive", from: []string{"convergence-adaptive"}, read: curves3,
-		plot: sweep.Plot{
-			Title: "Logistic regression with 125 overlapping groups, 100 × 1002", X: "iterations",
-			Y: "relative gap to the minimum",
-		},
-		curves: []curve{
-			{"DavisYin, search", "Davis–Yin with a line search", 0, 0},
-			{"DavisYin, 1.9/L", "Davis–Yin, steps 1.9/L", 1, 0}, {"DavisYin", "Davis–Yin, steps 1/L", 2, 0},
-			{"PrimalDual", "primal-dual", 3, 1}, // nearly the steps of DavisYin
-		}},
-	{name: "convergence-bias", from: []string{"convergence-bias"}, read: curves3,
-		plot: sweep.Plot{
-			Title: "Ridge and ℓ₁ in a box, 2000 × 40: steps from samples of the records", X: "passes over the data",
-			Y: "relative distance to the minimizer",
-		},
-		curves: []curve{
-			{"StochasticTOS, fixed step", "stochastic, fixed step", 0, 0},
-			{"StochasticTOS, affine set", "stochastic, fixed step, affine set for the box", 1, 0},
-			{"StochasticTOS, SVRG", "variance-reduced, SVRG", 5, 0}, {"DavisYin", "Davis–Yin, steps 1/L", 6, 0},
-		}},
-	losses("persons", "equal", "20 rows"), losses("persons-visits", "visits", "1 to 20 rows, k with P ~ 1/k"),
-	{name: "lowbits", from: []string{"lowbits"}, edit: named("right", "wrong"),
-		plot: sweep.Plot{
-			Title: "Releases whose last bits name one of two neighbors (output perturbation, eps = 1)",
-			X:     "d, numbers in a release", Y: "share of releases", Linear: true,
-			Colors: []string{"noise in float64, added in float64", "releases of this module"},
-			Dashes: []string{"named rightly", "named wrongly"},
-		},
-		curves: []curve{
-			{"float64 noise, added in float64, right", "", 0, 0}, {"float64 noise, added in float64, wrong", "", 0, 1},
-			{"release of this module, right", "", 1, 0}, {"release of this module, wrong", "", 1, 1},
-		}},
-	{name: "oracle", from: []string{"oracle-seconds"}, read: solved,
-		plot: sweep.Plot{Title: "20 perturbed 0/1 problems, share solved within a time of 10 seconds: this search, and CBC",
-			X: "seconds", Y: "share of the problems", Linear: true},
-		curves: []curve{
-			{"search", "this search: minimum proved", 0, 0}, {"solver", "CBC: claims an optimum", 1, 0},
-		}},
-	{name: "passes", from: []string{"passes-seconds"}, edit: processor,
-		plot: sweep.Plot{Title: "Time of one pass of the logistic loss (d = 12, float64 rows, least of 5)",
-			X: "n, number of records", Y: "processor seconds"},
-		curves: []curve{
-			{"memory/gradient and Hessian, in memory", "gradient and Hessian, in memory", 0, 0},
-			{"file/gradient and Hessian, in a file", "gradient and Hessian, in a file", 1, 0},
-			{"memory/certificate, in memory", "certificate, in memory", 2, 0},
-			{"file/certificate, in a file", "certificate, in a file", 3, 0},
-		}},
-}
-
 // losses is a picture of a part of the table of persons.
 func losses(name, part, rows string) figure {
-	return figure{name: name, from: []string{"persons"},
+	return figure{name: name,
 		plot: sweep.Plot{
 			Title: "Test log loss on 5000 other people (4000 people of " + rows +
 				", delta = 1/n², add-remove, 400 runs or more)",
@@ -571,10 +348,10 @@ func losses(name, part, rows string) figure {
 }
 
 // excessLoss is a picture of excess population losses beside their bounds.
-func excessLoss(name, axis, sizes string, methods ...string) figure {
+func excessLoss(axis, sizes string, methods ...string) figure {
 	words := map[string]string{"sgd": "noisy SGD", "objpert": "objective perturbation",
 		"onepass": "one pass (not private)"}
-	f := figure{name: name, from: []string{name},
+	f := figure{
 		plot: sweep.Plot{
 			Title: "Excess population loss, linear losses with slopes of 3 times the best possible rate, " + sizes,
 			X:     axis, Y: "population loss above the minimum, mean ± one standard deviation",

@@ -26,6 +26,7 @@ type job struct {
 	parts      []part
 	collect    func(j job, folders []string) (*output, error)
 	tables     func(ctx context.Context, b *bench) (*output, error) // in place of parts
+	figures    []figure
 }
 
 // file is the name of the table without extension.
@@ -74,10 +75,8 @@ func boxes(name, args, small string) part {
 // scalingProgram is the file of cmd/scaling.
 const scalingProgram = "WORK/scaling"
 
-// experimentJob is a job of one experiment.
-func experimentJob(name, what string, e func(b *bench) (*sweep.Experiment, error), needs ...func() error) job {
-	return job{name: name, what: what, needs: needs, parts: []part{{experiment: e}}}
-}
+// of is the one part of a job that is an experiment.
+func of(e func(b *bench) (*sweep.Experiment, error)) []part { return []part{{experiment: e}} }
 
 // draws are the sweep over n or d with the anchor taken as exact, on six draws of the data.
 func draws(over, small string) (parts []part) {
@@ -213,92 +212,4 @@ func people(name string, visits bool) part {
 		return experiment.Persons(uint64(b.seed), visits, pick(b, 4000, 400), pick(b, 10, 2), pick(b, 40, 2),
 			pick(b, []float64{0.1, 0.2, 0.3, 0.5, 1, 2, 3}, []float64{0.5, 2})...)
 	}}
-}
-
-// jobs in the order of docs/results.md.
-var jobs = []job{
-	{name: "diameter", what: "risk of linear and quadratic perturbation as the box grows", parts: []part{
-		boxes("ours", "-methods lop,lop-clip,qop,anchor,nonprivate", fewBoxes),
-		boxes("exact", "-eta 0 -methods qop", fewBoxes),
-		boxes("repaired", "-calibration paper", fewBoxes),
-		boxes("published", "-mode paper", fewBoxes),
-	}},
-	{name: "published", what: "the published curves, run again on their records", collect: collectPublished,
-		needs: []func() error{variable("PRIVOPT_DATA", "fig2/reference.csv")},
-		parts: []part{boxes("", "-mode paper -methods lop,lop-clip,qop,anchor -label y -data "+
-			"$PRIVOPT_DATA/fig2/problem.csv -anchor $PRIVOPT_DATA/fig2/anchor.csv", fewBoxes)}},
-	{name: "sweep-n", what: "the same against the number of records, for six draws of the data",
-		parts: append(draws("n", "300,3000"),
-			boxes("declared", "-sweep n -methods qop,nonprivate", "-values 300,3000 -runs 2"))},
-	{name: "around", what: "all methods around the anchor against the number of records, for six draws",
-		parts: around()},
-	{name: "sweep-d", what: "the same against the dimension, for six draws of the data", parts: draws("d", "10,20")},
-	{name: "sweep-eps", what: "the same against the budget",
-		parts: []part{boxes("", "-sweep eps -eta 0", "-values 0.5,2 -runs 2 -d 20")}},
-	{name: "bound", what: "utility bound of quadratic perturbation",
-		parts: []part{{outside: true, small: []string{"-values", "4"},
-			command: strings.Fields(scalingProgram + " -figure bound -out DIR -formats csv,json,png -quiet -resume")}}},
-	experimentJob("calibrations", "published, repaired and own noise of four families",
-		func(b *bench) (*sweep.Experiment, error) {
-			return experiment.Calibrations(pick(b, 100, 5), pick(b, []float64{0.1, 0.2, 0.5, 1}, []float64{0.5, 1})...), nil
-		}),
-	experimentJob("adult", "test accuracy on Adult", func(b *bench) (*sweep.Experiment, error) {
-		return experiment.AdultAccuracy(pick(b, 20, 2), pick(b, []string{"lop", "sgd", "dpsgd"}, []string{"lop"}),
-			pick(b, []float64{0.05, 0.1, 0.2, 0.5, 1, 2}, []float64{1, 2})...)
-	}, adultData),
-	{name: "adult-peers", what: "the same of peers", needs: []func() error{adultData, racePeers, science},
-		collect: collectStdout, parts: []part{driver("", "data"), driver("2 1,2", "accuracy", "SEED")}},
-	experimentJob("adult-risk", "excess risk on Adult with all defaults", func(b *bench) (*sweep.Experiment, error) {
-		return experiment.Adult(pick(b, 20, 2), pick(b, []float64{0.1, 0.3, 1}, []float64{1})...)
-	}, adultData),
-	{name: "race-peers", what: "least squares of peers on 13 data sets",
-		needs:   []func() error{adultData, racePeers, science},
-		collect: collectStdout, parts: []part{driver("", "data"), driver("2 1", "squares", "SEED")}},
-	{name: "race", what: "automatic least squares on 13 data sets", needs: []func() error{adultData, racePeers, science},
-		parts: []part{driver("", "data"), {name: "model.Fit", experiment: func(b *bench) (*sweep.Experiment, error) {
-			return experiment.Race(filepath.Join(b.work, "race", "data"), uint64(10*(b.seed-1)), pick(b, 10, 2),
-				pick(b, experiment.RaceSets, []string{"syn-1e3-5", "diabetes"}),
-				pick(b, []float64{0.1, 0.3, 1, 3}, []float64{1})...)
-		}}}},
-	experimentJob("coverage", "coverage of intervals of 95 %", func(b *bench) (*sweep.Experiment, error) {
-		return experiment.Coverage(pick(b, 400, 5), 2000, pick(b, []float64{0.1, 0.2, 0.5, 1, 2, 5}, []float64{0.5, 2})...),
-			nil
-	}),
-	experimentJob("scores", "coverage of intervals of private scores", func(b *bench) (*sweep.Experiment, error) {
-		return experiment.Scores(false, pick(b, 700, 5), pick(b, 300, 1), pick(b, 4_000_000, 10_000)), nil
-	}),
-	experimentJob("scores-persons", "the same for people with many rows", func(b *bench) (*sweep.Experiment, error) {
-		return experiment.Scores(true, pick(b, 400, 3), 0, pick(b, 4_000_000, 10_000)), nil
-	}),
-	experimentJob("halfspace", "private halfspaces on Adult, each minimized exactly",
-		func(b *bench) (*sweep.Experiment, error) {
-			h := experiment.Halfspace{Q: pick(b, []int{2, 4, 23}, []int{2}), Runs: pick(b, 15, 1), Kinds: pick(b,
-				strings.Fields("exponential-q4 exponential-q23 opdisc paper rspm logistic"), strings.Fields("opdisc logistic"))}
-			return h.Over(pick(b, []float64{0.1, 0.3, 0.5, 0.7, 1}, []float64{1})...)
-		}, adultData),
-	{name: "oracle", what: "time of the exact search beside CBC", seconds: true, collect: collectLaps,
-		needs: []func() error{installed("cbc")}, parts: []part{rivals(300, 100), rivals(2000, 200)}},
-	experimentJob("population", "excess population loss where privacy limits it",
-		excess(experiment.PrivacyLimits, 30, "sgd", "objpert")),
-	experimentJob("population-stat", "the same where the records limit it",
-		excess(experiment.StatisticsLimit, 30, "sgd", "objpert", "onepass")),
-	experimentJob("population-d", "the same against the dimension", func(b *bench) (*sweep.Experiment, error) {
-		p := experiment.PrivacyLimits
-		p.Swept, p.Runs, p.Methods = "d", pick(b, 15, 2), []string{"sgd", "objpert"}
-		return p.Over(pick(b, []float64{16, 32, 64, 128, 256}, []float64{16, 32})...), nil
-	}),
-	{name: "audit", what: "measured privacy of every mechanism", collect: collectAudit,
-		parts: []part{called(auditFiles, "-mechanism lop-clip")}},
-	{name: "sabotage", what: "what every sabotage looks like", collect: collectAudit, parts: []part{sabotage()}},
-	experimentJob("lowbits", "the attack on the last bits of a release", func(b *bench) (*sweep.Experiment, error) {
-		return experiment.LowBits(pick(b, 4000, 50), pick(b, []float64{1, 2, 5, 10, 20, 50}, []float64{1, 20})...), nil
-	}),
-	{name: "speed", what: "ratios of times against numpy, C and scikit-learn", seconds: true, collect: collectGoals,
-		parts: []part{{command: []string{"bash", "ROOT/bench/peers.sh", "3"}, outside: true}},
-		needs: []func() error{variable("PRIVOPT_PEERS", "gradpass.c"), installed("bash"), installed("gcc"), science}},
-	{name: "passes", what: "scaling with n: time of a pass", seconds: true,
-		parts: []part{passes("memory", false), passes("file", true)}},
-	{name: "convergence", what: "how the solvers converge", tables: convergence},
-	{name: "persons", what: "test loss on people with 20 rows each, and with 1 to 20",
-		parts: []part{people("equal", false), people("visits", true)}},
 }
