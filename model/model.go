@@ -75,6 +75,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/prefix"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/table"
@@ -376,6 +377,7 @@ func (m *Model) PredictCSV(r io.Reader, o table.Options, yield func(Prediction) 
 // Scores measure how well a model predicts known labels.
 type Scores struct {
 	Records  int     `json:"records"`
+	Persons  bool    `json:"persons,omitzero"`  // Records counts persons, whose lines share a weight
 	Accuracy float64 `json:"accuracy,omitzero"` // share of records with the right class
 	Baseline float64 `json:"baseline,omitzero"` // the same of the most frequent class
 	LogLoss  float64 `json:"logLoss,omitzero"`  // mean of −log p of the true class, where there are probabilities
@@ -402,37 +404,71 @@ func (m *Model) Score(data *table.Data) (Scores, error) {
 		return Scores{}, fmt.Errorf("%w: the table has %d parameters, want %d, those of the model", ErrOptions, d,
 			len(m.theta))
 	}
-	s := tally{m: m, counts: map[int]int{}}
-	err := data.Records.Each(func(a []float64, b float64) { s.add(m.Predict(a[:m.features()]), b) })
+	s := tally{m: m, counts: map[int]float64{}}
+	if _, ok := data.Records.Persons(); !ok {
+		err := data.Records.Each(func(a []float64, b float64) { s.add(m.Predict(a[:m.features()]), b, 1) })
+		return s.scores(), err
+	}
+	s.persons = new(int)
+	err := data.Records.EachPerson(context.Background(), 1, 1, func(_ []float64, w float64, a []float64, b float64) {
+		s.add(m.Predict(a[:m.features()]), b, w)
+	}, func([]float64) { *s.persons++ })
 	return s.scores(), err
 }
 
-// ScoreCSV is [Model.Score] for a table that is read one row at a time. Not private.
+// ScoreCSV is [Model.Score] for a table that is read one row at a time. A table with the ids of the
+// schema's persons is read whole, and scored by person. Not private.
 func (m *Model) ScoreCSV(r io.Reader, o table.Options) (Scores, error) {
 	o.Unlabeled, o.Skip = false, true
 	rows, err := m.rows(r, o)
 	if err != nil {
 		return Scores{}, err
 	}
-	s := tally{m: m, counts: map[int]int{}}
+	s := tally{m: m, counts: map[int]float64{}}
+	ids := false
+	b, err := erm.NewBuilder(m.encoder.Dim(), true, m.encoder.Bounds()) // of the lines of persons
+	if err != nil {
+		return Scores{}, err
+	}
 	for rows.Next() {
-		s.add(m.PredictEntries(rows.Row()), rows.Label())
+		col, val := rows.Row()
+		s.add(m.PredictEntries(col, val), rows.Label(), 1)
+		if id := rows.ID(); id != "" {
+			b.AddSparse(col, val, rows.Label())
+			b.ID(id)
+			ids = true
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return Scores{}, err
 	}
 	out := s.scores()
+	if ids {
+		who, _ := m.encoder.Persons()
+		who.Weights = erm.PersonsEqual
+		data, err := b.ByPerson(context.Background(), who)
+		if err != nil {
+			return Scores{}, err
+		}
+		if out, err = m.Score(&table.Data{Records: data, Encoder: m.encoder}); err != nil {
+			return Scores{}, err
+		}
+	}
 	out.Outside = rows.Outside()
-	return out, rows.Err()
+	return out, nil
 }
 
 type tally struct {
 	m                    *Model
-	n, right             int
-	counts               map[int]int
+	persons              *int // their number, nil for records
+	n, right             float64
+	counts               map[int]float64
 	log, sum, square, se float64
 	ranking              ranking
 }
 
-func (s *tally) add(p Prediction, b float64) {
-	s.n++
+func (s *tally) add(p Prediction, b, w float64) {
+	s.n += w
 	class := 0
 	switch kinds[s.m.params.Loss.Name] {
 	case table.Binary:
@@ -445,29 +481,31 @@ func (s *tally) add(p Prediction, b float64) {
 		if s.m.encoder != nil {
 			b = s.m.encoder.LabelValue(b)
 		}
-		s.sum += b
-		s.square += b * b
-		s.se += (b - p.Score) * (b - p.Score)
+		s.sum += w * b
+		s.square += w * b * b
+		s.se += w * (b - p.Score) * (b - p.Score)
 		return
 	}
-	s.counts[class]++
+	s.counts[class] += w
 	if s.m.classes() == 1 {
-		s.ranking.add(p, class)
+		s.ranking.add(p, class, w)
 	}
 	if class == p.Class {
-		s.right++
+		s.right += w
 	}
 	if p.Probabilities != nil {
-		s.log -= math.Log(max(p.Probabilities[class], math.SmallestNonzeroFloat64))
+		s.log -= w * math.Log(max(p.Probabilities[class], math.SmallestNonzeroFloat64))
 	}
 }
 
 func (s *tally) scores() Scores {
-	out := Scores{Records: s.n}
-	if s.n == 0 {
+	out, n := Scores{Records: int(s.n)}, s.n
+	if s.persons != nil {
+		out.Records, out.Persons = *s.persons, true
+	}
+	if n == 0 {
 		return out
 	}
-	n := float64(s.n)
 	if len(s.counts) == 0 {
 		out.RMSE = math.Sqrt(s.se / n)
 		if total := s.square - s.sum*s.sum/n; total > 0 {
@@ -476,7 +514,7 @@ func (s *tally) scores() Scores {
 		return out
 	}
 	most := slices.Max(slices.Collect(maps.Values(s.counts)))
-	out.Accuracy, out.Baseline = float64(s.right)/n, float64(most)/n
+	out.Accuracy, out.Baseline = s.right/n, most/n
 	out.LogLoss = s.log / n
 	s.ranking.finish(&out)
 	return out

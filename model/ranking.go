@@ -2,12 +2,16 @@
 
 package model
 
-import "math"
+import (
+	"math"
 
-// ranking counts the records of two classes by their score, in cells of 2⁻¹⁰ up to ±32, so that it
+	"gonum.org/v1/gonum/floats"
+)
+
+// ranking adds up the weights of the records of two classes by their score, in cells of 2⁻¹⁰ up to ±32, so that it
 // takes the same memory for any number of records. Scores in one cell count as equal.
 type ranking struct {
-	counts [2][]int
+	counts [2][]float64
 	chance []float64 // sum of the stated probabilities, nil without them
 }
 
@@ -17,9 +21,9 @@ const (
 	rankCells = 2*rankMost*rankSteps + 1
 )
 
-func (r *ranking) add(p Prediction, class int) {
+func (r *ranking) add(p Prediction, class int, w float64) {
 	if r.counts[0] == nil {
-		r.counts = [2][]int{make([]int, rankCells), make([]int, rankCells)}
+		r.counts = [2][]float64{make([]float64, rankCells), make([]float64, rankCells)}
 		if p.Probabilities != nil {
 			r.chance = make([]float64, rankCells)
 		}
@@ -29,9 +33,9 @@ func (r *ranking) add(p Prediction, class int) {
 		at = rankMost * rankSteps
 	}
 	k := int(min(max(at, 0), rankCells-1))
-	r.counts[class][k]++
+	r.counts[class][k] += w
 	if r.chance != nil {
-		r.chance[k] += p.Probabilities[1]
+		r.chance[k] += w * p.Probabilities[1]
 	}
 }
 
@@ -50,23 +54,23 @@ func (r *ranking) finish(s *Scores) {
 	}
 	var n [2]float64
 	for class, counts := range r.counts {
-		for _, c := range counts {
-			n[class] += float64(c)
-		}
+		n[class] = floats.Sum(counts)
 	}
 	wins, above := 0.0, [2]float64{}
 	best := n[0] // right if all are predicted to be of the first class
 	s.Threshold = math.Inf(1)
 	s.Tenths = make([]Tenth, 10)
+	var sums [10]float64
 	for k := rankCells - 1; k >= 0; k-- {
-		c := [2]float64{float64(r.counts[0][k]), float64(r.counts[1][k])}
+		c := [2]float64{r.counts[0][k], r.counts[1][k]}
 		both := c[0] + c[1]
 		if both == 0 {
 			continue
 		}
 		middle := above[0] + above[1] + both/2
-		t := &s.Tenths[min(int(10*middle/(n[0]+n[1])), 9)]
-		t.Records += int(both)
+		tenth := min(int(10*middle/(n[0]+n[1])), 9)
+		t := &s.Tenths[tenth]
+		sums[tenth] += both
 		t.Positives += c[1]
 		if r.chance != nil {
 			t.Probability += r.chance[k]
@@ -89,7 +93,8 @@ func (r *ranking) finish(s *Scores) {
 	}
 	for i := range s.Tenths {
 		t := &s.Tenths[i]
-		if m := float64(t.Records); m > 0 {
+		t.Records = int(math.Round(sums[i]))
+		if m := sums[i]; m > 0 {
 			t.Positives /= m
 			t.Probability /= m
 		}

@@ -26,7 +26,7 @@ func TestRanking(t *testing.T) {
 			s := w.apart*(float64(class)-0.5) + rnd.NormFloat64()
 			odds := w.confidence * (w.apart*s + math.Log(w.positives/(1-w.positives)))
 			v := 1 / (1 + math.Exp(-odds))
-			r.add(Prediction{Score: odds, Probabilities: []float64{1 - v, v}}, class)
+			r.add(Prediction{Score: odds, Probabilities: []float64{1 - v, v}}, class, 1)
 			p, y = append(p, v), append(y, class == 1)
 		}
 		var s Scores
@@ -63,7 +63,7 @@ func TestRanking(t *testing.T) {
 	}
 	var r ranking
 	for i, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e300} {
-		r.add(Prediction{Score: v}, i%2)
+		r.add(Prediction{Score: v}, i%2, 1)
 	}
 	var s Scores
 	r.finish(&s)

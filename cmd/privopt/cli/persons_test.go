@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"encoding/csv"
 	"fmt"
 	"os"
 	"slices"
@@ -90,6 +91,8 @@ func TestPersons(t *testing.T) {
 	require.NotContains(t, texts, "1200")
 	require.NotContains(t, texts, "400 records")
 
+	require.Contains(t, ok("score", "--model", at("m.json"), "--data", at("people.csv")), "records 400 accuracy")
+
 	// A table without ids is predicted and scored like any other.
 	require.Contains(t, ok("predict", "--model", at("m.json"), "--data", at("new.csv")), "p(yes)")
 	require.Contains(t, ok("score", "--model", at("m.json"), "--data", at("people.csv")), "accuracy")
@@ -99,7 +102,13 @@ func TestPersons(t *testing.T) {
 	// A private score of people spends the ledger of people.
 	out = ok("score", "--epsilon", "2", "--model", at("m.json"), "--data", at("who.csv"), "--ledger", at("l"))
 	require.Contains(t, out, "people 400 value")
-	require.Contains(t, out, "a person with all lines, of which at most 2 count")
+	everyone := "Every person counts 1: all its lines together, of which at most 2 count."
+	require.Contains(t, out, everyone)
+	lines := strings.SplitAfter(table.String(), "\n") // some people with two, the others with one
+	require.NoError(t, os.WriteFile(at("two.csv"), []byte(strings.Join(lines[:501], "")), 0o600))
+	out = ok("score", "--model", at("m.json"), "--data", at("two.csv")) // the same way
+	require.Contains(t, out, everyone)
+	require.Contains(t, out, "people 400 accuracy "+accuracyOfPeople(t, at))
 	require.Contains(t, ok("ledger", "show", at("l"), "-v"), "model.score/1")
 	require.Contains(t, ok("plan", "--score", "--model", at("m.json"), "--epsilon", "2", "--records", "400"),
 		"to a score of 400 people")
@@ -162,4 +171,30 @@ func TestPersons(t *testing.T) {
 	bad(exitUsage, "encodes rows in another way", of("w.npy", fit("people.json", "x"))...)
 	require.NoError(t, os.Remove(at("w.npy.json")))
 	bad(exitUsage, "the file holds no ids", of("w.npy", fit("packed.json", "x"))...)
+}
+
+// accuracyOfPeople returns the accuracy of m.json on who.csv, computed from predictions: the mean
+// over people of the share of their lines that is right.
+func accuracyOfPeople(t *testing.T, at func(string) string) string {
+	read := func(text string) [][]string {
+		lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+		require.NoError(t, err)
+		return lines[1:]
+	}
+	code, out, errs := call(t, "", "predict", "--model", at("m.json"), "--data", at("two.csv"))
+	require.Equal(t, 0, code, errs)
+	text, err := os.ReadFile(at("two.csv"))
+	require.NoError(t, err)
+	said, sums, lines := read(out), map[string]float64{}, map[string]float64{}
+	for i, line := range read(string(text)) {
+		lines[line[0]]++
+		if line[len(line)-1] == said[i][0] {
+			sums[line[0]]++
+		}
+	}
+	total := 0.0
+	for who, n := range lines {
+		total += sums[who] / n
+	}
+	return percent(total / float64(len(lines)))
 }

@@ -38,7 +38,7 @@ func (u *usage) score(ctx context.Context, a *app) (*model.Model, model.Scores, 
 			return nil, model.Scores{}, nil, err
 		}
 		data, err := openPacked(ctx, u.data, m.Encoder(), false)
-		if err != nil && ofPersons(m) { // a score that is not private needs no persons
+		if err != nil && ofPersons(m) { // of lines: a score that is not private needs no persons
 			s := m.Encoder().Schema()
 			s.Person, s.Rows = "", 0
 			s.Weights = ""
@@ -75,7 +75,8 @@ together. Every line is a record, also an empty one; a field without a meaning c
 zero, and a label without one as a wrong prediction. --compare scores a second model on the
 same records and releases the difference. A second score of the same table spends again:
 --ledger adds up. If the model's schema names a person, all lines of a person together weigh
-as one record, and the standard errors are those of a sample of persons.
+as one record, with and without --epsilon, and the standard errors are those of a sample of
+persons.
 
 Without --epsilon the result is NOT PRIVATE: it is computed from the rows without noise.
 Publish it only if the table is public, which --public declares. If the label is a class,
@@ -133,11 +134,7 @@ func publicScore(m *model.Model, s model.Scores, public bool) string {
 			"(--public)."))
 	}
 	line := func(name, value string) { fmt.Fprintf(&b, "%-9s %s\n", name, value) }
-	if ofPersons(m) {
-		line("lines", humanize.Comma(int64(s.Records))+", each of which counts 1; with --epsilon each person does")
-	} else {
-		line("records", humanize.Comma(int64(s.Records)))
-	}
+	line(units(s.Persons), humanize.Comma(int64(s.Records)))
 	if classNames(m) == nil {
 		line("R²", number(s.R2)+" (1 is best; baseline 0, always the mean)")
 		line("RMSE", number(s.RMSE)+" in units of "+printable(m.Encoder().Schema().Label.Column))
@@ -148,12 +145,15 @@ func publicScore(m *model.Model, s model.Scores, public bool) string {
 			b.WriteString(paragraph("", "warning: "+labels(s.Outside)+" beyond the range that the schema declares, and count "+
 				"as its end, so their errors are not those of the table"))
 		}
+		if s.Persons {
+			b.WriteString(paragraph("", personsCount(m)))
+		}
 		return b.String()
 	}
 	line("accuracy", percent(s.Accuracy))
 	line("baseline", percent(s.Baseline)+" (always the most frequent class)")
 	if hasProbabilities(m) {
-		line("log loss", number(s.LogLoss)+" nats per record")
+		line("log loss", number(s.LogLoss)+" nats per "+unit(s.Persons))
 	}
 	if len(s.Tenths) > 0 {
 		what := "score"
@@ -162,7 +162,7 @@ func publicScore(m *model.Model, s model.Scores, public bool) string {
 		}
 		line("AUC", number(s.AUC)+" (baseline 0.5)")
 		line("best", fmt.Sprintf("%s accuracy, at the threshold %s of the %s", percent(s.Best), number(s.Threshold, 3), what))
-		head := []string{"tenth by score", "records", "positives"}
+		head := []string{"tenth by score", units(s.Persons), "positives"}
 		if hasProbabilities(m) {
 			head = append(head, "stated")
 		}
@@ -173,7 +173,15 @@ func publicScore(m *model.Model, s model.Scores, public bool) string {
 		}
 		b.WriteString(grid(head, rows))
 	}
+	if s.Persons {
+		b.WriteString(paragraph("", personsCount(m)))
+	}
 	return b.String()
+}
+
+// personsCount says how the lines of a person count in a score.
+func personsCount(m *model.Model) string {
+	return fmt.Sprintf("Every person counts 1: all its lines together, of which at most %d count.", m.Params().Rows)
 }
 
 // labels says how many labels are.

@@ -48,8 +48,7 @@ func scoreText(r *score.Scores, m *model.Model) string {
 			map[string]string{"accuracy": "accuracy", "balanced": "balanced accuracy"}[t.For])))
 	}
 	if c.Rows > 0 {
-		b.WriteString(paragraph("", fmt.Sprintf("A unit of privacy is a person with all lines, of which at most %d count. "+
-			"Every person counts 1; without --epsilon every line does.", c.Rows)))
+		b.WriteString(paragraph("", personsCount(m)+" Without --epsilon, too."))
 	}
 	b.WriteString(paragraph("", scoreNote))
 	return b.String()
