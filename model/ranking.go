@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// ranking adds up the weights of the records of two classes by their score, in cells of 2⁻¹⁰ up to ±32, so that it
-// takes the same memory for any number of records. Scores in one cell count as equal.
+// ranking adds up the weights of the records of two classes by their score, in cells of 2⁻¹⁰ up to
+// ±32: it takes the same memory for any number of records. Scores in one cell count as equal.
 type ranking struct {
 	counts [2][]float64
 	chance []float64 // sum of the stated probabilities, nil without them
