@@ -359,7 +359,7 @@ cmd/internal/adult 260
 cmd/internal/screen 428
 cmd/internal/sweep 1941
 cmd/privopt 25
-cmd/privopt/cli 5866
+cmd/privopt/cli 5873
 cmd/privopt/report 582
 cmd/research 2314
 cmd/research/audit 6451
@@ -387,7 +387,7 @@ lasso 599
 lop 325
 loss 1941
 loss/losstest 456
-model 7107
+model 7150
 model/score 2279
 objpert 5408
 prox 4646
@@ -404,7 +404,7 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72801 // of the module of the root
+	rootLines       = 72851 // of the module of the root
 	internalLines   = 10736 // of internal/
 	laboratoryLines = 11820 // of what measures the mechanisms
 	rootPackages    = 42
