@@ -180,7 +180,7 @@ func passes(name string, file bool) part {
 func rivals(full, small int) part {
 	return part{name: strconv.Itoa(full), workers: 1, experiment: func(b *bench) (*sweep.Experiment, error) {
 		h := experiment.Halfspace{N: pick(b, full, small), Kinds: []string{"opdisc"}, Q: []int{2, 4}, Runs: pick(b, 3, 1),
-			Rival: "cbc", Limit: pick(b, 10*time.Second, time.Second)}
+			Race: pick(b, 10*time.Second, time.Second)}
 		return h.Over(0.5)
 	}}
 }

@@ -39,10 +39,9 @@ type Halfspace struct {
 	Kinds []string // of methods
 	Q     []int    // squared norms of the lattices, in increasing order
 	Runs  int      // of a cell
-	// Rival is a solver of mixed-integer programs that minimizes beside the search; its answers are
-	// incumbents. Both get the time Limit. "" is none.
-	Rival string
-	Limit time.Duration
+	// Race, if positive, is the time that CBC gets to minimize beside the search, as long as it; the
+	// answers of CBC are incumbents.
+	Race time.Duration
 }
 
 // Over is the experiment over budgets.
@@ -56,8 +55,8 @@ func (c Halfspace) Over(epsilons ...float64) (*sweep.Experiment, error) {
 		Prepare: d.prepare, Columns: halfspaceColumns,
 		NotPrivate: "accuracies are computed from the records, without noise",
 	}
-	if c.Rival != "" {
-		e.NotPrivate = "the answers of " + c.Rival + " are incumbents, not proven minimizers"
+	if c.Race > 0 {
+		e.NotPrivate = "the answers of cbc are incumbents, not proven minimizers"
 	}
 	for _, k := range c.Kinds {
 		if !slices.Contains(latticeKinds, k) {
@@ -144,8 +143,8 @@ func (d *halfspaceData) prepare(_ context.Context, cell sweep.Cell) (sweep.Task,
 		fit, err = d.logistic(b)
 	} else {
 		oracle := objpert.Oracle(objpert.Search{Workers: 1}) // cells run in parallel
-		if d.Rival != "" {
-			against = newRace(d.Rival, d.Limit)
+		if d.Race > 0 {
+			against = &race{limit: d.Race}
 			oracle = against
 		}
 		fit, err = d.discrete(kind, q, b, oracle)

@@ -42,9 +42,8 @@ func TestGeneratedRecords(t *testing.T) {
 
 // A solver answers beside the search; nothing of it is a release.
 func TestRival(t *testing.T) {
-	command := script(t, "cbc", "printf 'Optimal - objective value 1\n0 r0_1 1 0\n' > solution.sol")
-	e, err := Halfspace{N: 60, Kinds: []string{"opdisc", "logistic"}, Q: []int{2}, Runs: 2, Rival: command,
-		Limit: time.Hour}.Over(1)
+	standIn(t, "printf 'Optimal - objective value 1\n0 r0_1 1 0\n' > $out")
+	e, err := Halfspace{N: 60, Kinds: []string{"opdisc", "logistic"}, Q: []int{2}, Runs: 2, Race: time.Hour}.Over(1)
 	require.NoError(t, err)
 	require.Contains(t, e.NotPrivate, "incumbents")
 	for _, r := range measured(t, e) {

@@ -3,28 +3,23 @@
 package experiment
 
 import (
-	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/privopt/privopt/objpert"
 )
 
-// variable is a variable of the program. Its bounds are 0 and 1 if it is binary.
+// lpVariable is a variable of the program. Its bounds are 0 and 1 if it is binary.
 type lpVariable struct {
 	name   string
 	cost   float64
@@ -32,20 +27,20 @@ type lpVariable struct {
 	binary bool
 }
 
-// term is one summand of a row.
+// lpTerm is one summand of a row.
 type lpTerm struct {
 	col  int
 	coef float64
 }
 
-// row is Σ terms (=, ≤ or ≥) rhs.
+// lpRow is Σ terms (=, ≤ or ≥) rhs.
 type lpRow struct {
 	sense string // =, <= or >=
 	terms []lpTerm
 	rhs   float64
 }
 
-// model is a problem of objpert as a mixed-integer program:
+// lpModel is a problem of objpert as a mixed-integer program:
 //
 //	min  Σ_g |Pos_g − Neg_g| e_g − Σ_j Σ_k T_j[k] r_jk − Σ_q z[q] n_q
 //	     Σ_k r_jk = 1,  w_j = Σ_k Values[k] r_jk
@@ -68,12 +63,9 @@ func (m *lpModel) add(c lpVariable) int {
 	return len(m.cols) - 1
 }
 
-// newModel translates p. The error wraps objpert.ErrProblem if p is nil.
-func newModel(p *objpert.Problem) (*lpModel, error) {
+// newModel translates p.
+func newModel(p *objpert.Problem) *lpModel {
 	d := p.Dim()
-	if d == 0 {
-		return nil, fmt.Errorf("%w: the problem is nil", objpert.ErrProblem)
-	}
 	space := p.Space()
 	m := &lpModel{problem: p, values: space.Values, choice: make([][]int, d)}
 	table, norm := reals(p)
@@ -131,7 +123,7 @@ func newModel(p *objpert.Problem) (*lpModel, error) {
 			m.rows = append(m.rows, lpRow{"<=", append(terms, lpTerm{e, -big}), 0})
 		}
 	}
-	return m, nil
+	return m
 }
 
 // bigM is 1 plus a bound on |⟨x, w⟩| over W.
@@ -151,10 +143,9 @@ func bigM(s *objpert.Space, x []int64) float64 {
 
 func lpNumber(v float64) string { return strconv.FormatFloat(v, 'g', 17, 64) }
 
-// writeLP writes m in the LP format of CPLEX. The file holds the records and the noise of the
-// problem.
-func (m *lpModel) writeLP(dst io.Writer) error {
-	w := bufio.NewWriter(dst)
+// lp returns m in the LP format of CPLEX.
+func (m *lpModel) lp() []byte {
+	w := &bytes.Buffer{}
 	sum := func(terms []lpTerm) {
 		for i, t := range terms {
 			if i > 0 && i%6 == 0 {
@@ -192,7 +183,7 @@ func (m *lpModel) writeLP(dst io.Writer) error {
 		}
 	}
 	fmt.Fprint(w, "End\n")
-	return w.Flush()
+	return w.Bytes()
 }
 
 // point returns the w that values of the columns stand for: the largest r_jk of
@@ -229,169 +220,53 @@ func reals(p *objpert.Problem) (table [][]float64, norm []float64) {
 	return table, norm
 }
 
-// Errors of a mipSolver. Test with errors.Is.
-var (
-	errCommand = errors.New("no such solver") // unknown, absent or failed to run
-	errNoPoint = errors.New("the solver found no point")
-)
-
-// mipSolver hands problems to a solver of mixed-integer programs that is installed as a command.
-//
-// Its answers are incumbents and never proofs: solvers work in float64 with tolerances, and have
-// reported points that were not optimal as optimal. Loss and objective are recomputed in integers,
-// Solution.Proven is always false, and the mechanisms of objpert withhold.
-//
-// The model holds the records and the noise. It lies in a new folder of mode 0700, in files of mode
-// 0600, which is removed when Solve returns for any reason but SIGKILL or a loss of power: point
-// dir at a file system in memory. SIGINT, SIGTERM and SIGHUP end Solve with objpert.ErrInterrupted
-// instead of the process.
-type mipSolver struct {
-	command string        // name or path; its base name begins with that of a solver
-	limit   time.Duration // the time a solver gets; 0 means 60 s. It is killed 2 s later.
-	dir     string        // where the folder of the model is made; "" means os.TempDir
-	trace   func(mipClaim)
-}
-
-var _ objpert.Oracle = (*mipSolver)(nil)
-
-// mipClaim is what a solver said of its answer. Not private, and not to be trusted: compare with
-// the Solution.
-type mipClaim struct {
-	Status  string // its own words
-	Runtime time.Duration
-}
-
-// solverName begins the base names of commands that a mipSolver knows.
-const solverName = "cbc"
-
-// solverArgs are the arguments of CBC, where MODEL and ANSWER stand for files and TIME for the
-// limit in seconds.
-const solverArgs = "MODEL -timeMode elapsed -seconds TIME -ratioGap 0 -solve -solution ANSWER"
-
-// lookup returns the absolute path of the command.
-func (o *mipSolver) lookup() (string, error) {
-	if !strings.HasPrefix(filepath.Base(o.command), solverName) {
-		return "", fmt.Errorf("%w: %q, want %s", errCommand, o.command, solverName)
-	}
-	path, err := exec.LookPath(o.command)
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
-	if err != nil {
-		return "", fmt.Errorf("%w: %q is not installed: %w", errCommand, o.command, err)
-	}
-	return path, nil
-}
-
-// Solve implements objpert.Oracle: it writes the model, runs the solver and recomputes its answer
-// in integers. Proven is always false, and Lower -Inf: nothing is known.
-//
-// The error wraps errCommand, errNoPoint, objpert.ErrProblem, objpert.ErrInterrupted if ctx ended
-// or a signal came, or a cause from the file system. It holds nothing that the solver printed.
-func (o *mipSolver) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution, error) {
-	path, err := o.lookup()
-	if err != nil {
-		return nil, err
-	}
-	limit := cmp.Or(o.limit, time.Minute)
-	if limit < 0 {
-		return nil, fmt.Errorf("limit = %v, want a positive time, or 0 for one minute", o.limit)
-	}
-	m, err := newModel(p)
-	if err != nil {
-		return nil, err
-	}
-
-	// From here on nothing but SIGKILL leaves the folder behind.
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	if ctx.Err() != nil {
-		return nil, interruptedSearch(ctx)
-	}
-	dir, err := os.MkdirTemp(o.dir, "privopt-mip-") // mode 0700
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-
-	start := time.Now()
-	ans, err := runSolver(ctx, path, m, dir, limit)
-	if o.trace != nil {
-		o.trace(mipClaim{Status: ans.status, Runtime: time.Since(start)})
-	}
-	if err != nil {
-		return nil, err
-	}
-	w, ok := m.point(ans.value)
-	if !ok {
-		return nil, fmt.Errorf("%w of the space: its answer is outside", errNoPoint)
-	}
-	return &objpert.Solution{W: w, Loss: p.Loss(w), Objective: p.Objective(w), Lower: math.Inf(-1)}, nil
-}
+// errNoPoint reports that CBC found no point.
+var errNoPoint = errors.New("the solver found no point")
 
 // answer is what a solution file says.
 type answer struct {
-	status string
+	status string    // its own words
 	value  []float64 // of the columns; nil if there is no solution
 }
 
-var errUnreadable = fmt.Errorf("%w: its solution cannot be read", errNoPoint)
-
-func runSolver(
-	ctx context.Context, path string, m *lpModel, dir string, limit time.Duration,
-) (ans answer, err error) {
-	const file, solution = "model.lp", "solution.sol"
-	var lp bytes.Buffer
-	err = m.writeLP(&lp)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, file), lp.Bytes(), 0o600)
-	}
+// cbc lets CBC solve m within a limit. It is killed 2 seconds later. The records are public.
+func (m *lpModel) cbc(ctx context.Context, limit time.Duration) (a answer, err error) {
+	dir, err := os.MkdirTemp("", "privopt-mip-")
 	if err != nil {
-		return ans, err
+		return a, err
 	}
-	seconds := max(1, int(math.Ceil(limit.Seconds())))
-	words := strings.NewReplacer("MODEL", file, "ANSWER", solution, "TIME", strconv.Itoa(seconds))
-	const grace = 2 * time.Second
-	deadline, cancel := context.WithTimeout(ctx, min(limit, math.MaxInt64-grace)+grace)
+	defer os.RemoveAll(dir)
+	model, solution := filepath.Join(dir, "model.lp"), filepath.Join(dir, "solution.sol")
+	if err := os.WriteFile(model, m.lp(), 0o600); err != nil {
+		return a, err
+	}
+	deadline, cancel := context.WithTimeout(ctx, limit+2*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(deadline, path, strings.Fields(words.Replace(solverArgs))...)
-	cmd.Dir = dir
+	cmd := exec.CommandContext(deadline, "cbc", model, "-timeMode", "elapsed", "-seconds",
+		strconv.Itoa(int(math.Ceil(limit.Seconds()))), "-ratioGap", "0", "-solve", "-solution", solution)
 	cmd.WaitDelay = 2 * time.Second // for children that keep a pipe open
-	err = cmd.Run()                 // its output goes nowhere: it holds private values
-	if ctx.Err() != nil {
-		return ans, interruptedSearch(ctx)
-	}
+	err = cmd.Run()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) && deadline.Err() == nil {
-		return ans, fmt.Errorf("%w: %q did not start: %w", errCommand, path, err)
+	if ctx.Err() != nil {
+		return a, ctx.Err()
+	} else if err != nil && !errors.As(err, &exit) && deadline.Err() == nil {
+		return a, fmt.Errorf("cbc did not start: %w", err)
 	}
-	// A solver may fail after it wrote a point, and end well without one.
-	f, err := os.Open(filepath.Join(dir, solution))
+	text, err := os.ReadFile(solution) // also of a solver that failed after it wrote a point
 	if err != nil {
-		return ans, fmt.Errorf("%w: it wrote no solution", errNoPoint)
+		return a, fmt.Errorf("%w: it wrote no solution", errNoPoint)
 	}
-	defer f.Close()
-	ans, err = parseAnswer(f, m)
-	if err == nil && ans.value == nil {
-		err = fmt.Errorf("%w within the limit", errNoPoint)
-	}
-	return ans, err
+	return m.parse(string(text)), nil
 }
 
-func interruptedSearch(ctx context.Context) error {
-	return fmt.Errorf("%w: %w", objpert.ErrInterrupted, context.Cause(ctx))
-}
-
-// parseAnswer reads the file of CBC: the status, then lines that hold the name of a column followed
-// by its value. Columns that are not named are 0.
-func parseAnswer(r io.Reader, m *lpModel) (a answer, err error) {
+// parse reads the solution file of CBC: the status, then lines that hold the name of a column
+// followed by its value. Columns that are not named are 0.
+func (m *lpModel) parse(text string) (a answer) {
 	index := make(map[string]int, len(m.cols))
 	for i, c := range m.cols {
 		index[c.name] = i
 	}
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		line := s.Text()
+	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
 		for i, f := range fields {
 			col, ok := index[f]
@@ -409,27 +284,26 @@ func parseAnswer(r io.Reader, m *lpModel) (a answer, err error) {
 			break
 		}
 		if a.value == nil && a.status == "" && len(fields) > 0 {
-			a.status = line
+			a.status = strings.TrimSpace(line)
 		}
-	}
-	if s.Err() != nil {
-		return a, errUnreadable
 	}
 	if strings.Contains(strings.ToLower(a.status), "infeasible") {
 		a.value = nil
 	}
-	return a, nil
+	return a
 }
 
-// race lets a command and the search of this module minimize one problem. Its answer is the
-// command's. Not private.
+// race lets CBC and the search of this module minimize one problem. Its answer is that of CBC, an
+// incumbent and never a proof: solvers work in float64 with tolerances, and have reported points
+// that were not optimal as optimal. Loss and objective are recomputed in integers, Solution.Proven
+// is always false, and the mechanisms of objpert withhold.
 type race struct {
-	command *mipSolver
-	search  objpert.Oracle
-	limit   time.Duration
-	lap     Lap
-	found   *objpert.Solution // by the command; nil if there is none
+	limit time.Duration // of each
+	lap   Lap
+	found *objpert.Solution // by CBC; nil if there is none
 }
+
+var _ objpert.Oracle = (*race)(nil)
 
 // Lap is one problem of a race.
 type Lap struct {
@@ -442,44 +316,34 @@ type Lap struct {
 	ClaimsOptimum bool    `json:"claims_optimum,omitempty"`
 }
 
-func newRace(command string, limit time.Duration) *race {
-	r := &race{search: objpert.Search{Workers: 1}, limit: limit}
-	r.command = &mipSolver{
-		command: command,
-		limit:   limit,
-		trace: func(claim mipClaim) {
-			r.lap.Status, r.lap.Seconds = claim.Status, claim.Runtime.Seconds()
-			r.lap.ClaimsOptimum = strings.HasPrefix(strings.ToLower(claim.Status), "optimal")
-		},
-	}
-	return r
-}
-
-// Solve implements objpert.Oracle.
+// Solve implements objpert.Oracle. The error wraps errNoPoint where CBC finds no point of the space.
 func (r *race) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution, error) {
 	r.lap, r.found = Lap{}, nil
-	found, err := r.command.Solve(ctx, p)
+	m, start := newModel(p), time.Now()
+	a, err := m.cbc(ctx, r.limit)
+	r.lap.Status, r.lap.Seconds = a.status, time.Since(start).Seconds()
+	r.lap.ClaimsOptimum = strings.HasPrefix(strings.ToLower(a.status), "optimal")
 	if err != nil && !errors.Is(err, errNoPoint) {
 		return nil, err
 	}
-	start := time.Now()
+	start = time.Now()
 	bounded, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
-	best, e := r.search.Solve(bounded, p)
+	best, e := objpert.Search{Workers: 1}.Solve(bounded, p)
 	r.lap.Search = time.Since(start).Seconds()
-	switch {
-	case e != nil && (ctx.Err() != nil || !errors.Is(e, objpert.ErrInterrupted)):
+	if r.lap.Open = e != nil; e != nil && (ctx.Err() != nil || !errors.Is(e, objpert.ErrInterrupted)) {
 		return nil, e
-	case e != nil:
-		r.lap.Open = true
 	}
-	if err != nil {
-		r.lap.NoPoint = true
-		return nil, err
+	w, ok := []int(nil), false
+	if a.value != nil {
+		w, ok = m.point(a.value)
 	}
+	if r.lap.NoPoint = !ok; !ok {
+		return nil, errNoPoint
+	}
+	r.found = &objpert.Solution{W: w, Loss: p.Loss(w), Objective: p.Objective(w), Lower: math.Inf(-1)}
 	if !r.lap.Open {
-		r.lap.Excess = found.Objective - best.Objective
+		r.lap.Excess = r.found.Objective - best.Objective
 	}
-	r.found = found
-	return found, nil
+	return r.found, nil
 }
