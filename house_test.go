@@ -387,7 +387,7 @@ lasso 599
 lop 325
 loss 1941
 loss/losstest 456
-model 7150
+model 7159
 model/score 2279
 objpert 5408
 prox 4646
@@ -404,7 +404,7 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72851 // of the module of the root
+	rootLines       = 72860 // of the module of the root
 	internalLines   = 10736 // of internal/
 	laboratoryLines = 11683 // of what measures the mechanisms
 	rootPackages    = 42

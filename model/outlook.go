@@ -79,6 +79,7 @@ func (pl *Plan) Outlook(ctx context.Context, fits int) (Outlook, error) {
 		return out, err
 	}
 	out.EnoughRecords, out.EnoughEpsilon = math.Inf(1), math.Inf(1)
+	last := math.Inf(1)
 	for factor := 2.0; factor <= 1<<10; factor *= 2 {
 		more, err := s.run(ctx, factor, outlookRuns/4)
 		if err != nil {
@@ -89,6 +90,10 @@ func (pl *Plan) Outlook(ctx context.Context, fits int) (Outlook, error) {
 			out.EnoughEpsilon = upTo(s.epsilon(factor))
 			break
 		}
+		if factor/s.part*pl.params.Budget.Epsilon > exactEpsilon && more.Lost > last/2 {
+			break // with less noise than the exact fits, whose ridge is what is left
+		}
+		last = more.Lost
 	}
 	return out, nil
 }
@@ -106,9 +111,9 @@ func upTo(v float64) float64 {
 type simulation struct {
 	pl    *Plan
 	data  *table.Data
-	part  float64 // made-up records over those of the plan
-	sigma float64 // deviation of a label around its mean, in units of the label
-	exact []float64
+	part  float64     // made-up records over those of the plan
+	sigma float64     // deviation of a label around its mean, in units of the label
+	exact [][]float64 // two fits almost without noise
 }
 
 // simulation makes up the rows.
@@ -197,16 +202,16 @@ func (s *simulation) epsilon(factor float64) float64 {
 
 // run fits several times.
 func (s *simulation) run(ctx context.Context, factor float64, runs int) (Outlook, error) {
-	if s.exact == nil {
+	for k := len(s.exact); k < 2; k++ {
 		t, best, err := s.task(0)
 		if err != nil {
 			return Outlook{}, err
 		}
-		out, err := best.run(ctx, t.problem, dp.Seeded(outlookSeed))
+		out, err := best.run(ctx, t.problem, dp.Seeded(outlookSeed-uint64(k)))
 		if err != nil {
 			return Outlook{}, err
 		}
-		s.exact = out.theta
+		s.exact = append(s.exact, out.theta)
 	}
 	t, pl, err := s.task(factor)
 	if err != nil {
@@ -273,7 +278,8 @@ func pool(forms []table.Form, list []table.Coefficient) {
 	}
 }
 
-// predictions compares the predictions of fits with those of a fit almost without noise.
+// predictions compares the predictions of fits with those of two fits almost without noise. What
+// noise these have is independent, so that it does not count in the mean of products.
 func (s *simulation) predictions(out *Outlook, thetas [][]float64, pl *Plan, factor float64) error {
 	e := s.data.Encoder
 	unit, variance := 1.0, 5.0 // 1/p(1−p) for usual scores
@@ -281,23 +287,26 @@ func (s *simulation) predictions(out *Outlook, thetas [][]float64, pl *Plan, fac
 		unit, variance = e.LabelValue(1)-e.LabelValue(0), s.sigma*s.sigma/2
 	}
 	dim := len(e.Features())
-	square, scores := 0.0, []float64{}
+	square, scores := 0.0, [2][]float64{}
 	err := s.data.Records.Each(func(a []float64, _ float64) {
-		if len(scores) > 1500 {
+		if len(scores[0]) > 1500 {
 			return
 		}
-		own := scoresOf(s.exact, a[:dim], unit)
-		scores = append(scores, own...)
+		one, two := scoresOf(s.exact[0], a[:dim], unit), scoresOf(s.exact[1], a[:dim], unit)
+		scores[0], scores[1] = append(scores[0], one...), append(scores[1], two...)
 		for _, theta := range thetas {
-			square += math.Pow(floats.Distance(scoresOf(theta, a[:dim], unit), own, 2), 2) / float64(len(thetas))
+			for k, own := range scoresOf(theta, a[:dim], unit) {
+				square += (own - one[k]) * (own - two[k]) / float64(len(thetas))
+			}
 		}
 	})
 	if err != nil {
 		return err
 	}
 	n, d := float64(s.pl.params.Records)*max(factor, 1), float64(dim)
-	out.Prediction = math.Sqrt(square / float64(len(scores)))
-	out.Lost = out.Prediction * out.Prediction / max(stat.Variance(scores, nil), math.SmallestNonzeroFloat64)
+	out.Prediction = math.Sqrt(max(0, square) / float64(len(scores[0])))
+	variation := max(stat.Covariance(scores[0], scores[1], nil), math.SmallestNonzeroFloat64)
+	out.Lost = out.Prediction * out.Prediction / variation
 	out.Chance = math.Sqrt(variance * d / n)
 	out.Records = n * math.Pow(out.Prediction/out.Chance, 2)
 	return nil
