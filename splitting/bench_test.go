@@ -163,7 +163,7 @@ func BenchmarkStep(b *testing.B) {
 			}{
 				{"StochasticTOS", f, &splitting.StochasticTOS{}},
 				{"DavisYin", f, &splitting.DavisYin{}},
-				{"SVRG", f, &splitting.StochasticTOS{Estimator: splitting.SVRG}},
+				{"SVRG", f, &splitting.StochasticTOS{SVRG: true}},
 				{"ForwardBackward", f, &splitting.ForwardBackward{}},
 				{"CoordinateDescent", exact, &splitting.CoordinateDescent{}},
 			} {

@@ -74,7 +74,7 @@ func TestShortSteps(t *testing.T) {
 				"ForwardBackward":    &splitting.ForwardBackward{StepSize: step},
 				"ForwardBackward/ls": &splitting.ForwardBackward{StepSize: step, Rule: splitting.LineSearch},
 				"PrimalDual":         &splitting.PrimalDual{Tau: tau},
-				"VarianceReduced":    &splitting.StochasticTOS{Estimator: splitting.SVRG, StepSize: step / 4},
+				"VarianceReduced":    &splitting.StochasticTOS{SVRG: true, StepSize: step / 4},
 			} {
 				for pair, c := range pairs {
 					for _, lip := range []float64{s, math.Inf(1)} {

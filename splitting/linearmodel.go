@@ -7,14 +7,12 @@ import (
 	"slices"
 	"sync"
 
-	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/loss"
-	"github.com/privopt/privopt/randmat"
 )
 
 // LinearModel is f(x) = Σᵢ wᵢφ(⟨aᵢ,x⟩ + oᵢ; yᵢ) over the rows aᵢ of A, for a scalar loss φ ≥ 0
@@ -408,25 +406,15 @@ func (f *LinearModel) gap(p *penalty, x []float64) float64 {
 // lipFlops is the work that Smoothness may spend on a Gram matrix, about a second.
 const lipFlops = 4e9
 
-// largestSquare returns an upper bound on λ_max(A'A): from the smaller of A'A and AA' where that
-// takes at most a second, else Σ‖aᵢ‖².
+// largestSquare returns an upper bound on λ_max(A'A), Σ‖aᵢ‖² where a Gram matrix takes more than a
+// second.
 func largestSquare(a blas64.General) float64 {
 	n, d := float64(a.Rows), float64(a.Cols)
-	var sum float64
-	for i := range a.Rows {
-		row := a.Data[i*a.Stride:][:a.Cols]
-		sum += floats.Dot(row, row)
+	size := floats.Norm(a.Data, 2)
+	if n*d*math.Min(n, d) <= lipFlops {
+		size = math.Min(size, normOf(a))
 	}
-	if n*d*math.Min(n, d) > lipFlops {
-		return sum
-	}
-	side, trans := a.Cols, blas.Trans
-	if a.Rows < a.Cols {
-		side, trans = a.Rows, blas.NoTrans
-	}
-	gram := mat.NewSymDense(side, nil)
-	blas64.Syrk(trans, 1, a, 0, gram.RawSymmetric())
-	return math.Min(sum, randmat.MaxEig(gram))
+	return size * size
 }
 
 // gramian computes A'WA in blocks of rows with [kernel.AddGram].

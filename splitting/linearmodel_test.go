@@ -108,7 +108,7 @@ func TestLinearModelIsSolvedByNewton(t *testing.T) {
 	require.LessOrEqual(t, res.Iterations, 10)
 	require.LessOrEqual(t, res.Distance, 1e-9, "the ridge must count in the modulus of J")
 	svrg, err := splitting.Solve(background, p, make([]float64, 12), &splitting.Settings{Tolerance: 1e-7},
-		&splitting.StochasticTOS{Estimator: splitting.SVRG})
+		&splitting.StochasticTOS{SVRG: true})
 	require.NoError(t, err)
 	require.LessOrEqual(t, floats.Distance(res.X, svrg.X, 2), svrg.Distance+res.Distance)
 }

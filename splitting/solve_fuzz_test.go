@@ -55,7 +55,7 @@ func FuzzSolve(f *testing.F) {
 		}
 		methods := []splitting.Method{
 			&splitting.ForwardBackward{}, &splitting.DavisYin{}, &splitting.ProxNewton{}, &splitting.CoordinateDescent{},
-			&splitting.StochasticTOS{Estimator: splitting.SVRG}, &splitting.StochasticTOS{}, splitting.Auto(p, 2),
+			&splitting.StochasticTOS{SVRG: true}, &splitting.StochasticTOS{}, splitting.Auto(p, 2),
 		}
 		m := methods[int(kind)%len(methods)]
 		if iterations > 200 {

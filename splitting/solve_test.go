@@ -399,7 +399,7 @@ func TestInfiniteGradientsProveNothing(t *testing.T) {
 	} {
 		for _, m := range []splitting.Method{
 			&splitting.DavisYin{}, &splitting.ForwardBackward{}, &splitting.ForwardBackward{Rule: splitting.LineSearch},
-			&splitting.PrimalDual{}, &splitting.StochasticTOS{Estimator: splitting.SVRG},
+			&splitting.PrimalDual{}, &splitting.StochasticTOS{SVRG: true},
 		} {
 			for _, v := range []float64{inf, -inf, math.NaN()} {
 				p.F = constant{v}

@@ -283,29 +283,27 @@ func TestVarianceReducedRate(t *testing.T) {
 	require.True(t, ok)
 	p := Problem{F: f, H: psi}
 	at, star := make([]float64, d), make([]float64, d)
-	for name, kind := range map[string]Estimator{"SVRG": SVRG} {
-		m := &StochasticTOS{Estimator: kind}
-		require.NoError(t, m.Init(p, make([]float64, d), rand.New(rand.NewPCG(1, 2))))
-		lip := float64(n) * f.lipOne
-		require.InEpsilon(t, 1/(4*lip), m.gamma, 1e-12)
-		lyapunov := func() float64 {
-			var sigma float64 // σ is nΣ‖tᵢ − ∇fᵢ(x*)‖²
-			for i := range n {
-				f.GradTerms(star, x, []int{i})
-				f.GradTerms(at, m.anchor, []int{i})
-				sigma += n * math.Pow(floats.Distance(at, star, 2), 2)
-			}
-			return math.Pow(floats.Distance(m.z, x, 2), 2) + 4*n*m.gamma*m.gamma*sigma
+	m := &StochasticTOS{SVRG: true}
+	require.NoError(t, m.Init(p, make([]float64, d), rand.New(rand.NewPCG(1, 2))))
+	lip := float64(n) * f.lipOne
+	require.InEpsilon(t, 1/(4*lip), m.gamma, 1e-12)
+	lyapunov := func() float64 {
+		var sigma float64 // σ is nΣ‖tᵢ − ∇fᵢ(x*)‖²
+		for i := range n {
+			f.GradTerms(star, x, []int{i})
+			f.GradTerms(at, m.anchor, []int{i})
+			sigma += n * math.Pow(floats.Distance(at, star, 2), 2)
 		}
-		rho := 1 - math.Min(f.ridge/(8*lip), 1/(2.0*n))
-		start := lyapunov()
-		loc, stats := &Location{X: make([]float64, d)}, &Stats{}
-		steps := int(math.Log(1e-14) / math.Log(rho)) // 10⁶ρᵏ is 1e-8 after these steps
-		for range steps {
-			m.Step(loc, stats)
-		}
-		require.LessOrEqual(t, lyapunov(), 1e6*math.Pow(rho, float64(steps))*start, name)
+		return math.Pow(floats.Distance(m.z, x, 2), 2) + 4*n*m.gamma*m.gamma*sigma
 	}
+	rho := 1 - math.Min(f.ridge/(8*lip), 1/(2.0*n))
+	start := lyapunov()
+	loc, stats := &Location{X: make([]float64, d)}, &Stats{}
+	steps := int(math.Log(1e-14) / math.Log(rho)) // 10⁶ρᵏ is 1e-8 after these steps
+	for range steps {
+		m.Step(loc, stats)
+	}
+	require.LessOrEqual(t, lyapunov(), 1e6*math.Pow(rho, float64(steps))*start)
 }
 
 // TestEstimators checks that the gradient estimates are unbiased.
@@ -314,30 +312,28 @@ func TestEstimators(t *testing.T) {
 	_, _, x, u, v := plantedPair(d)
 	f := newToy(n, d, 2, x, plus(u, v))
 	want, got, y := make([]float64, d), make([]float64, d), make([]float64, d)
-	for _, kind := range []Estimator{SVRG} {
-		e := &estimate{}
-		e.init(f, kind, make([]float64, d), rand.New(rand.NewPCG(1, 2)))
-		r := rand.New(rand.NewPCG(3, 4))
-		// These are enough steps for a history.
-		for range 30 {
-			for j := range y {
-				y[j] = r.NormFloat64()
-			}
-			e.at(got, y, &Stats{})
-			e.exact(y, &Stats{})
+	e := &StochasticTOS{SVRG: true}
+	require.NoError(t, e.Init(Problem{F: f}, make([]float64, d), rand.New(rand.NewPCG(1, 2))))
+	r := rand.New(rand.NewPCG(3, 4))
+	// These are enough steps for a history.
+	for range 30 {
+		for j := range y {
+			y[j] = r.NormFloat64()
 		}
-		f.Grad(want, y)
-		mean := make([]float64, d)
-		seen := map[int]bool{}
-		for len(seen) < n { // sample every term once, each time from the same memory
-			e.at(got, y, &Stats{})
-			if i := e.idx[0]; !seen[i] {
-				seen[i] = true
-				floats.AddScaled(mean, 1.0/n, got)
-			}
-		}
-		require.InDeltaSlice(t, want, mean, 1e-10, kind.String())
+		e.estimate(got, y, &Stats{})
+		e.exact(y, &Stats{})
 	}
+	f.Grad(want, y)
+	mean := make([]float64, d)
+	seen := map[int]bool{}
+	for len(seen) < n { // sample every term once, each time from the same memory
+		e.estimate(got, y, &Stats{})
+		if i := e.idx[0]; !seen[i] {
+			seen[i] = true
+			floats.AddScaled(mean, 1.0/n, got)
+		}
+	}
+	require.InDeltaSlice(t, want, mean, 1e-10)
 }
 
 // TestBiasOfStochasticTOS checks that StochasticTOS with plain sampling stays biased with a
@@ -361,9 +357,7 @@ func TestBiasOfStochasticTOS(t *testing.T) {
 	few, many := solve(&StochasticTOS{}, 20_000), solve(&StochasticTOS{}, 400_000)
 	require.Greater(t, many, 0.01, "biased")
 	require.Greater(t, many, 0.5*few, "more steps must not reduce the bias")
-	for _, kind := range []Estimator{SVRG} {
-		require.Less(t, solve(&StochasticTOS{Estimator: kind}, 20_000), 1e-9, kind)
-	}
+	require.Less(t, solve(&StochasticTOS{SVRG: true}, 20_000), 1e-9)
 	// prox_{γh} of an affine set is affine: the noise in it averages out.
 	ones := mat.NewDense(1, d, nil)
 	for j := range d {

@@ -288,7 +288,7 @@ func TestMethodsRefuse(t *testing.T) {
 	q, err := splitting.NewQuadratic(mat.NewSymDense(1, []float64{1}), nil, 0)
 	require.NoError(t, err)
 	f := newGLM(3, 1, 1, 1, square)
-	nan, svrg := math.NaN(), &splitting.StochasticTOS{Estimator: splitting.SVRG}
+	nan, svrg := math.NaN(), &splitting.StochasticTOS{SVRG: true}
 	group, box := prox.GroupL2{Groups: [][]int{{0}}, Weight: 1}, prox.Box{Lo: -3, Hi: 1}
 	steep := newGLM(3, 1, 1, nan, square)
 	k, err := splitting.NewMatrix(mat.NewDense(1, 1, []float64{1}))
@@ -360,8 +360,6 @@ func TestMethodsRefuse(t *testing.T) {
 		"TOS step": {splitting.Problem{F: fs}, &splitting.StochasticTOS{StepSize: -2}, splitting.ErrSettings,
 			"StochasticTOS.StepSize = -2"},
 		"TOS NaN": {splitting.Problem{F: fs}, &splitting.StochasticTOS{StepSize: nan}, splitting.ErrSettings, "NaN"},
-		"TOS relaxation": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Relaxation: 1.5}, splitting.ErrSettings,
-			"StochasticTOS.Relaxation = 1.5"},
 		"PD rule": {splitting.Problem{F: q}, &splitting.PrimalDual{Rule: splitting.LineSearch}, splitting.ErrSettings,
 			"PrimalDual.Rule = LineSearch"},
 		"PD L": {splitting.Problem{F: endless}, &splitting.PrimalDual{}, splitting.ErrProblem, "can search"},
@@ -381,16 +379,12 @@ func TestMethodsRefuse(t *testing.T) {
 		"VR L":     {splitting.Problem{F: wild}, svrg, splitting.ErrProblem, "TermSmoothness"},
 		"VR NaN L": {splitting.Problem{F: unknowable}, svrg, splitting.ErrProblem, "NaN"},
 		"VR K":     {splitting.Problem{F: fs, K: k}, svrg, splitting.ErrProblem, "only PrimalDual"},
-		"VR step": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: splitting.SVRG, StepSize: 1},
+		"VR step": {splitting.Problem{F: fs}, &splitting.StochasticTOS{SVRG: true, StepSize: 1},
 			splitting.ErrSettings,
 			"StochasticTOS.StepSize = 1"},
-		"VR NaN": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: splitting.SVRG, StepSize: nan},
+		"VR NaN": {splitting.Problem{F: fs}, &splitting.StochasticTOS{SVRG: true, StepSize: nan},
 			splitting.ErrSettings,
 			"StochasticTOS.StepSize = NaN"},
-		"VR estimator": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: 7}, splitting.ErrSettings,
-			"invalid estimator 7"},
-		"VR relaxation": {splitting.Problem{F: fs}, &splitting.StochasticTOS{Estimator: splitting.SVRG, Relaxation: 1},
-			splitting.ErrSettings, "Relaxation = 1 with SVRG"},
 	} {
 		res, err := splitting.Solve(background, c.p, []float64{1}, nil, c.m)
 		require.ErrorIs(t, err, c.want, name)
@@ -399,7 +393,6 @@ func TestMethodsRefuse(t *testing.T) {
 	}
 	_, err = splitting.Minimize(background, splitting.Problem{F: q}, []float64{1, 2}, nil)
 	require.ErrorIs(t, err, splitting.ErrProblem)
-	require.Equal(t, "SVRG Sampled", fmt.Sprint(splitting.SVRG, splitting.Sampled))
 }
 
 type notQuadratic struct{ *glm }
@@ -492,38 +485,32 @@ func TestStochasticTOSFormula(t *testing.T) {
 	const n, d, steps = 12, 5, 400
 	f, _ := experiment(n, d, 0.1, false)
 	g, h := prox.L1{Weight: 2}, prox.Box{Lo: -0.1, Hi: 0.1}
-	for _, p := range []float64{0, 0.75} {
-		exponent := p
-		if p == 0 {
-			exponent = 0.502
+	rnd := rand.New(rand.NewPCG(8, 9))
+	omega := 1 / f.Smoothness()
+	x, theta, z, w := make([]float64, d), make([]float64, d), make([]float64, d), make([]float64, d)
+	for k := range steps {
+		i := rnd.IntN(n)
+		g.Prox(theta, x, omega)
+		f.GradTerms(w, theta, []int{i})
+		for j := range z {
+			z[j] = 2*theta[j] - x[j] - omega*n*w[j]
 		}
-		rnd := rand.New(rand.NewPCG(8, 9))
-		omega := 1 / f.Smoothness()
-		x, theta, z, w := make([]float64, d), make([]float64, d), make([]float64, d), make([]float64, d)
-		for k := range steps {
-			i := rnd.IntN(n)
-			g.Prox(theta, x, omega)
-			f.GradTerms(w, theta, []int{i})
-			for j := range z {
-				z[j] = 2*theta[j] - x[j] - omega*n*w[j]
-			}
-			h.Prox(z, z, omega)
-			for j := range x {
-				x[j] += math.Pow(float64(k+1), -exponent) * (z[j] - theta[j])
-			}
+		h.Prox(z, z, omega)
+		for j := range x {
+			x[j] += math.Pow(float64(k+1), -0.502) * (z[j] - theta[j])
 		}
-		for name, problem := range map[string]splitting.Problem{
-			"coordinates": {F: f, G: g, H: h},
-			"operators":   {F: f, G: struct{ prox.Operator }{g}, H: struct{ prox.Operator }{h}},
-		} {
-			res, err := splitting.Solve(background, problem, make([]float64, d),
-				&splitting.Settings{Iterations: steps, Src: rand.NewPCG(8, 9)}, &splitting.StochasticTOS{Relaxation: p})
-			require.NoError(t, err)
-			require.InDeltaSlice(t, theta, res.X, 1e-15, name)
-			require.Equal(t, splitting.IterationLimit, res.Status)
-			require.True(t, math.IsInf(res.Residual, 1) && math.IsInf(res.Distance, 1), "it never certifies")
-			require.Equal(t, steps, res.GradTerms)
-			require.Equal(t, 2*steps, res.Proxes)
-		}
+	}
+	for name, problem := range map[string]splitting.Problem{
+		"coordinates": {F: f, G: g, H: h},
+		"operators":   {F: f, G: struct{ prox.Operator }{g}, H: struct{ prox.Operator }{h}},
+	} {
+		res, err := splitting.Solve(background, problem, make([]float64, d),
+			&splitting.Settings{Iterations: steps, Src: rand.NewPCG(8, 9)}, &splitting.StochasticTOS{})
+		require.NoError(t, err)
+		require.InDeltaSlice(t, theta, res.X, 1e-15, name)
+		require.Equal(t, splitting.IterationLimit, res.Status)
+		require.True(t, math.IsInf(res.Residual, 1) && math.IsInf(res.Distance, 1), "it never certifies")
+		require.Equal(t, steps, res.GradTerms)
+		require.Equal(t, 2*steps, res.Proxes)
 	}
 }

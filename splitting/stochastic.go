@@ -13,48 +13,52 @@ import (
 )
 
 // StochasticTOS is three-operator splitting with an unbiased estimate v of the gradient of a
-// [FiniteSum] f = Σᵢ fᵢ of n terms. Step k = 0, 1, …:
+// [FiniteSum] f = Σᵢ fᵢ of n terms. Step k = 0, 1, … draws i uniform in {0, …, n−1}:
 //
 //	y = prox_{γg}(z)
-//	x = prox_{γh}(2y − z − γv),   v from the Estimator at y
+//	x = prox_{γh}(2y − z − γv)
 //	z ← z + λ(x − y)
 //
 //	Problem    name of the method
 //	G is nil   proximal stochastic gradient method; ProxSVRG [XZ14]
 //	H is nil   stochastic backward–forward splitting [CC26b]: v is added outside the proximal map
-//	G and H    [CC26, Algorithm G.2] with Sampled, else variance-reduced TOS [PFC19; SCMR22]
+//	G and H    [CC26, Algorithm G.2], with SVRG variance-reduced TOS [PFC19; SCMR22]
 //
-//	Estimator   γ, λ, X                                  limit
-//	SVRG        γ in (0, 1/(2L)), λ = 1                  the minimizer
-//	Sampled     γ, λ_k = (k+1)^−p, X = y                 see (c), (d) there
+//	         v, γ, λ, X                                                   limit
+//	sampled  n∇fᵢ(y), γ, λ_k = (k+1)^−0.502, X = y                        see (c), (d) there
+//	SVRG     n(∇fᵢ(y) − ∇fᵢ(w)) + ∇f(w), γ in (0, 1/(2L)), λ = 1;         the minimizer
+//	         w ← y with probability 1/n [JZ13, KHR20]; 3d numbers
 //
 // With SVRG the noise vanishes at the minimizer. Location.X is the point of the least residual so
-// far, and y before the first residual. With Sampled nothing is certified: the residual stays +Inf,
+// far, and y before the first residual. Without it nothing is certified: the residual stays +Inf,
 // and the limit is biased if prox_{γh} is not affine, because the noise sits inside it. L = n·maxᵢ
 // L_fᵢ. Rates, conditions and proofs: docs/theory/splitting.md#splitting.stochastic
 type StochasticTOS struct {
-	// Estimator is Sampled or SVRG.
-	Estimator Estimator
-	// StepSize is γ > 0. 0 means 1/(4L) for SVRG and 1/L_f for Sampled.
+	// SVRG reduces the variance of v.
+	SVRG bool
+	// StepSize is γ > 0. 0 means 1/(4L) with SVRG and 1/L_f without.
 	StepSize float64
-	// Relaxation is the exponent p in (0, 1] of λ_k for Sampled; 0 means 0.502. SVRG wants 0.
-	Relaxation float64
 
-	estimate
+	sum    FiniteSum
+	rnd    *rand.Rand
+	n      int
+	idx    [1]int    // the term of this step
+	total  []float64 // ∇f(w)
+	anchor []float64 // w
+	one    []float64 // ∇fᵢ(w)
+	owed   int       // terms evaluated before the first step
+
 	certificate
 	rows        RowSum  // f where rowStep applies, else nil
 	tau, lo, hi float64 // of rowStep: the threshold of g, the box h
 	gamma       float64
-	p           float64
 	k           int
 	lambdas     []float64
-	x, y, z, v  []float64 // y is Location.X with Sampled
+	x, y, z, v  []float64 // y is Location.X without SVRG
 	forward     []float64 // y − c(u + ∇f(y)) of the last certificate
 	last        []float64 // the x of the last certificate, where that is a pair
 	multipliers Multipliers
 }
-
-const defaultRelaxation = 0.502
 
 // Init implements Method. The error wraps ErrProblem if F is not a FiniteSum or has no terms.
 func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
@@ -65,9 +69,6 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	if err != nil {
 		return err
 	}
-	if err := m.settings(); err != nil {
-		return err
-	}
 	m.certificate.init(p, x0)
 	if err := m.step(lip); err != nil {
 		return err
@@ -76,34 +77,53 @@ func (m *StochasticTOS) Init(p Problem, x0 []float64, rnd *rand.Rand) error {
 	m.k, m.lambdas, m.rows = 0, lambdas(), nil
 	m.x, m.z, m.v = resize(m.x, n), resize(m.z, n), resize(m.v, n)
 	copy(m.z, x0)
-	m.estimate.init(sum, m.Estimator, x0, rnd)
-	if m.Estimator == Sampled {
-		m.rows = m.rowSum(sum, n)
-	} else {
-		m.y, m.forward = resize(m.y, n), resize(m.forward, n)
-	}
+	m.sum, m.rnd, m.n, m.owed = sum, rnd, sum.Len(), 0
 	m.last = m.last[:0]
+	if !m.SVRG {
+		m.rows = m.rowSum(sum, n)
+		return nil
+	}
+	m.y, m.forward = resize(m.y, n), resize(m.forward, n)
+	m.total, m.one, m.anchor = resize(m.total, n), resize(m.one, n), resize(m.anchor, n)
+	copy(m.anchor, x0)
+	sum.Grad(m.total, x0)
+	m.owed = m.n
 	return nil
 }
 
-// settings checks Estimator and Relaxation, and sets p.
-func (m *StochasticTOS) settings() error {
-	if m.Estimator != Sampled && m.Estimator != SVRG {
-		return invalid("StochasticTOS.Estimator = %v, want Sampled or SVRG", m.Estimator)
+// estimate stores v/scale in dst, where v estimates ∇f(y).
+func (m *StochasticTOS) estimate(dst, y []float64, stats *Stats) (scale float64) {
+	m.idx[0] = m.rnd.IntN(m.n)
+	stats.GradTerms += 1 + m.owed
+	m.owed = 0
+	n := float64(m.n)
+	m.sum.GradTerms(dst, y, m.idx[:]) // ∇fᵢ(y)
+	if !m.SVRG {
+		return n
 	}
-	if m.Relaxation != 0 && m.Estimator != Sampled {
-		return invalid("StochasticTOS.Relaxation = %v with %v, want 0", m.Relaxation, m.Estimator)
+	m.sum.GradTerms(m.one, m.anchor, m.idx[:])
+	stats.GradTerms++
+	for j := range dst {
+		dst[j] = n*(dst[j]-m.one[j]) + m.total[j]
 	}
-	if m.p = cmp.Or(m.Relaxation, defaultRelaxation); !(m.p > 0) || m.p > 1 {
-		return invalid("StochasticTOS.Relaxation = %v, want an exponent in (0, 1], or 0 for %v", m.p, defaultRelaxation)
+	return 1
+}
+
+// exact returns ∇f(y) where y becomes the anchor.
+func (m *StochasticTOS) exact(y []float64, stats *Stats) (grad []float64, due bool) {
+	if !m.SVRG || m.rnd.IntN(m.n) != 0 {
+		return nil, false
 	}
-	return nil
+	copy(m.anchor, y)
+	m.sum.Grad(m.total, y)
+	stats.GradTerms += m.n
+	return m.total, true
 }
 
 // step sets γ for L = lip.
 func (m *StochasticTOS) step(lip float64) error {
 	first, limit := 1/m.lip, math.Inf(1) // limit is the supremum of γL
-	if m.Estimator != Sampled {
+	if m.SVRG {
 		first, limit = 1/(4*lip), 0.5
 	}
 	switch {
@@ -130,14 +150,14 @@ func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 		return
 	}
 	x, y := m.x, loc.X
-	if m.Estimator != Sampled {
+	if m.SVRG {
 		y = m.y
 	}
 	y, z := y[:len(x)], m.z[:len(x)]
 	v := m.v[:len(x)]
 	gamma := m.gamma
 	m.g.Prox(y, z, gamma) // y = prox_{γg}(z)
-	scale := m.estimate.at(v, y, stats)
+	scale := m.estimate(v, y, stats)
 	if grad, due := m.exact(y, stats); due {
 		m.proveAt(loc, stats, x, y, z, grad, gamma)
 	}
@@ -151,7 +171,7 @@ func (m *StochasticTOS) Step(loc *Location, stats *Stats) {
 		z[i] += lambda * (x[i] - y[i]) // z ← z + λ(x − y)
 	}
 	stats.Proxes += 2
-	if m.Estimator != Sampled {
+	if m.SVRG {
 		if m.noG {
 			copy(z, x) // exactly, so that y stays in the domain of h
 		}
@@ -200,25 +220,58 @@ func (m *StochasticTOS) locate(loc *Location, y []float64) {
 	loc.Residual = m.bestRes
 }
 
-// lambda returns λ_k, (k+1)^−p for Sampled and else 1.
+// lambda returns λ_k.
 func (m *StochasticTOS) lambda() float64 {
 	switch {
-	case m.Estimator != Sampled:
+	case m.SVRG:
 		return 1
-	case m.p == defaultRelaxation && m.k < len(m.lambdas):
+	case m.k < len(m.lambdas):
 		return m.lambdas[m.k]
 	}
-	return math.Pow(float64(m.k+1), -m.p)
+	return math.Pow(float64(m.k+1), -relaxed)
 }
 
-// lambdas holds the first λ_k of the default exponent: a power costs a quarter of a step.
+// relaxed is −log λ_k / log(k+1).
+const relaxed = 0.502
+
+// lambdas holds the first λ_k: a power costs a quarter of a step.
 var lambdas = sync.OnceValue(func() []float64 {
 	table := make([]float64, 4096)
 	for k := range table {
-		table[k] = math.Pow(float64(k+1), -defaultRelaxation)
+		table[k] = math.Pow(float64(k+1), -relaxed)
 	}
 	return table
 })
+
+// TermSmoother is the optional ability of a [FiniteSum] to bound the curvature of its terms.
+// Without it each term is assumed to be as curved as f, which holds for convex terms but makes
+// steps up to n times too short.
+type TermSmoother interface {
+	// TermSmoothness returns an upper bound on the Lipschitz constants of ∇fᵢ.
+	TermSmoothness() float64
+}
+
+// sampled returns F as a FiniteSum with terms and L = n·maxᵢ L_fᵢ, the Lipschitz constant of n∇fᵢ,
+// +Inf if unknown.
+func (p Problem) sampled() (f FiniteSum, lip float64, err error) {
+	f, ok := p.F.(FiniteSum)
+	if !ok {
+		return nil, 0, unfit("StochasticTOS: F is no FiniteSum, want a sum of terms to sample, with Len() int and " +
+			"GradTerms(dst, x []float64, idx []int)")
+	}
+	n := f.Len()
+	if n < 1 {
+		return nil, 0, unfit("StochasticTOS: F has no terms, want at least one to sample")
+	}
+	lip = f.Smoothness()
+	if t, ok := f.(TermSmoother); ok {
+		lip = math.Min(lip, t.TermSmoothness())
+	}
+	if math.IsNaN(lip) || lip < 0 {
+		return nil, 0, unfit("StochasticTOS: F.Smoothness() = %v, want a number ≥ 0", lip)
+	}
+	return f, float64(n) * lip, nil
+}
 
 // RowSum is the optional ability of a [FiniteSum] to show the parts of its terms,
 //

@@ -24,7 +24,7 @@ func TestMemory(t *testing.T) {
 		"ForwardBackward": {&ForwardBackward{Rule: LineSearch}, f, n * d},
 		"PrimalDual":      {&PrimalDual{}, f, n * d},
 		"StochasticTOS":   {&StochasticTOS{}, f, n * d},
-		"SVRG":            {&StochasticTOS{Estimator: SVRG}, f, n * d},
+		"SVRG":            {&StochasticTOS{SVRG: true}, f, n * d},
 	} {
 		x0 := make([]float64, d)
 		var before, after runtime.MemStats

@@ -325,7 +325,7 @@ func bias() experiment {
 	e.methods = []method{
 		{name: "StochasticTOS, fixed step", m: &splitting.StochasticTOS{}, steps: n * passes},
 		{name: "StochasticTOS, affine set", m: &splitting.StochasticTOS{}, steps: n * passes, other: &plane},
-		{name: "StochasticTOS, SVRG", m: &splitting.StochasticTOS{Estimator: splitting.SVRG}, steps: n * passes / 3},
+		{name: "StochasticTOS, SVRG", m: &splitting.StochasticTOS{SVRG: true}, steps: n * passes / 3},
 		{name: "DavisYin", m: &splitting.DavisYin{}, steps: passes},
 	}
 	e.x, e.y = "passes over the data", "relative distance to the minimizer"
