@@ -395,7 +395,7 @@ prox/proxtest 315
 qop 3774
 randmat 996
 sco 1571
-splitting 6872
+splitting 6805
 table 4021
 table/npy 713
 table/parquet 907
