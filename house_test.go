@@ -404,12 +404,12 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72860 // of the module of the root
+	rootLines       = 72793 // of the module of the root
 	internalLines   = 10736 // of internal/
 	laboratoryLines = 11683 // of what measures the mechanisms
 	rootPackages    = 42
 	threeValues     = 44 // statements that assign three or more values
-	chainedErrors   = 2  // calls of cmp.Or with errors, which evaluate all of their arguments
+	chainedErrors   = 0  // calls of cmp.Or with errors, which evaluate all of their arguments
 )
 
 // laboratory are the folders of what measures the mechanisms.
@@ -490,6 +490,7 @@ func f() (int, error) {
 	a, b, err := g()
 	err = cmp.Or(err, h())
 	if e := cmp.Or(check(), m.Check()); e != nil { return 0, cmp.Or(x, y) }
+	h(func(x, y int) int { return cmp.Or(x, y) })
 	return cmp.Or(a, 1), nil
 }`
 	f, err := parser.ParseFile(token.NewFileSet(), "p.go", bad, 0)
@@ -514,39 +515,45 @@ func habits(f *ast.File) (values, chains int) {
 		f, ok := call.Fun.(*ast.SelectorExpr)
 		return ok && f.Sel.Name == "Or" && nameOf(f.X) == "cmp"
 	}
-	var results *ast.FieldList // of the function around
-	ast.Inspect(f, func(n ast.Node) bool {
-		switch s := n.(type) {
-		case *ast.FuncDecl:
-			results = s.Type.Results
-		case *ast.AssignStmt:
-			if len(s.Rhs) >= 3 {
-				values++
-			}
-			for i, x := range s.Rhs {
-				if isOr(x) && checks.MatchString(nameOf(s.Lhs[i])) {
-					found[x] = true
+	var visit func(results *ast.FieldList) func(n ast.Node) bool // of the function around
+	visit = func(results *ast.FieldList) func(n ast.Node) bool {
+		return func(n ast.Node) bool {
+			switch s := n.(type) {
+			case *ast.FuncDecl:
+				results = s.Type.Results
+			case *ast.FuncLit:
+				ast.Inspect(s.Body, visit(s.Type.Results))
+				return false
+			case *ast.AssignStmt:
+				if len(s.Rhs) >= 3 {
+					values++
+				}
+				for i, x := range s.Rhs {
+					if isOr(x) && checks.MatchString(nameOf(s.Lhs[i])) {
+						found[x] = true
+					}
+				}
+			case *ast.ReturnStmt:
+				for i, x := range s.Results {
+					last := i == len(s.Results)-1 && results != nil && len(results.List) > 0
+					if last && isOr(x) && nameOf(results.List[len(results.List)-1].Type) == "error" {
+						found[x] = true
+					}
+				}
+			case *ast.CallExpr:
+				for _, arg := range s.Args {
+					if call, ok := arg.(*ast.CallExpr); ok {
+						arg = call.Fun
+					}
+					if isOr(s) && checks.MatchString(nameOf(arg)) {
+						found[s] = true
+					}
 				}
 			}
-		case *ast.ReturnStmt:
-			for i, x := range s.Results {
-				last := i == len(s.Results)-1 && results != nil && len(results.List) > 0
-				if last && isOr(x) && nameOf(results.List[len(results.List)-1].Type) == "error" {
-					found[x] = true
-				}
-			}
-		case *ast.CallExpr:
-			for _, arg := range s.Args {
-				if call, ok := arg.(*ast.CallExpr); ok {
-					arg = call.Fun
-				}
-				if isOr(s) && checks.MatchString(nameOf(arg)) {
-					found[s] = true
-				}
-			}
+			return true
 		}
-		return true
-	})
+	}
+	ast.Inspect(f, visit(nil))
 	return values, len(found)
 }
 
