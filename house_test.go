@@ -353,13 +353,13 @@ func receiver(f *ast.FuncDecl) *ast.Ident {
 const lines = `
 . 71
 additive 257
-beam 1407
-beam/cmd/privopt-beam 288
+beam 1787
+beam/cmd/privopt-beam 260
 cmd/internal/adult 260
 cmd/internal/screen 428
 cmd/internal/sweep 1941
 cmd/privopt 25
-cmd/privopt/cli 5873
+cmd/privopt/cli 5836
 cmd/privopt/report 582
 cmd/research 2314
 cmd/research/audit 6451
@@ -369,7 +369,7 @@ dp 1604
 dp/dptest 304
 dp/internal/pld 875
 dp/ledger 1167
-erm 5420
+erm 5470
 erm/ermtest 122
 examples/ownmechanism 72
 internal/enclose 542
@@ -404,7 +404,7 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72793 // of the module of the root
+	rootLines       = 72806 // of the module of the root
 	internalLines   = 10736 // of internal/
 	laboratoryLines = 11683 // of what measures the mechanisms
 	rootPackages    = 42

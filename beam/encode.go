@@ -4,7 +4,6 @@ package beam
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -12,14 +11,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	sdk "github.com/apache/beam/sdks/v2/go/pkg/beam"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/wholefile"
@@ -27,15 +25,8 @@ import (
 	"github.com/privopt/privopt/table/npy"
 )
 
-func init() {
-	register.DoFn3x1[context.Context, int, func(int, []byte), error](&encodeFile{})
-	register.DoFn3x2[context.Context, int, func(*[]byte) bool, []byte, error](&orderBucket{})
-	register.DoFn2x1[int, func(*[]byte) bool, error](&writeTallies{})
-	register.Emitter2[int, []byte]()
-	register.Iter1[[]byte]()
-}
-
-// Table is a table in CSV files that workers read and encode.
+// Table is a table in files that workers read and encode: Parquet if the name ends with .parquet,
+// else CSV, compressed by gzip if the name ends with .gz.
 type Table struct {
 	Paths   []string      // the driver and all workers see the files under these names
 	Schema  *table.Schema // of the files
@@ -43,27 +34,35 @@ type Table struct {
 	Hash    string        // of the encoding, for the sidecars
 }
 
-// bucketBytes is about the size of the CSV text whose records one worker puts in order at a time.
+// bucketBytes is about the size of the text whose records one worker puts in order at a time.
 const (
-	bucketBytes = 32 << 20
-	maxBuckets  = 1024
+	bucketBytes = 16 << 20
+	maxBuckets  = 4096
 	blockBytes  = 64 << 10
 )
+
+// splitBytes is about the size of the text that one worker encodes at a time. It is a variable for
+// tests, whose tables are small.
+var splitBytes int64 = 64 << 20
 
 // Encode runs one job in which workers read the files of t, encode their lines, group the lines of
 // persons and write the encoded rows, in the order of privopt pack --canonical, to files in a
 // folder of o.Scratch. It returns a Source of these files, whose Close removes them. So the driver
 // reads no line of the table, and sums have the bits of one machine.
 //
-//	files → encode → (bucket, sealed lines) → GroupByKey → order → files
+//	splits of files → encode → (bucket, sealed lines) → GroupByKey → order → files
 //
-// A bucket is a range of the ranks of records or of ids, see erm.Ranker, so that its lines of a
-// person are all lines of that person. What travels is sealed with a key of the attempt; the engine
-// sees the numbers of buckets and the sizes of blocks. A job that fails is repeated twice, in
-// another folder with another key. Every file must be read once, and every block must arrive once.
+// A split is a range of 64 MiB of a CSV file, or a whole file: Parquet, compressed, or with line
+// ends in quotes. A bucket is a range of the ranks of records or of ids, see erm.Ranker, so that
+// its lines of a person are all lines of that person. What travels is sealed with a key of the
+// attempt; the engine sees the numbers of splits and buckets and the sizes of blocks. A job that
+// fails is repeated twice, in another folder with another key, unless it refused a line of the
+// table. The splits that were read must be the whole of every file, each once, and every block must
+// arrive once.
 //
-// Certificates of fits over the Source list erm.TrustedEncoding. The error wraps ErrOptions, or
-// erm.ErrSource for jobs that failed; nothing has been released then.
+// Certificates of fits over the Source list erm.TrustedEncoding. The error wraps ErrOptions, also
+// for a table that was refused, or erm.ErrSource for jobs that failed; nothing has been released
+// then.
 func Encode(ctx context.Context, t Table, o Options) (*Source, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -73,24 +72,13 @@ func Encode(ctx context.Context, t Table, o Options) (*Source, error) {
 		return nil, fmt.Errorf("%w: a Table with %d Paths and %d Columns, want both and a Schema", ErrOptions, len(t.Paths),
 			len(t.Columns))
 	}
-	e := encoding{Columns: t.Columns, Hash: t.Hash}
 	if err := distinct(t.Paths); err != nil {
 		return nil, err
 	}
-	size := int64(0)
-	for _, path := range t.Paths {
-		if path, err = filepath.Abs(path); err != nil {
-			return nil, fmt.Errorf("beam: %w", err)
-		}
-		info, err := os.Stat(path)
-		if err != nil {
-			return nil, fmt.Errorf("beam: %w", err)
-		}
-		if !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%w: %s is no regular file, which workers could not read again", ErrOptions, path)
-		}
-		size += info.Size()
-		e.Paths, e.Sizes = append(e.Paths, path), append(e.Sizes, info.Size())
+	e := encoding{Columns: t.Columns, Hash: t.Hash}
+	size, err := e.cut(t)
+	if err != nil {
+		return nil, err
 	}
 	e.Buckets = int(min(max(size/bucketBytes+1, 4), maxBuckets))
 	if o.Timeout == 0 {
@@ -110,8 +98,40 @@ func Encode(ctx context.Context, t Table, o Options) (*Source, error) {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%w: beam: %w", erm.ErrSource, ctx.Err())
 		}
+		if _, line, ok := strings.Cut(err.Error(), refused); ok {
+			return nil, fmt.Errorf("%w: %s", ErrOptions, line)
+		}
 	}
 	return nil, fmt.Errorf("%w: beam: encoding the table failed %d times, at last with: %w", erm.ErrSource, attempts, err)
+}
+
+// cut divides the files of a table into splits and returns their size.
+func (e *encoding) cut(t Table) (size int64, err error) {
+	for i, path := range t.Paths {
+		if path, err = filepath.Abs(path); err != nil {
+			return 0, fmt.Errorf("beam: %w", err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0, fmt.Errorf("beam: %w", err)
+		}
+		if !info.Mode().IsRegular() {
+			return 0, fmt.Errorf("%w: %s is no regular file, which workers could not read again", ErrOptions, path)
+		}
+		n := info.Size()
+		step := splitBytes
+		if whole, err := indivisible(path, t.Schema.File); err != nil {
+			return 0, fmt.Errorf("beam: %w", err)
+		} else if whole {
+			step = max(n, 1)
+		}
+		for from := int64(0); from == 0 || from < n; from += step {
+			e.Splits = append(e.Splits, split{i, from, min(from+step, n)})
+		}
+		e.Paths, e.Sizes = append(e.Paths, path), append(e.Sizes, n)
+		size += n
+	}
+	return size, nil
 }
 
 // encoding is the task of an attempt. It is secret.
@@ -120,6 +140,7 @@ type encoding struct {
 	Key     []byte
 	Paths   []string
 	Sizes   []int64
+	Splits  []split // of the files in their order
 	Schema  []byte
 	Columns []string
 	Hash    string
@@ -144,14 +165,14 @@ func (e encoding) attempt(ctx context.Context, o Options) (_ *Source, err error)
 	if err := e.save(t); err != nil {
 		return nil, err
 	}
-	if err := wait(ctx, o, encodePipeline(t, len(e.Paths))); err != nil {
+	if err := wait(ctx, o, encodePipeline(t, len(e.Splits))); err != nil {
 		return nil, err
 	}
 	tallies, err := e.tallies(dir)
 	if err != nil {
 		return nil, err
 	}
-	paths, err := e.check(tallies, dir)
+	paths, persons, err := e.check(tallies, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -163,300 +184,33 @@ func (e encoding) attempt(ctx context.Context, o Options) (_ *Source, err error)
 	if err != nil {
 		return nil, err
 	}
-	s.folder = dir
+	s.folder, s.persons = dir, persons
 	return s, nil
 }
 
-// encodePipeline is the job of an attempt, a function of the ticket and the number of files.
-func encodePipeline(t ticket, files int) *sdk.Pipeline {
+// encodePipeline is the job of an attempt, a function of the ticket and the number of splits.
+func encodePipeline(t ticket, splits int) *sdk.Pipeline {
 	p, s := sdk.NewPipelineWithRoot()
-	numbers := make([]int, files)
+	numbers := make([]int, splits)
 	for i := range numbers {
 		numbers[i] = i
 	}
-	blocks := sdk.ParDo(s, &encodeFile{Ticket: t}, sdk.Reshuffle(s, sdk.CreateList(s, numbers)))
+	blocks := sdk.ParDo(s, &encodeSplit{Ticket: t}, sdk.Reshuffle(s, sdk.CreateList(s, numbers)))
 	tallies := sdk.ParDo(s, &orderBucket{Ticket: t}, sdk.GroupByKey(s, blocks))
 	sdk.ParDo0(s, &writeTallies{Ticket: t}, sdk.GroupByKey(s, sdk.AddFixedKey(s, tallies)))
 	return p
 }
 
-// block holds lines of one file that belong to one bucket. Number counts the blocks of that file
-// for that bucket.
-type block struct {
-	File, Bucket, Number int
-	IDs                  []string  // nil without persons
-	Numbers              []float64 // rows with their labels
-}
-
-// tally says what became of a file or of a bucket.
+// tally says what became of a split or of a bucket.
 type tally struct {
-	File, Bucket int   // −1 for none
-	Blocks       []int // of a file: for each bucket; of a bucket: of each file
-	Path         string
-	Checksum     string
-	Records      int
-}
-
-// encodeFile encodes files. Only its exported field is part of the pipeline.
-type encodeFile struct{ Ticket ticket }
-
-// ProcessElement emits the sealed blocks of a file with the numbers of their buckets, and its tally
-// in a bucket after the last.
-func (f *encodeFile) ProcessElement(ctx context.Context, file int, emit func(int, []byte)) error {
-	return protect(fmt.Sprintf("file %d", file+1), func() error {
-		e, encoder, err := f.Ticket.loadEncoding()
-		if err != nil {
-			return err
-		}
-		if file < 0 || file >= len(e.Paths) {
-			return fmt.Errorf("there are %d files", len(e.Paths))
-		}
-		in, err := os.Open(e.Paths[file])
-		if err != nil {
-			return err
-		}
-		defer in.Close()
-		if info, err := in.Stat(); err != nil || info.Size() != e.Sizes[file] {
-			return errors.New("its size is not that of the driver's file: want the same file")
-		}
-		text := io.Reader(in)
-		if filepath.Ext(e.Paths[file]) == ".gz" { // by its name: the first bytes of a table may be those of a record
-			if text, err = gzip.NewReader(in); err != nil {
-				return err
-			}
-		}
-		rows, err := encoder.Rows(text, table.Options{})
-		if err != nil {
-			return err
-		}
-		d := len(encoder.Features())
-		ranker, err := erm.NewRanker(d, encoder.Bounds())
-		if err != nil {
-			return err
-		}
-		_, persons := encoder.Persons()
-		open, sent := make([]block, e.Buckets), make([]int, e.Buckets)
-		send := func(k int) error {
-			b := &open[k]
-			b.File, b.Bucket = file, k
-			b.Number = sent[k]
-			sent[k]++
-			sealed, err := e.seal(b)
-			if err == nil {
-				emit(k, sealed)
-			}
-			b.IDs, b.Numbers = b.IDs[:0], b.Numbers[:0]
-			return err
-		}
-		row := make([]float64, d)
-		for rows.Next() {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			clear(row)
-			col, val := rows.Row()
-			for i, j := range col {
-				row[j] = val[i]
-			}
-			k, counts := e.bucket(ranker, persons, rows.ID(), row, rows.Label())
-			if !counts {
-				continue
-			}
-			b := &open[k]
-			b.Numbers = append(append(b.Numbers, row...), rows.Label())
-			if persons {
-				b.IDs = append(b.IDs, rows.ID())
-			}
-			if 8*len(b.Numbers) >= blockBytes {
-				if err := send(k); err != nil {
-					return err
-				}
-			}
-		}
-		if err := rows.Err(); err != nil {
-			return err
-		}
-		for k := range open {
-			if len(open[k].Numbers) > 0 {
-				if err := send(k); err != nil {
-					return err
-				}
-			}
-		}
-		sealed, err := e.seal(&tally{File: file, Bucket: -1, Blocks: sent})
-		if err == nil {
-			emit(e.Buckets, sealed)
-		}
-		return err
-	})
-}
-
-// bucket returns the bucket of a line; counts is false for a line of nobody.
-func (e *encoding) bucket(r *erm.Ranker, persons bool, id string, row []float64, label float64) (k int, counts bool) {
-	rank, counts := uint64(0), true
-	if persons {
-		rank, counts = r.Person(id)
-	} else {
-		rank = r.Record(row, label)
-	}
-	return int(rank >> 32 * uint64(e.Buckets) >> 32), counts
-}
-
-// orderBucket puts the lines of buckets in order.
-type orderBucket struct{ Ticket ticket }
-
-// ProcessElement writes the file of a bucket and returns its sealed tally, or passes on those of
-// all files as one.
-func (o *orderBucket) ProcessElement(
-	ctx context.Context, bucket int, next func(*[]byte) bool,
-) (sealed []byte, err error) {
-	err = protect(fmt.Sprintf("bucket %d", bucket), func() error {
-		e, encoder, err := o.Ticket.loadEncoding()
-		if err != nil {
-			return err
-		}
-		var message []byte
-		var made []tally
-		if bucket == e.Buckets {
-			for next(&message) {
-				var t tally
-				if err := e.unseal(message, &t); err != nil {
-					return err
-				}
-				made = append(made, t)
-			}
-		} else {
-			l := &lines{encoder: encoder, d: len(encoder.Features())}
-			got := map[[2]int]bool{}
-			t := tally{File: -1, Bucket: bucket, Blocks: make([]int, len(e.Paths))}
-			for next(&message) {
-				var b block
-				if err := e.unseal(message, &b); err != nil {
-					return err
-				}
-				if at := [2]int{b.File, b.Number}; b.Bucket != bucket || b.File < 0 || b.File >= len(e.Paths) || got[at] {
-					return errors.New("a block came twice, or is of another bucket")
-				} else {
-					got[at] = true
-				}
-				t.Blocks[b.File]++
-				l.add(&b)
-			}
-			if err := l.write(ctx, e, &t, filepath.Dir(o.Ticket.File)); err != nil {
-				return err
-			}
-			made = []tally{t}
-		}
-		sealed, err = e.seal(made)
-		return err
-	})
-	return sealed, err
-}
-
-// lines are the lines of a bucket, an erm.Identified.
-type lines struct {
-	encoder *table.Encoder
-	d       int
-	ids     []string
-	numbers []float64
-}
-
-func (l *lines) add(b *block) {
-	l.ids, l.numbers = append(l.ids, b.IDs...), append(l.numbers, b.Numbers...)
-}
-
-// Dims implements erm.Source.
-func (l *lines) Dims() (records, features int) { return len(l.numbers) / (l.d + 1), l.d }
-
-// Read implements erm.Source.
-func (l *lines) Read(_ context.Context, rows, labels []float64, first int) error {
-	for i := range labels {
-		line := l.numbers[(first+i)*(l.d+1):][:l.d+1]
-		copy(rows[i*l.d:], line[:l.d])
-		labels[i] = line[l.d]
-	}
-	return nil
-}
-
-// ReadIDs implements erm.Identified.
-func (l *lines) ReadIDs(_ context.Context, ids []string, first int) error {
-	copy(ids, l.ids[first:])
-	return nil
-}
-
-// write writes the lines that count, in canonical order, and completes the tally.
-func (l *lines) write(ctx context.Context, e *encoding, t *tally, dir string) error {
-	ranker, err := erm.NewRanker(l.d, l.encoder.Bounds())
-	if err != nil {
-		return err
-	}
-	p, persons := l.encoder.Persons()
-	n, _ := l.Dims()
-	if persons && len(l.ids) != n {
-		return errors.New("lines without ids")
-	}
-	for i := range n {
-		id, line := "", l.numbers[i*(l.d+1):][:l.d+1]
-		if persons {
-			id = l.ids[i]
-		}
-		if k, counts := e.bucket(ranker, persons, id, line[:l.d], line[l.d]); k != t.Bucket || !counts {
-			return errors.New("a line is of another bucket")
-		}
-	}
-	var order, counts []int
-	if persons {
-		order, counts, err = erm.CanonicalByPerson(ctx, l, l.encoder.Bounds(), p)
-	} else {
-		order, err = erm.Canonical(ctx, l, l.encoder.Bounds())
-	}
-	if err != nil {
-		return err
-	}
-	random := make([]byte, 8)
-	rand.Read(random) // a bundle that is repeated writes another file
-	t.Path = fmt.Sprintf("part-%05d-%s.npy", t.Bucket, hex.EncodeToString(random))
-	w, err := npy.Create(filepath.Join(dir, t.Path), e.Columns, npy.Options{Schema: e.Hash})
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	row := make([]float64, len(e.Columns)-1)
-	for k, i := range order {
-		line := l.numbers[i*(l.d+1):][:l.d+1]
-		copy(row[len(row)-l.d:], line[:l.d])
-		if persons {
-			row[0] = float64(counts[k])
-		}
-		if err := w.Append(row, line[l.d]); err != nil {
-			return err
-		}
-	}
-	if err := w.Commit(); err != nil {
-		return err
-	}
-	f, err := npy.Open(filepath.Join(dir, t.Path))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	t.Checksum, t.Records = f.Checksum(), len(order)
-	return nil
-}
-
-// writeTallies writes the sealed tallies to the result file.
-type writeTallies struct{ Ticket ticket }
-
-// ProcessElement writes the file.
-func (w *writeTallies) ProcessElement(_ int, next func(*[]byte) bool) error {
-	return protect("the result", func() error {
-		var message, out []byte
-		for next(&message) {
-			out = binary.LittleEndian.AppendUint32(out, uint32(len(message)))
-			out = append(out, message...)
-		}
-		return wholefile.Write(filepath.Join(filepath.Dir(w.Ticket.File), resultFile), out, 0o600)
-	})
+	Split, Bucket int      // −1 for none
+	Blocks        []int    // of a split: for each bucket; of a bucket: of each split
+	Runs          []uint64 // the random names of those who encoded the split, or each split
+	Start, End    int64    // of the lines of a split in its file
+	Path          string
+	Checksum      string
+	Records       int
+	Persons       int
 }
 
 // tallies reads the result file.
@@ -482,33 +236,35 @@ func (e *encoding) tallies(dir string) (all []tally, err error) {
 	return all, nil
 }
 
-// check returns the files of all buckets in order. It requires that every file was read once, that
-// every bucket was put in order once, and that it got all blocks that were sent.
-func (e *encoding) check(all []tally, dir string) (paths []string, err error) {
-	sent, parts := make([][]int, len(e.Paths)), make([]*tally, e.Buckets)
+// check returns the files of all buckets in order, and the number of persons. It requires that the
+// splits are the whole of every file, that each was read once and each bucket put in order once,
+// and that a bucket got all blocks that were sent, by one reading of a split.
+func (e *encoding) check(all []tally, dir string) (paths []string, persons int, err error) {
+	read, parts := make([]*tally, len(e.Splits)), make([]*tally, e.Buckets)
 	for i := range all {
 		t := &all[i]
 		switch {
-		case t.Bucket < 0 && t.File >= 0 && t.File < len(sent) && sent[t.File] == nil && len(t.Blocks) == e.Buckets:
-			sent[t.File] = t.Blocks
-		case t.File < 0 && t.Bucket >= 0 && t.Bucket < len(parts) && parts[t.Bucket] == nil &&
-			len(t.Blocks) == len(e.Paths):
+		case t.Bucket < 0 && t.Split >= 0 && t.Split < len(read) && read[t.Split] == nil &&
+			len(t.Blocks) == e.Buckets && len(t.Runs) == 1:
+			read[t.Split] = t
+		case t.Split < 0 && t.Bucket >= 0 && t.Bucket < len(parts) && parts[t.Bucket] == nil &&
+			len(t.Blocks) == len(read) && len(t.Runs) == len(read):
 			parts[t.Bucket] = t
 		default:
-			return nil, errors.New("a file or a bucket was counted twice")
+			return nil, 0, errors.New("a part of a file or a bucket was counted twice")
 		}
 	}
-	for i, blocks := range sent {
-		if blocks == nil {
-			return nil, fmt.Errorf("file %d was not read", i+1)
-		}
-		for k, n := range blocks {
-			got := 0
-			if parts[k] != nil {
-				got = parts[k].Blocks[i]
+	if err := e.whole(read); err != nil {
+		return nil, 0, err
+	}
+	for i, t := range read {
+		for k, n := range t.Blocks {
+			p := parts[k]
+			if n == 0 && (p == nil || p.Blocks[i] == 0) {
+				continue
 			}
-			if n != got {
-				return nil, fmt.Errorf("bucket %d did not get all blocks of file %d", k, i+1)
+			if p == nil || p.Blocks[i] != n || p.Runs[i] != t.Runs[0] {
+				return nil, 0, fmt.Errorf("bucket %d did not get all blocks of %s", k, e.place(i))
 			}
 		}
 	}
@@ -519,24 +275,53 @@ func (e *encoding) check(all []tally, dir string) (paths []string, err error) {
 		path := filepath.Join(dir, t.Path)
 		f, err := npy.Open(path)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		n, _ := f.Dims()
 		same := n == t.Records && f.Checksum() == t.Checksum
 		if err := f.Close(); err != nil || !same {
-			return nil, errors.New("a file of encoded rows is not the one that its worker wrote")
+			return nil, 0, errors.New("a file of encoded rows is not the one that its worker wrote")
 		}
 		paths = append(paths, path)
+		persons += t.Persons
 	}
 	if len(paths) > 0 {
-		return slices.Clip(paths), nil
+		return slices.Clip(paths), persons, nil
 	}
 	empty := filepath.Join(dir, "part-empty.npy")
 	w, err := npy.Create(empty, e.Columns, npy.Options{Schema: e.Hash})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return []string{empty}, w.Commit()
+	return []string{empty}, 0, w.Commit()
+}
+
+// whole returns an error unless the lines that were read are all lines of all files, each once.
+func (e *encoding) whole(read []*tally) error {
+	at := int64(0)
+	for i, t := range read {
+		if t == nil {
+			return fmt.Errorf("%s was not read", e.place(i))
+		}
+		s := e.Splits[i]
+		if s.From == 0 {
+			at = 0
+		}
+		if t.Start != at || t.End < at || s.To == e.Sizes[s.File] && t.End != s.To {
+			return fmt.Errorf("%s has other lines than for another worker: the file was changed", e.place(i))
+		}
+		at = t.End
+	}
+	return nil
+}
+
+// place names a split for messages.
+func (e *encoding) place(i int) string {
+	s := e.Splits[i]
+	if s.From == 0 {
+		return fmt.Sprintf("file %d", s.File+1)
+	}
+	return fmt.Sprintf("file %d from its byte %d on, as if its header line stood there", s.File+1, s.From)
 }
 
 func (e *encoding) seal(m any) ([]byte, error)   { return secret{e.Pass, e.Key}.seal(m) }
@@ -562,4 +347,19 @@ func (t ticket) loadEncoding() (*encoding, *table.Encoder, error) {
 	}
 	encoder, err := s.Encoder()
 	return e, encoder, err
+}
+
+// writeTallies writes the sealed tallies to the result file.
+type writeTallies struct{ Ticket ticket }
+
+// ProcessElement writes the file.
+func (w *writeTallies) ProcessElement(_ int, next func(*[]byte) bool) error {
+	return protect("the result", func() error {
+		var message, out []byte
+		for next(&message) {
+			out = binary.LittleEndian.AppendUint32(out, uint32(len(message)))
+			out = append(out, message...)
+		}
+		return wholefile.Write(filepath.Join(filepath.Dir(w.Ticket.File), resultFile), out, 0o600)
+	})
 }

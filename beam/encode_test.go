@@ -197,13 +197,10 @@ func attempt(t *testing.T, made Table, buckets int) (*encoding, ticket) {
 	var text bytes.Buffer
 	_, err := made.Schema.WriteTo(&text)
 	require.NoError(t, err)
-	e := &encoding{Pass: "pass", Key: bytes.Repeat([]byte{7}, 32), Paths: made.Paths, Schema: text.Bytes(),
-		Columns: made.Columns, Hash: made.Hash, Buckets: buckets}
-	for _, path := range made.Paths {
-		info, err := os.Stat(path)
-		require.NoError(t, err)
-		e.Sizes = append(e.Sizes, info.Size())
-	}
+	e := &encoding{Pass: "pass", Key: bytes.Repeat([]byte{7}, 32), Schema: text.Bytes(), Columns: made.Columns,
+		Hash: made.Hash, Buckets: buckets}
+	_, err = e.cut(made)
+	require.NoError(t, err)
 	tk := ticket{File: filepath.Join(t.TempDir(), taskFile), Pass: e.Pass}
 	require.NoError(t, e.save(tk))
 	return e, tk
@@ -213,7 +210,7 @@ func attempt(t *testing.T, made Table, buckets int) (*encoding, ticket) {
 func sent(t *testing.T, tk ticket, e *encoding, file int) [][][]byte {
 	t.Helper()
 	out := make([][][]byte, e.Buckets+1)
-	require.NoError(t, (&encodeFile{tk}).ProcessElement(t.Context(), file, func(k int, b []byte) {
+	require.NoError(t, (&encodeSplit{tk}).ProcessElement(t.Context(), file, func(k int, b []byte) {
 		out[k] = append(out[k], b)
 	}))
 	return out
@@ -260,19 +257,24 @@ func TestBlocks(t *testing.T) {
 		}
 	}
 	dir := filepath.Dir(tk.File)
-	paths, err := e.check(slices.Clone(all), dir)
+	paths, people, err := e.check(slices.Clone(all), dir)
 	require.NoError(t, err)
 	require.Len(t, paths, e.Buckets)
+	ids := map[int]bool{}
+	for i := range 1200 {
+		ids[i*i%300] = true
+	}
+	require.Len(t, ids, people)
 	for i := range all {
-		_, err := e.check(slices.Delete(slices.Clone(all), i, i+1), dir)
+		_, _, err := e.check(slices.Delete(slices.Clone(all), i, i+1), dir)
 		require.Error(t, err, "without tally %d", i)
-		_, err = e.check(append(slices.Clone(all), all[i]), dir)
+		_, _, err = e.check(append(slices.Clone(all), all[i]), dir)
 		require.ErrorContains(t, err, "counted twice")
 	}
 	// A block that is lost.
 	short := tallies(ordered(t, tk, 0, blocks[0][0]))
 	all[slices.IndexFunc(all, func(x tally) bool { return x.Bucket == 0 })] = short[0]
-	_, err = e.check(all, dir)
+	_, _, err = e.check(all, dir)
 	require.ErrorContains(t, err, "did not get all blocks of file 2")
 	// A line whose id is of another bucket, sealed by a worker with the key.
 	var b block
@@ -289,7 +291,7 @@ func TestBlocks(t *testing.T) {
 	_, err = ordered(t, otherTicket, 0, blocks[0][0])
 	require.ErrorContains(t, err, "not of this pass")
 	require.NoError(t, os.WriteFile(other.Paths[0], []byte("id,age,pays\n"), 0o600))
-	err = (&encodeFile{otherTicket}).ProcessElement(t.Context(), 0, func(int, []byte) {})
+	err = (&encodeSplit{otherTicket}).ProcessElement(t.Context(), 0, func(int, []byte) {})
 	require.ErrorContains(t, err, "its size is not that of the driver's file")
 
 	text := encodePipeline(tk, 2).String()

@@ -36,6 +36,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -89,6 +90,7 @@ type Source struct {
 	files   *files
 	options Options // complete, with the whole path of Scratch
 	folder  string  // of files that workers encoded, which ends with the source
+	persons int     // in these files
 }
 
 var _ erm.Remote = (*Source)(nil)
@@ -174,6 +176,9 @@ func (o Options) complete() (Options, error) {
 	if o.Scratch, err = filepath.Abs(o.Scratch); err != nil {
 		return o, fmt.Errorf("beam: Options.Scratch: %w", err)
 	}
+	if info, err := os.Stat(o.Scratch); err != nil || !info.IsDir() {
+		return o, fmt.Errorf("%w: Options.Scratch: %s is no folder", ErrOptions, o.Scratch)
+	}
 	return o, nil
 }
 
@@ -200,8 +205,9 @@ func (s *Source) Read(ctx context.Context, rows, labels []float64, first int) er
 	return s.files.Read(ctx, rows, labels, first)
 }
 
-// EncodedElsewhere reports whether workers encoded the records, see erm.TrustedEncoding.
-func (s *Source) EncodedElsewhere() bool { return s.folder != "" }
+// EncodedElsewhere returns the number of persons if workers encoded the records, see
+// erm.OpenCanonical.
+func (s *Source) EncodedElsewhere() (persons int, ok bool) { return s.persons, s.folder != "" }
 
 // Close closes the files, and removes those that workers encoded.
 func (s *Source) Close() error {

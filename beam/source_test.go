@@ -508,7 +508,7 @@ func TestNewSourceErrors(t *testing.T) {
 			`has the features ["x1" "x0"]`},
 		{"label", t.Context(), Options{Scratch: dir}, []string{p}, "Options.Label is empty"},
 		{"absent scratch", t.Context(), Options{Scratch: filepath.Join(dir, "absent")}, []string{a},
-			"Options.Scratch: mkdir"},
+			"is no folder"},
 		{"runner", t.Context(), Options{Scratch: dir, Runner: "flnk"}, []string{a},
 			`Options.Runner = "flnk" is not linked in`},
 		{"runner again", t.Context(), Options{Scratch: dir, Runner: "flnk"}, []string{a},

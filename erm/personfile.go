@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/privopt/privopt/internal/fault"
@@ -67,9 +66,14 @@ func byIndex(a, b owned) int { return cmp.Compare(a.index, b.index) }
 // OpenCanonical is [OpenByPerson] for records in the order of [CanonicalByPerson]. The first
 // feature of src is the number of lines of a record's person that count, and is no feature of the
 // data. src may be a [Remote]. It must be in one such order: two files in a row would count
-// somebody with lines in both as two persons. OpenCanonical reads src once and keeps 6 bytes of
+// somebody with lines in both as two persons. OpenCanonical reads src once and keeps 2 bytes of
 // memory for each record. Every later pass must find the same records with the same weights: its
 // fingerprint is compared with that of this reading.
+//
+// A src with a method EncodedElsewhere() (persons int, ok bool) that returns true was encoded by
+// machines that counted its persons and put their lines beside each other. It is not read, and
+// nothing is kept; its certificates list [TrustedEncoding]. It has to return the same records with
+// the same numbers of lines from then on, or an error.
 //
 // The error wraps [ErrSource] if the first feature of a record is not the number of its neighbors
 // with the same number, or is larger than p.Rows.
@@ -82,32 +86,25 @@ func OpenCanonical(ctx context.Context, src Source, b loss.Bounds, p Persons) (*
 		return nil, err
 	}
 	r := data.r()
-	if int64(r.n) > math.MaxUint32 {
-		return nil, fmt.Errorf("%w: more than 2³² records by person", ErrData)
-	}
 	who := r.people
 	who.weight = p.weights(fault.From(ctx))
-	who.who = make([]uint32, 0, r.n)
-	lines := make([]uint16, 0, r.n)
-	left := 0 // lines of the person to come
-	err = r.src.all(ctx, r, func(w *window) error {
-		for i, k := range w.lines {
-			if left == 0 {
-				left = int(k)
-				who.count++
-			} else if k != lines[w.first+i-1] {
-				return errLines
-			}
-			left--
-			who.who, lines = append(who.who, uint32(who.count-1)), append(lines, k)
+	if n, ok := elsewhere(src); ok {
+		if n < 0 || n > r.n || (r.n-1)/p.Rows >= n && r.n > 0 {
+			return nil, errLines
 		}
+		who.count = n
+		return data, nil
+	}
+	lines := make([]uint16, 0, r.n)
+	err = r.src.all(ctx, r, func(w *window) error {
+		lines = append(lines, w.lines...)
 		return nil
 	})
-	if err == nil && left > 0 {
-		err = errLines
-	}
 	if err != nil {
 		return nil, err
+	}
+	for i := 0; i < len(lines); i += int(lines[i]) {
+		who.count++
 	}
 	who.lines = lines
 	return data, nil

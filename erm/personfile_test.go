@@ -15,7 +15,7 @@ import (
 // lined is a source whose first feature is the number of lines of a person.
 type lined struct{ x, y []float64 }
 
-func (s lined) Dims() (records, features int) { return len(s.y), len(s.x) / len(s.y) }
+func (s lined) Dims() (records, features int) { return len(s.y), len(s.x) / max(1, len(s.y)) }
 
 func (s lined) Read(_ context.Context, rows, labels []float64, first int) error {
 	copy(rows, s.x[first*len(rows)/max(1, len(labels)):])
@@ -37,6 +37,53 @@ func (s remoteLines) Sum(ctx context.Context, q *Query) (*Sums, error) {
 	}
 	n, _ := s.Dims()
 	return sent.Sum(ctx, s.lined, 0, n, 1)
+}
+
+// encodedThere is a source that other machines encoded.
+type encodedThere struct {
+	lined
+	persons int
+}
+
+func (s encodedThere) EncodedElsewhere() (persons int, ok bool) { return s.persons, true }
+
+// TestOpenCanonicalElsewhere checks records that other machines encoded: the number of persons is
+// theirs and must be possible, certificates say so, also of mapped data, and a pass of this process
+// finds lines of persons that are not beside each other, or other persons than were counted.
+func TestOpenCanonicalElsewhere(t *testing.T) {
+	file := func(counts ...float64) (l lined) {
+		for i, k := range counts {
+			l.x, l.y = append(l.x, k, .1+float64(i)), append(l.y, 1)
+		}
+		return l
+	}
+	whole := func(d *Data) error {
+		return d.EachPerson(t.Context(), 1, 1, func([]float64, float64, []float64, float64) {}, func([]float64) {})
+	}
+	good := file(2, 2, 1, 3, 3, 3)
+	d, err := OpenCanonical(t.Context(), encodedThere{good, 3}, one, Persons{Rows: 3})
+	require.NoError(t, err)
+	want, err := OpenCanonical(t.Context(), good, one, Persons{Rows: 3})
+	require.NoError(t, err)
+	require.Equal(t, lines(t, want), lines(t, d))
+	require.Equal(t, 3, d.records().units())
+	require.Contains(t, d.Assumptions(), TrustedEncoding)
+	require.Contains(t, d.Map(func(_ []float64, b float64) (float64, bool) { return b, true }).Assumptions(),
+		TrustedEncoding)
+	require.NotContains(t, want.Assumptions(), TrustedEncoding)
+	for name, s := range map[string]encodedThere{
+		"another number of persons": {good, 4}, "apart": {file(2, 1, 2), 2}, "cut off": {file(1, 3, 3), 2},
+	} {
+		d, err := OpenCanonical(t.Context(), s, one, Persons{Rows: 3})
+		require.NoError(t, err, name)
+		require.ErrorIs(t, whole(d), ErrSource, name)
+	}
+	for _, persons := range []int{-1, 0, 1, 7} {
+		_, err := OpenCanonical(t.Context(), encodedThere{good, persons}, one, Persons{Rows: 3})
+		require.ErrorIs(t, err, ErrSource, persons)
+	}
+	_, err = OpenCanonical(t.Context(), encodedThere{}, one, Persons{Rows: 3})
+	require.ErrorIs(t, err, ErrData, "no features")
 }
 
 // TestOpenCanonical checks that records written in the order of CanonicalByPerson, by persons with

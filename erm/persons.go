@@ -100,8 +100,8 @@ func (p Persons) weights(f *fault.Set) []float64 {
 type people struct {
 	Persons
 	count  int       // persons with an id
-	who    []uint32  // the person of a record, counted from 0
-	lines  []uint16  // how many records of that person count; 0 if this one does not
+	who    []uint32  // the person of a record, counted from 0; empty if its lines are neighbors
+	lines  []uint16  // how many records of that person count, 0 if this one does not; empty if records state it
 	weight []float64 // Persons.weights
 }
 
@@ -110,6 +110,14 @@ func (p *people) weigh(w []float64, first int) {
 	for i := range w {
 		w[i] = p.weight[p.lines[first+i]]
 	}
+}
+
+// linesAt returns how many records of the person of record i count, and 1 without persons.
+func (p *people) linesAt(i int) int {
+	if p == nil {
+		return 1
+	}
+	return int(p.lines[i])
 }
 
 // units returns the number of units of privacy, which is at least the sum of all weights.
@@ -465,11 +473,11 @@ func (d *Data) EachPerson(
 	open := map[uint32]*gathered{}
 	var spare []*gathered
 	i := -1
-	return d.each(ctx, func(a []float64, b, w float64) {
+	return d.each(ctx, func(a []float64, b, w float64, left int) {
 		i++
-		left, who := 1, uint32(0)
-		if p != nil {
-			left, who = int(p.lines[i]), p.who[i]
+		who := uint32(0)
+		if p != nil && len(p.who) > 0 {
+			who = p.who[i]
 		}
 		if left == 0 {
 			return

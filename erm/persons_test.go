@@ -96,7 +96,7 @@ func (t table) file(tb testing.TB, p Persons) *Data {
 
 // lines returns the lines of d that count, with their weights.
 func lines(t testing.TB, d *Data) (out []string) {
-	require.NoError(t, d.each(t.Context(), func(a []float64, b, w float64) {
+	require.NoError(t, d.each(t.Context(), func(a []float64, b, w float64, _ int) {
 		if w > 0 {
 			out = append(out, fmt.Sprintf("%x %x %x", a, b, w))
 		}
@@ -290,7 +290,7 @@ func TestPersonsRefusals(t *testing.T) {
 func weighted(d *Data, l loss.Loss, x []float64) (value float64, grad []float64) {
 	g := make([]float64, len(x))
 	grad = make([]float64, len(x))
-	_ = d.each(context.Background(), func(a []float64, b, w float64) {
+	_ = d.each(context.Background(), func(a []float64, b, w float64, _ int) {
 		value += w * l.Func(x, a, b)
 		l.Grad(g, x, a, b)
 		floats.AddScaled(grad, w, g)

@@ -70,9 +70,19 @@ func Open(src Source, b loss.Bounds) (*Data, error) {
 	}
 	var key [16]byte
 	cryptorand.Read(key[:])
+	_, foreign := elsewhere(src)
 	return newSource(n, d, b, &source{
 		Source: src, key: [2]uint64{binary.LittleEndian.Uint64(key[:]), binary.LittleEndian.Uint64(key[8:])},
+		foreign: foreign,
 	}), nil
+}
+
+// elsewhere returns what a source says about who encoded its records, and the number of persons.
+func elsewhere(src Source) (persons int, ok bool) {
+	if s, is := src.(interface{ EncodedElsewhere() (int, bool) }); is {
+		return s.EncodedElsewhere()
+	}
+	return 0, false
 }
 
 // newSource returns the data of n records with d features in src.
@@ -95,8 +105,8 @@ func (r *records) err() error {
 }
 
 // Assumptions returns the assumptions of certificates over these data: [TrustedCluster] for a
-// [Remote], [TrustedEncoding] for a source whose method EncodedElsewhere() bool returns true,
-// [OneID] for data of [Persons].
+// [Remote], [TrustedEncoding] for a source that says that it was encoded elsewhere, see
+// [OpenCanonical], [OneID] for data of [Persons].
 func (d *Data) Assumptions() []dp.Assumption {
 	r := d.records()
 	var out []dp.Assumption
@@ -107,7 +117,7 @@ func (d *Data) Assumptions() []dp.Assumption {
 		if _, ok := r.src.Source.(Remote); ok {
 			out = append(out, TrustedCluster)
 		}
-		if s, ok := r.src.Source.(interface{ EncodedElsewhere() bool }); ok && s.EncodedElsewhere() {
+		if r.src.foreign {
 			out = append(out, TrustedEncoding)
 		}
 	}
@@ -118,41 +128,52 @@ func (d *Data) Assumptions() []dp.Assumption {
 // label. Lines of persons come without their weights, see [Data.EachPerson]. The error is nil for
 // records in memory; otherwise it wraps [ErrSource].
 func (d *Data) Each(f func(a []float64, b float64)) error {
-	return d.each(context.Background(), func(a []float64, b, w float64) {
+	return d.each(context.Background(), func(a []float64, b, w float64, _ int) {
 		if w > 0 {
 			f(a, b)
 		}
 	})
 }
 
-// each calls f with every record and its weight.
-func (d *Data) each(ctx context.Context, f func(a []float64, b, w float64)) error {
+// each calls f with every record, its weight, and the number of lines of its person that count.
+func (d *Data) each(ctx context.Context, f func(a []float64, b, w float64, lines int)) error {
 	r := d.records()
 	if r.src == nil {
 		scratch := make([]float64, r.d)
 		for i := range r.n {
-			f(r.row(i, scratch), r.label(i), r.weight(i))
+			f(r.row(i, scratch), r.label(i), r.weight(i), r.people.linesAt(i))
 		}
 		return nil
 	}
 	return r.src.all(ctx, r, func(w *window) error {
 		for i := range w.rec.n {
-			f(w.rec.row(i, nil), w.rec.label(i), w.rec.weight(i))
+			lines := 0
+			if r.src.lines {
+				lines = int(w.lines[i])
+			} else {
+				lines = r.people.linesAt(w.first + i)
+			}
+			f(w.rec.row(i, nil), w.rec.label(i), w.rec.weight(i), lines)
 		}
 		return nil
 	})
 }
 
 // all calls f with all records of r in turn, some at a time, and compares them with those of
-// earlier passes.
+// earlier passes. Where they state the numbers of lines of persons, the lines of each must be
+// neighbors.
 func (s *source) all(ctx context.Context, r *records, f func(w *window) error) error {
 	w := windows.Get().(*window)
 	defer windows.Put(w)
 	var fingerprint [2]uint64
+	var runs runs
 	mult := multipliersOf(s.key, r.d)
 	for at := 0; at < r.n; at += w.rec.n {
 		if err := s.read(ctx, w, r, at, min(readRows(r.d), r.n-at)); err != nil {
 			return err
+		}
+		if s.lines && !runs.follow(w.lines) {
+			return errLines
 		}
 		sum := w.fingerprint(mult)
 		fingerprint[0], fingerprint[1] = fingerprint[0]+sum[0], fingerprint[1]+sum[1]
@@ -160,7 +181,28 @@ func (s *source) all(ctx context.Context, r *records, f func(w *window) error) e
 			return err
 		}
 	}
+	if runs.left > 0 || s.lines && r.people.count > 0 && runs.persons != r.people.count {
+		return errLines
+	}
 	return s.same(fingerprint)
+}
+
+// runs counts persons whose lines are neighbors.
+type runs struct{ persons, lines, left int }
+
+// follow takes the stated numbers of the next records. It returns false if they are not those of
+// neighbors.
+func (s *runs) follow(lines []uint16) bool {
+	for _, k := range lines {
+		if s.left == 0 {
+			s.persons, s.lines, s.left = s.persons+1, int(k), int(k)
+		}
+		if int(k) != s.lines {
+			return false
+		}
+		s.left--
+	}
+	return true
 }
 
 // source is the state of records that are read on demand.
@@ -170,6 +212,8 @@ type source struct {
 	key   [2]uint64 // of the fingerprint
 	lines bool      // the first feature of Source is the number of lines of a person
 	view  *borrowed // Source if its records are in memory, else nil
+
+	foreign bool // other machines encoded the records
 
 	failure atomic.Pointer[error]
 	near    atomic.Pointer[window] // the records that at read last
@@ -380,6 +424,7 @@ type mapping struct {
 func (r *records) mapped(m mapping) *Data {
 	d := newSource(r.n, r.d, r.bounds, &source{
 		Source: local{r.src.Source}, each: append(slices.Clip(r.src.each), m), key: r.src.key, lines: r.src.lines,
+		foreign: r.src.foreign,
 	})
 	d.r().people = r.people
 	return d

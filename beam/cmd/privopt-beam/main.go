@@ -48,14 +48,15 @@ The table is one or several files of one kind:
 
   .npy       made by privopt pack with the same schema; workers read it where it is
   .parquet   with the encoded columns of the schema: workers read it where it is
-  .parquet   with the columns of the table: treated as a CSV
-  other      CSV, plain or gzip, - for standard input
+  .parquet   with the columns of the table
+  other      CSV, compressed by gzip if the name ends with .gz
 
-This process reads a CSV once and writes its encoded rows, in canonical order, to a file
-of mode 0600 in a folder of mode 0700 inside --scratch, which it removes at the end. That
-takes about 70 bytes of memory for each record. With --encode-on-workers the workers do
-that, each file in one of them, and the engine keeps sealed lines between its steps.
-Workers have to see --scratch and the files that they read under the same names.
+Of the last two, workers encode the lines, group those of each person and write the
+encoded rows, in canonical order, to files of mode 0600 in a folder of mode 0700 inside
+--scratch, which this process removes at the end. The engine keeps sealed lines between
+its steps, and the certificate lists that the workers are trusted to do this. If they are
+not, privopt pack makes a .npy file on this machine. Workers have to see --scratch and the
+files that they read under the same names.
 
 --scratch is as secret as the table: the points of the solver stand there while a pass
 runs, and together with the model they give the noise away. A process that is killed
@@ -86,8 +87,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	flags.StringVar(&o.Scratch, "scratch", "", "`FOLDER` that this program and all workers share, and nobody else")
 	flags.IntVar(&o.Shards, "shards", 0, "number `K` of parts of the records, two to four for each slot (default 16)")
 	flags.IntVar(&o.Threads, "threads", 0, "number `N` of threads that add up one part (default all processors)")
-	workers := flags.Bool("encode-on-workers", false, "let workers read, encode and group the lines of CSV files, which\n"+
-		"they must see under the same names; the table is then in no process as a whole")
 	flags.DurationVar(&o.Timeout, "pass-timeout", 0, "longest `TIME` of one attempt of a pass, such as 30m "+
 		"(default 10m, and 1s per 16 MiB of records)")
 	e := &cli.Engine{
@@ -100,7 +99,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		Flags: flags,
 		Start: func(args []string) error { return start(o, args) },
 		Open: func(ctx context.Context, t *cli.Table) (erm.Source, func() error, error) {
-			return open(ctx, t, o, *workers)
+			return open(ctx, t, o)
 		},
 	}
 	return e.Run(ctx, args, stdin, stdout, stderr)
@@ -145,9 +144,9 @@ func hasWorkers(runner string) error {
 		"./cmd/privopt-beam", runner)
 }
 
-// open returns the records of a table: of its own files if workers can read them, else of files
-// inside o.Scratch that end with the source, made by workers or by this process.
-func open(ctx context.Context, t *cli.Table, o beam.Options, workers bool) (erm.Source, func() error, error) {
+// open returns the records of a table: of its own files if they are encoded, else of files inside
+// o.Scratch that workers make and that end with the source.
+func open(ctx context.Context, t *cli.Table, o beam.Options) (erm.Source, func() error, error) {
 	encoded := 0
 	for _, path := range t.Files {
 		if _, err := os.Stat(path); path != "-" && errors.Is(err, os.ErrNotExist) {
@@ -163,10 +162,7 @@ func open(ctx context.Context, t *cli.Table, o beam.Options, workers bool) (erm.
 	}
 	switch encoded {
 	case 0:
-		if workers {
-			return encode(ctx, t, o)
-		}
-		return pack(ctx, t, o)
+		return encode(ctx, t, o)
 	case len(t.Files):
 		// Each file has its own persons, and no ids: one person in two files would weigh as two.
 		if _, persons := t.Encoder.Persons(); persons && encoded > 1 {
@@ -198,12 +194,10 @@ func isEncoded(path string, t *cli.Table) (bool, error) {
 	return false, nil
 }
 
-// encode lets workers encode CSV files.
+// encode lets workers encode the files.
 func encode(ctx context.Context, t *cli.Table, o beam.Options) (erm.Source, func() error, error) {
-	for _, path := range t.Files {
-		if path == "-" || strings.EqualFold(filepath.Ext(path), ".parquet") {
-			return nil, nil, cli.Usagef("--encode-on-workers: %s is no CSV file that workers can read; leave the flag out", path)
-		}
+	if slices.Contains(t.Files, "-") {
+		return nil, nil, cli.Usagef("--data: workers cannot read standard input, want a file; privopt pack makes one of it")
 	}
 	o.Dim = t.Dim()
 	src, err := beam.Encode(ctx, beam.Table{
@@ -229,26 +223,4 @@ func source(ctx context.Context, paths []string, t *cli.Table, o beam.Options) (
 		return nil, nil, err
 	}
 	return src, src.Close, nil
-}
-
-// pack writes the encoded rows of a table where the workers see them.
-func pack(ctx context.Context, t *cli.Table, o beam.Options) (src erm.Source, end func() error, err error) {
-	dir, err := os.MkdirTemp(o.Scratch, "privopt-packed-")
-	if err != nil {
-		return nil, nil, cli.Usagef("--scratch: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(dir))
-		}
-	}()
-	path := filepath.Join(dir, "records.npy")
-	if err := t.Pack(ctx, path); err != nil {
-		return nil, nil, err
-	}
-	src, done, err := source(ctx, []string{path}, t, o)
-	if err != nil {
-		return nil, nil, fmt.Errorf("the packed table: %w", err)
-	}
-	return src, func() error { return errors.Join(done(), os.RemoveAll(dir)) }, nil
 }

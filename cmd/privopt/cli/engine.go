@@ -5,13 +5,11 @@ package cli
 import (
 	"context"
 	"flag"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/wholefile"
 	"github.com/privopt/privopt/table"
 	"github.com/privopt/privopt/table/npy"
 )
@@ -33,8 +31,6 @@ type Engine struct {
 type Table struct {
 	Files   []string // the values of --data
 	Encoder *table.Encoder
-	app     *app
-	options table.Options
 }
 
 // Columns names the columns of encoded rows. The label is the last one.
@@ -48,39 +44,6 @@ func (t *Table) Dim() int { return dimOf(t.Encoder) }
 
 // Check returns an error unless the columns of a .npy file are those of encoded rows.
 func (t *Table) Check(f *npy.File) error { return fits(f, t.Encoder) }
-
-// Pack writes the rows of all files, CSV or Parquet, to a new .npy file, in the order in which
-// privopt fit keeps the records of a CSV file in memory.
-func (t *Table) Pack(ctx context.Context, out string) error {
-	if a, b, twice := wholefile.Twice(t.Files); twice {
-		return usagef("--data: %s and %s are one file, whose lines would count twice: name it once", a, b)
-	}
-	w, err := createPacked(out, t.Encoder, packOptions{canonical: true})
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	for _, path := range t.Files {
-		if err := t.add(ctx, w, path); err != nil {
-			return err
-		}
-	}
-	return w.Commit(ctx)
-}
-
-func (t *Table) add(ctx context.Context, w *packWriter, path string) error {
-	in, err := t.app.openTable(ctx, "--data", path, "packing", t.Encoder.Schema().Missing)
-	if err != nil {
-		return err
-	}
-	defer in.close()
-	o := t.options
-	o.Plain = in.plain
-	if err := w.addTable(in, o); err != nil {
-		return fmt.Errorf("%s: %w", in.name, err)
-	}
-	return nil
-}
 
 // Run fits and returns the exit code.
 func (e *Engine) Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {

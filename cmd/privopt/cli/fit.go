@@ -376,7 +376,7 @@ func (a *app) read(ctx context.Context, t *fitting) (_ *records, err error) {
 		return nil, err
 	}
 	o := table.Options{Public: t.public}
-	if t.public {
+	if t.public && t.engine == nil {
 		o.Tally = &table.Tally{}
 		defer func() {
 			if err == nil {
@@ -385,7 +385,7 @@ func (a *app) read(ctx context.Context, t *fitting) (_ *records, err error) {
 		}()
 	}
 	if t.engine != nil {
-		src, end, err := t.engine.Open(ctx, &Table{Files: t.data, Encoder: e, app: a, options: o})
+		src, end, err := t.engine.Open(ctx, &Table{Files: t.data, Encoder: e})
 		if err != nil {
 			return nil, err
 		}

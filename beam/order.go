@@ -1,0 +1,406 @@
+// Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
+
+package beam
+
+import (
+	"compress/gzip"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+
+	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/table"
+	"github.com/privopt/privopt/table/npy"
+	"github.com/privopt/privopt/table/parquet"
+)
+
+func init() {
+	register.DoFn3x1[context.Context, int, func(int, []byte), error](&encodeSplit{})
+	register.DoFn3x2[context.Context, int, func(*[]byte) bool, []byte, error](&orderBucket{})
+	register.DoFn2x1[int, func(*[]byte) bool, error](&writeTallies{})
+	register.Emitter2[int, []byte]()
+	register.Iter1[[]byte]()
+}
+
+// lines are encoded lines, an erm.Identified. It stores no zeros.
+type lines struct {
+	Dim    int
+	IDs    []string // empty without persons
+	Labels []float64
+	Ends   []int // of the entries of each line
+	Cols   []int32
+	Vals   []float64
+
+	size int // about that in bytes
+}
+
+// add appends a line.
+func (l *lines) add(id string, col []int32, val []float64, label float64) {
+	l.IDs, l.Labels = append(l.IDs, id), append(l.Labels, label)
+	l.size += 40 + len(id) + 12*len(val)
+	for i, v := range val {
+		if v != 0 {
+			l.Cols, l.Vals = append(l.Cols, col[i]), append(l.Vals, v)
+		}
+	}
+	l.Ends = append(l.Ends, len(l.Vals))
+}
+
+// clear removes all lines.
+func (l *lines) clear() {
+	l.IDs, l.Labels = l.IDs[:0], l.Labels[:0]
+	l.Cols, l.Vals = l.Cols[:0], l.Vals[:0]
+	l.Ends, l.size = l.Ends[:0], 0
+}
+
+// entries returns line i.
+func (l *lines) entries(i int) (id string, col []int32, val []float64, label float64) {
+	from := 0
+	if i > 0 {
+		from = l.Ends[i-1]
+	}
+	return l.IDs[i], l.Cols[from:l.Ends[i]], l.Vals[from:l.Ends[i]], l.Labels[i]
+}
+
+// Dims implements erm.Source.
+func (l *lines) Dims() (records, features int) { return len(l.Labels), l.Dim }
+
+// Read implements erm.Source.
+func (l *lines) Read(_ context.Context, rows, labels []float64, first int) error {
+	clear(rows)
+	for i := range labels {
+		_, col, val, label := l.entries(first + i)
+		for k, j := range col {
+			rows[i*l.Dim+int(j)] = val[k]
+		}
+		labels[i] = label
+	}
+	return nil
+}
+
+// ReadIDs implements erm.Identified.
+func (l *lines) ReadIDs(_ context.Context, ids []string, first int) error {
+	copy(ids, l.IDs[first:])
+	return nil
+}
+
+// order returns the canonical order of the lines that count, and for persons the numbers of lines.
+func (l *lines) order(ctx context.Context, e *table.Encoder) (order, counts []int, err error) {
+	if p, ok := e.Persons(); ok {
+		return erm.CanonicalByPerson(ctx, l, e.Bounds(), p)
+	}
+	order, err = erm.Canonical(ctx, l, e.Bounds())
+	return order, nil, err
+}
+
+// prune removes lines that cannot count because l holds as many of that person that come before
+// them, if they are half of all lines. So nobody with many lines fills a bucket.
+func (l *lines) prune(ctx context.Context, e *table.Encoder) error {
+	p, ok := e.Persons()
+	if !ok {
+		return nil
+	}
+	surplus, seen := 0, map[string]int{}
+	for _, id := range l.IDs {
+		if seen[id]++; seen[id] > p.Rows {
+			surplus++
+		}
+	}
+	if 2*surplus < len(l.IDs) {
+		return nil
+	}
+	order, _, err := l.order(ctx, e)
+	if err != nil {
+		return err
+	}
+	kept := lines{Dim: l.Dim}
+	for _, i := range order {
+		kept.add(l.entries(i))
+	}
+	*l = kept
+	return nil
+}
+
+// block is a message: lines of one split that belong to one bucket. Number counts the blocks of
+// that split for that bucket. Run is a random name of the reading of the split.
+type block struct {
+	Split, Bucket, Number int
+	Run                   uint64
+	Lines                 lines
+}
+
+// encodeSplit encodes splits. Only its exported field is part of the pipeline.
+type encodeSplit struct{ Ticket ticket }
+
+// refused begins the errors about lines and files that every other attempt would meet again.
+const refused = "the table is refused: "
+
+// ProcessElement emits the sealed blocks of a split with the numbers of their buckets, and its
+// tally in a bucket after the last.
+func (f *encodeSplit) ProcessElement(ctx context.Context, i int, emit func(int, []byte)) error {
+	return protect("encoding", func() error {
+		e, encoder, err := f.Ticket.loadEncoding()
+		if err != nil {
+			return err
+		}
+		if i < 0 || i >= len(e.Splits) {
+			return fmt.Errorf("there are %d parts of files", len(e.Splits))
+		}
+		err = e.encode(ctx, encoder, i, emit)
+		for _, kind := range []error{table.ErrTable, parquet.ErrFile, parquet.ErrOptions, gzip.ErrHeader} {
+			if errors.Is(err, kind) {
+				return fmt.Errorf(refused+"%s: %w", e.place(i), err)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.place(i), err)
+		}
+		return nil
+	})
+}
+
+// encode emits the blocks of split i.
+func (e *encoding) encode(ctx context.Context, encoder *table.Encoder, i int, emit func(int, []byte)) error {
+	in, err := e.open(i, encoder.Schema())
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	rows, err := encoder.Rows(in, in.Options)
+	if err != nil {
+		return err
+	}
+	d := len(encoder.Features())
+	to, err := e.router(encoder)
+	if err != nil {
+		return err
+	}
+	random := make([]byte, 8)
+	rand.Read(random)
+	run := binary.LittleEndian.Uint64(random)
+	blocks, sent := make([]lines, e.Buckets), make([]int, e.Buckets)
+	send := func(k int) error {
+		sealed, err := e.seal(&block{i, k, sent[k], run, blocks[k]})
+		if err == nil {
+			emit(k, sealed)
+		}
+		sent[k]++
+		blocks[k].clear()
+		return err
+	}
+	for rows.Next() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		col, val := rows.Row()
+		id, label := "", rows.Label()
+		if to.persons {
+			id = rows.ID()
+		}
+		k, counts := to.bucket(id, col, val, label)
+		if !counts {
+			continue
+		}
+		b := &blocks[k]
+		b.Dim = d
+		b.add(id, col, val, label)
+		if b.size < blockBytes {
+			continue
+		}
+		if err := b.prune(ctx, encoder); err != nil {
+			return err
+		}
+		if 2*b.size > blockBytes {
+			if err := send(k); err != nil {
+				return err
+			}
+		}
+	}
+	if err := errors.Join(rows.Err(), in.unchanged()); err != nil {
+		return err
+	}
+	for k := range blocks {
+		if len(blocks[k].Labels) > 0 {
+			if err := send(k); err != nil {
+				return err
+			}
+		}
+	}
+	sealed, err := e.seal([]tally{{Split: i, Bucket: -1, Blocks: sent, Runs: []uint64{run}, Start: in.start, End: in.end}})
+	if err == nil {
+		emit(e.Buckets, sealed)
+	}
+	return err
+}
+
+// router tells to which bucket a line belongs.
+type router struct {
+	ranker  *erm.Ranker
+	persons bool
+	buckets int
+	row     []float64
+}
+
+func (e *encoding) router(encoder *table.Encoder) (*router, error) {
+	d := len(encoder.Features())
+	ranker, err := erm.NewRanker(d, encoder.Bounds())
+	_, persons := encoder.Persons()
+	return &router{ranker, persons, e.Buckets, make([]float64, d)}, err
+}
+
+// bucket returns the bucket of a line; counts is false for a line of nobody.
+func (r *router) bucket(id string, col []int32, val []float64, label float64) (k int, counts bool) {
+	rank, counts := uint64(0), true
+	if r.persons {
+		rank, counts = r.ranker.Person(id)
+	} else {
+		clear(r.row)
+		for i, j := range col {
+			r.row[j] = val[i]
+		}
+		rank = r.ranker.Record(r.row, label)
+	}
+	return int(rank >> 32 * uint64(r.buckets) >> 32), counts
+}
+
+// orderBucket puts the lines of buckets in order.
+type orderBucket struct{ Ticket ticket }
+
+// busy bounds the buckets that a worker holds in memory.
+var busy = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
+
+// ProcessElement writes the file of a bucket and returns its sealed tally, or passes on those of
+// all splits as one.
+func (o *orderBucket) ProcessElement(
+	ctx context.Context, bucket int, next func(*[]byte) bool,
+) (sealed []byte, err error) {
+	err = protect(fmt.Sprintf("bucket %d", bucket), func() error {
+		e, encoder, err := o.Ticket.loadEncoding()
+		if err != nil {
+			return err
+		}
+		var made []tally
+		if bucket == e.Buckets {
+			var message []byte
+			for next(&message) {
+				var some []tally
+				if err := e.unseal(message, &some); err != nil {
+					return err
+				}
+				made = append(made, some...)
+			}
+		} else {
+			busy <- struct{}{}
+			defer func() { <-busy }()
+			t, l, err := e.gather(ctx, encoder, bucket, next)
+			if err != nil {
+				return err
+			}
+			if err := l.write(ctx, e, encoder, t, filepath.Dir(o.Ticket.File)); err != nil {
+				return err
+			}
+			made = []tally{*t}
+		}
+		sealed, err = e.seal(made)
+		return err
+	})
+	return sealed, err
+}
+
+// gather returns the lines of a bucket. It refuses a block that comes twice, also from another
+// reading of its split, and a line of another bucket.
+func (e *encoding) gather(
+	ctx context.Context, encoder *table.Encoder, bucket int, next func(*[]byte) bool,
+) (*tally, *lines, error) {
+	to, err := e.router(encoder)
+	if err != nil {
+		return nil, nil, err
+	}
+	n := len(e.Splits)
+	t := &tally{Split: -1, Bucket: bucket, Blocks: make([]int, n), Runs: make([]uint64, n)}
+	l := &lines{Dim: len(to.row)}
+	got := map[[2]int]bool{}
+	var message []byte
+	for most := 4 * bucketBytes; next(&message); {
+		var b block
+		if err := e.unseal(message, &b); err != nil {
+			return nil, nil, err
+		}
+		i := b.Split
+		switch {
+		case b.Bucket != bucket || i < 0 || i >= n:
+			return nil, nil, errors.New("a block of another bucket")
+		case got[[2]int{i, b.Number}] || t.Blocks[i] > 0 && t.Runs[i] != b.Run:
+			return nil, nil, errors.New("a block came twice")
+		}
+		got[[2]int{i, b.Number}] = true
+		t.Blocks[i]++
+		t.Runs[i] = b.Run
+		for j := range b.Lines.Labels {
+			id, col, val, label := b.Lines.entries(j)
+			if k, counts := to.bucket(id, col, val, label); k != bucket || !counts {
+				return nil, nil, errors.New("a line is of another bucket")
+			}
+			l.add(id, col, val, label)
+		}
+		if l.size > most {
+			if err := l.prune(ctx, encoder); err != nil {
+				return nil, nil, err
+			}
+			most = max(most, 2*l.size)
+		}
+	}
+	return t, l, nil
+}
+
+// write writes the lines that count, in canonical order, and completes the tally.
+func (l *lines) write(ctx context.Context, e *encoding, encoder *table.Encoder, t *tally, dir string) error {
+	order, counts, err := l.order(ctx, encoder)
+	if err != nil {
+		return err
+	}
+	random := make([]byte, 8)
+	rand.Read(random) // a bundle that is repeated writes another file
+	t.Path = fmt.Sprintf("part-%05d-%s.npy", t.Bucket, hex.EncodeToString(random))
+	w, err := npy.Create(filepath.Join(dir, t.Path), e.Columns, npy.Options{Schema: e.Hash})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	row, left := make([]float64, len(e.Columns)-1), 0
+	features := row[len(row)-l.Dim:]
+	for k, i := range order {
+		_, col, val, label := l.entries(i)
+		clear(row)
+		for c, j := range col {
+			features[j] = val[c]
+		}
+		if counts != nil {
+			row[0] = float64(counts[k])
+			if left == 0 {
+				t.Persons, left = t.Persons+1, counts[k]
+			}
+			left--
+		}
+		if err := w.Append(row, label); err != nil {
+			return err
+		}
+	}
+	if err := w.Commit(); err != nil {
+		return err
+	}
+	f, err := npy.Open(filepath.Join(dir, t.Path))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	t.Checksum, t.Records = f.Checksum(), len(order)
+	return nil
+}
