@@ -34,6 +34,103 @@ func categories(t testing.TB, n int) *Problem {
 	return p
 }
 
+// hostile returns a problem over an odd space with records that a caller would not write: features
+// near ±2⁶³, equal rows, labels and weights of any sign, rows of zeros; nil where no point exists.
+func hostile(src *rand.Rand) *Problem {
+	d, space := 1+src.IntN(4), Space{NormSq: []int{-1, 1 + src.IntN(30), 1 + src.IntN(200_000)}[src.IntN(3)]}
+	for _, v := range []int{-8192, -5, -3, -2, -1, 0, 1, 2, 3, 4, 127} {
+		if src.IntN(3) == 0 {
+			space.Values = append(space.Values, v)
+		}
+	}
+	for j := 0; j < d && src.IntN(2) == 0; j++ {
+		space.Allowed = append(space.Allowed, make([]bool, len(space.Values)))
+		for k := range space.Values {
+			space.Allowed[j][k] = src.IntN(3) > 0
+		}
+	}
+	for len(space.Allowed) > 0 && len(space.Allowed) < d {
+		space.Allowed = append(space.Allowed, slices.Repeat([]bool{true}, len(space.Values)))
+	}
+	n := 1 + src.IntN(8)
+	rows, labels, weights := make([][]int64, n), make([]int, n), make([]int, n)
+	for i := range rows {
+		for range d {
+			x := []int64{math.MinInt64, math.MaxInt64, int64(src.Uint64()), src.Int64N(5) - 2, 1, 1, 1, 1, 0, 0, 0, 0}
+			rows[i] = append(rows[i], x[src.IntN(len(x))])
+		}
+		labels[i], weights[i] = src.IntN(5)-2, []int{0, 1, 2, 3, math.MinInt, 1 << 24}[src.IntN(6)]
+	}
+	p, err := NewProblem(rows, labels, weights, space)
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
+// TestEnvelopeOfHostileRecords: whatever the records are, parts are a partition with bounds that
+// hold and the weights of their points, and a release is made.
+func TestEnvelopeOfHostileRecords(t *testing.T) {
+	src, checked := rand.New(noise.Reproducible(77)), 0
+	for range testkit.Of(500, 5000, 30_000) {
+		p := hostile(src)
+		if p == nil || p.space.pointsUpTo(p.dim, 2000) > 2000 {
+			continue
+		}
+		m, eps := &Exponential{Uniform: src.IntN(2) == 0, Points: 1}, math.Exp(8*src.Float64()-4)
+		plan, err := m.Plan(p, dp.Budget{Epsilon: eps})
+		require.NoError(t, err)
+		_, err = plan.Fit(bg, p, noise.Reproducible(src.Uint64()))
+		require.NoError(t, err)
+		if plan.law.plain {
+			continue
+		}
+		e, err := plan.newEnvelope(p)
+		if err != nil {
+			require.ErrorIs(t, err, ErrLimit)
+			continue
+		}
+		checked++
+		for _, cut := range []float64{10, -1, -4, -1e6} {
+			e.build(bg, cut, src.Int64N(20))
+			partition(t, plan, p, e)
+		}
+	}
+	require.Greater(t, checked, 100)
+}
+
+// partition checks the parts of e, and returns the points.
+func partition(t testing.TB, plan *Plan, p *Problem, e *envelope) (points [][]int) {
+	weights := make([]uint64, len(e.parts))
+	points = everyPoint(p)
+	for _, w := range points {
+		in, sq := 0, 0
+		for _, v := range w {
+			sq += v * v
+		}
+		for i, part := range e.parts {
+			inside := true
+			for j, k := range part.path {
+				inside = inside && w[e.order[j]] == e.m.values[k]
+			}
+			if inside {
+				in++
+				weights[i] += plan.law.weights[slices.Index(plan.law.sqs, sq)]
+				require.LessOrEqual(t, part.bound, int64(p.Loss(w)))
+				if len(part.path) == p.dim {
+					require.Equal(t, part.bound, int64(p.Loss(w)))
+				}
+			}
+		}
+		require.Equal(t, 1, in)
+	}
+	for i, part := range e.parts {
+		require.Equal(t, weights[i], part.weight)
+	}
+	require.Equal(t, plan.law.total, e.sums[len(e.parts)])
+	return points
+}
+
 // TestEnvelope: parts from one for each combination to single points are a partition with bounds
 // that hold and the weights of their points, and the draw of a part has the law of these numbers.
 func TestEnvelope(t *testing.T) {
@@ -44,36 +141,10 @@ func TestEnvelope(t *testing.T) {
 			e, err := plan.newEnvelope(p)
 			require.NoError(t, err)
 			e.build(bg, cut, 7)
-			weights := make([]uint64, len(e.parts))
-			points := everyPoint(p)
-			for _, w := range points {
-				in, sq := 0, 0
-				for _, v := range w {
-					sq += v * v
-				}
-				for i, part := range e.parts {
-					inside := true
-					for j, k := range part.path {
-						inside = inside && w[e.order[j]] == e.m.values[k]
-					}
-					if inside {
-						in++
-						weights[i] += plan.law.weights[slices.Index(plan.law.sqs, sq)]
-						require.LessOrEqual(t, part.bound, int64(p.Loss(w)))
-						if cut < -100 {
-							require.Equal(t, part.bound, int64(p.Loss(w)))
-						}
-					}
-				}
-				require.Equal(t, 1, in)
-			}
-			for i, part := range e.parts {
-				require.Equal(t, weights[i], part.weight)
-			}
+			points := partition(t, plan, p, e)
 			if cut < -100 {
 				require.Len(t, e.parts, len(points))
 			}
-			require.Equal(t, plan.law.total, e.sums[len(e.parts)])
 		}
 	}
 }

@@ -27,11 +27,11 @@ func data() *erm.Data {
 	return d
 }
 
-// The box excludes the public anchor (1, −2); the records decide where in it
-// the solution lies.
+// The public anchor (0.7, −1.6) is near the solution; the slopes of the records there, clipped,
+// say where it is.
 func ExampleMechanism_Fit() {
-	p := &erm.Problem{Data: data(), Loss: loss.Squared{}, Reg: prox.L1{Weight: 30}, Set: prox.Box{Lo: -1, Hi: 1}}
-	m := &qop.Mechanism{Center: []float64{1, -2}, Interpolation: qop.Relabel{}}
+	p := &erm.Problem{Data: data(), Loss: loss.Squared{}, Reg: prox.L1{Weight: 5}, Set: prox.Box{Lo: -3, Hi: 3}}
+	m := &qop.Mechanism{Center: []float64{0.7, -1.6}, Interpolation: qop.Tilt{Clip: 0.2}}
 	// A real release passes nil for the source: secure noise.
 	rel, err := m.Fit(context.Background(), p, dp.Budget{Epsilon: 1, Delta: 1e-6}, dp.Seeded(1))
 	if err != nil {
@@ -41,9 +41,9 @@ func ExampleMechanism_Fit() {
 	fmt.Printf("%.1f\n", rel.Theta)
 	fmt.Println(rel.Certificate)
 	// Output:
-	// [0.9 -1.0]
+	// [0.9 -1.9]
 	// (ε = 1, δ = 1e-06)-differentially private, replace neighbors
-	//   theorem: qop.lsq/2
+	//   theorem: qop.tilted/1
 	//   assumes: the laws of the eigenvalues of Wishart matrices, computed in float64 and tested against 60 digits, ask for no more noise
 	//   assumes: the caller's random source is unpredictable, secret and never reused
 	//   about the program: uniform secret bits, IEEE-754 arithmetic, the release alone is seen

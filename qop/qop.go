@@ -10,18 +10,21 @@
 //	box := prox.Box{Lo: -1, Hi: 1}
 //	p := &erm.Problem{Data: data, Loss: loss.Squared{}, Reg: prox.L1{Weight: 30}, Set: box}
 //	m := &qop.Mechanism{
-//		Center:        []float64{1, -2},  // θ̃, public
-//		Interpolation: qop.Relabel{},     // the rule for records that θ̃ does not fit
+//		Center:        []float64{1, -2},    // θ̃, public
+//		Interpolation: qop.Tilt{Clip: 0.5}, // the rule for records that θ̃ does not fit
 //	}
 //	rel, err := m.Fit(ctx, p, dp.Budget{Epsilon: 1, Delta: 1e-6}, nil)
 //
 // # When it is meaningful, and when the anchor is the better answer
 //
-// The privacy of QOP rests on interpolation: one public point θ* at which the gradient of every
-// record that could occur vanishes. The noise then does not grow with the diameter of C or with the
-// size of gradients, unlike that of linear perturbation. But θ* is already a minimizer of Σᵢℓ. With
-// r = 0 and θ* ∈ C it is the exact output: publish the anchor and read no record. QOP is useful
-// only if a regularizer or a set moves the solution away from θ*, and the records decide how far.
+// The published privacy of QOP rests on interpolation: one public point θ* at which the gradient of
+// every record that could occur vanishes. No table has one. [Tilt] makes θ̃ such a point, exactly
+// and for every record, by releasing the sum of the slopes there with noise; it is for tables, and
+// the rest of this section is about the other rules. The noise then does not grow with the diameter
+// of C or with the size of gradients, unlike that of linear perturbation. But θ* is already a
+// minimizer of Σᵢℓ. With r = 0 and θ* ∈ C it is the exact output: publish the anchor and read no
+// record. QOP is useful only if a regularizer or a set moves the solution away from θ*, and the
+// records decide how far.
 // At small n the added curvature σ²m outweighs the curvature of the records, and the output is the
 // anchor again, with noise: for least squares on random rows the two are equal near n = 65 d (ε =
 // 0.5, δ = 0.01). Compare with the risk of P_C(θ̃) before spending a budget.
