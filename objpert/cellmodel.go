@@ -172,7 +172,7 @@ func (m *cellModel) order(p *Problem) {
 	for g, x := range p.x {
 		for _, j := range m.cat {
 			if x[j] != 0 {
-				mass[j] += abs(p.pos[g] - p.neg[g])
+				mass[j] += max(p.pos[g]-p.neg[g], p.neg[g]-p.pos[g])
 			}
 		}
 	}

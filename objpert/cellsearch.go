@@ -78,7 +78,6 @@ func (m *cellModel) engine(combos [][]int8) engine {
 				searcher: searcher{inc: inc, run: r, left: unreached, order: order, values: m.values},
 				m:        m, s: newCellState(m, r, domain),
 			}
-			ws[i].polish = newPolisher(ws[i].s, &r.stop)
 		}
 		// Bound the root of every combination, the most promising noise first.
 		tasks := ws[0].s.noiseBounds(combos)
@@ -134,9 +133,8 @@ next:
 
 type cellWorker struct {
 	searcher
-	m      *cellModel
-	s      *cellState
-	polish *polisher
+	m *cellModel
+	s *cellState
 }
 
 // root bounds a combination and offers the minimizer of its relaxation.
@@ -148,21 +146,9 @@ func (w *cellWorker) root(combo []int8) fixed {
 	bound, k := s.bound(0, b, decided)
 	if k >= 0 {
 		s.descend(0, k, b)
-		w.offer(s.objective(0, decided), b)
+		w.inc.offer(s.objective(0, decided), s.full())
 	}
 	return bound
-}
-
-// offer records the point s.w of value v. If the point is the best so far, offer also records a
-// local improvement of it. The dense columns leave squared norm b.
-func (w *cellWorker) offer(v fixed, b int) {
-	better := v < w.inc.value.Load()
-	w.inc.offer(v, w.s.full())
-	if better {
-		if gain := w.polish.improve(b); gain > 0 {
-			w.inc.offer(v-gain, w.s.point)
-		}
-	}
 }
 
 // take explores the subtree of a task.
@@ -199,7 +185,7 @@ func (w *cellWorker) node(t, b int, decided, bound fixed) {
 		return
 	}
 	s.descend(t, k, b)
-	w.offer(s.objective(t, decided), m.left(w.path[:len(m.dense)]))
+	w.inc.offer(s.objective(t, decided), s.full())
 	for {
 		k, least := w.next(len(m.dense)+t, s.free[t], s.child[t], len(m.cat)-t > 4)
 		if k < 0 {

@@ -181,9 +181,6 @@ func (m *genericModel) search(domain [][]bool, inc *incumbent, r *run) fixed {
 	for i := range ws {
 		ws[i] = m.worker(domain, inc, r)
 	}
-	if !inc.first {
-		ws[0].start()
-	}
 	return explore(ws, []task{{bound: -infeasible}})
 }
 
