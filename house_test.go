@@ -389,10 +389,10 @@ loss 1941
 loss/losstest 456
 model 7159
 model/score 2279
-objpert 5408
+objpert 5141
 prox 4646
 prox/proxtest 315
-qop 3774
+qop 3777
 randmat 996
 sco 1571
 splitting 6805
