@@ -94,6 +94,12 @@ func (k *scalar) logReplace(eps, s, o float64, near *leg) (log float64, best leg
 	}
 	half := o / 2
 	add := func(eps float64) float64 { return k.logAdd(eps, s, half) }
+	if near != nil && k.steepest { // one p, whose best e₁ is a root
+		remove := func(er float64) float64 { return k.at(er, s, half, 1, k.c) }
+		if g := (leg{near.removeFirst, k.bestE1(*near, eps, s, half, 1)}); g.e1 > 0 && g.e1 < eps {
+			return min(g.log(eps, remove, add), 0), g
+		}
+	}
 	ps, kappas := []float64{1}, []float64{k.kappa(1, 1)}
 	log = math.Inf(1)
 	for _, g := range legs {

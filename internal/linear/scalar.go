@@ -29,6 +29,7 @@ type scalar struct {
 	persons  int       // the most eigenvalues of a person's Hessian; 0: a unit is one record
 	grid     []float64 // values of p, from 0 to 1
 	kappas   []float64 // κ there
+	steepest bool      // κ is largest at p = 1: so is the cost of removing a record
 	exact    bool      // under is a proof, if mu is a lower bound
 }
 
@@ -43,6 +44,7 @@ const gridSize = 48
 
 // tabulated returns k with its grid and the κ there.
 func (k *scalar) tabulated() *scalar {
+	k.steepest = k.kappa(1, 1) == k.c
 	if k.envelope == nil {
 		k.grid, k.kappas = []float64{1}, []float64{k.c}
 		return k
@@ -110,10 +112,10 @@ func (k *scalar) at(eps, s, o, p, kappa float64) float64 {
 // logRemove returns the logarithm of the largest value over p that a search finds, and its p. It is
 // at most about 1e-10 below the logarithm of the supremum.
 func (k *scalar) logRemove(eps, s, o float64) (log, p float64) {
-	f := func(p, kappa float64) float64 { return k.at(eps, s, o, p, kappa) }
-	if k.envelope == nil {
-		return k.largest(f, 0, 0)
+	if k.steepest {
+		return k.at(eps, s, o, 1, k.c), 1
 	}
+	f := func(p, kappa float64) float64 { return k.at(eps, s, o, p, kappa) }
 	// δ_G(e, S) = φ(a)(R(a)−R(a+S)) ≤ e^{−a²/2} S/(1+a²) for a = e/S − S/2 ≥ 0, as 1 − aR(a) ≤
 	// 1/(1+a²), leaves few points of the grid.
 	var most [gridSize]float64
