@@ -126,8 +126,8 @@ func (o *Objective) Hessian(dst *mat.SymDense, x []float64) {
 	s.addQuadTo(dst)
 }
 
-// HessianIsFree reports whether a pass that computes a gradient computes the Hessian too. Then a
-// solver saves nothing by reusing an old Hessian.
+// HessianIsFree reports whether a pass that computes the Hessian keeps the gradient too, so that a
+// solver should ask for the Hessian first where it wants both.
 func (o *Objective) HessianIsFree() bool { return o.s().whole }
 
 // Smoothness returns an upper bound on the Lipschitz constant of ∇f, up to rounding: sup φ″·λ_max(Σ

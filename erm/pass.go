@@ -58,7 +58,7 @@ func (p *pass) run(threads int) error {
 
 // rounded runs p and stores the rounded sums in its answer.
 func (p *pass) rounded(threads int) error {
-	if p.data.src == nil && p.count <= p.grain && p.count > 0 && p.ask&(askValue|askPair|askGram) == 0 {
+	if p.data.src == nil && p.count <= p.grain && p.count > 0 && p.ask&(askPair|askGram) == 0 {
 		part := partials.Get().(*partial)
 		defer partials.Put(part)
 		part.reset(&p.query)
@@ -120,7 +120,7 @@ func (p *pass) addGrain(r *records, lo, hi int) {
 // sum returns a pass with the sums want at x + low. The caller must return it by done. If the
 // source fails, all sums are NaN and Err returns the reason.
 func (s *objective) sum(want ask, x, low []float64) *pass {
-	want = s.fuse(want)
+	fused := s.fuse(want)
 	if s.holds() {
 		if !slices.ContainsFunc(low, func(v float64) bool { return v != 0 }) {
 			low = nil
@@ -128,13 +128,16 @@ func (s *objective) sum(want ask, x, low []float64) *pass {
 		s.recent.Lock()
 		defer s.recent.Unlock()
 		for _, p := range s.recent.held {
-			if p != nil && p.ask&want == want && slices.Equal(p.x, x) && slices.Equal(p.low, low) {
-				return p
+			if p != nil && slices.Equal(p.x, x) && slices.Equal(p.low, low) {
+				if p.ask&want == want {
+					return p
+				}
+				fused = want | fused&^p.ask
 			}
 		}
 	}
 	p := passes.Get().(*pass)
-	p.query = newQuery(s.costs, want, x, low, s.data)
+	p.query = newQuery(s.costs, fused, x, low, s.data)
 	p.ctx, p.data = s.ctx, s.data
 	p.first, p.count = 0, s.data.n
 	if err := s.answer(p); err != nil {
@@ -170,9 +173,7 @@ func (s *objective) fuse(want ask) ask {
 	case s.glm == nil:
 		want |= askValue | askGrad
 	default:
-		if want |= askGrad | askBound; s.whole {
-			want |= askHess
-		} else if s.data.src != nil {
+		if want |= askGrad | askBound; s.data.src != nil && !s.whole {
 			want |= askValue
 		}
 	}

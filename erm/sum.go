@@ -461,7 +461,10 @@ func (a *answer) round(q *query, sum *num.ExactVector) {
 // only stores the sums of a pass over a single grain in a, with the bits of round. The query must
 // not ask for sums in double-double.
 func (a *answer) only(q *query, p *partial) {
-	a.value, a.allow = 0, p.allow*(1+0x1p-50)
+	a.value, a.allow = p.value[0]+0, p.allow*(1+0x1p-50)
+	if !math.IsInf(a.value, 0) { // else the error is NaN
+		a.value += p.value[1]
+	}
 	a.grad, a.gradLow = resize(a.grad, q.dim), resize(a.gradLow, q.dim)
 	for j, v := range p.grad {
 		a.grad[j], a.gradLow[j] = v+0, 0

@@ -22,8 +22,9 @@ import (
 //
 // If no τ ≥ 2⁻²⁰ satisfies it, the step is a proximal gradient step of length 1/L_f, if L_f is
 // known. ν ≥ 0 grows after short steps and shrinks after full ones. The Hessian is kept while the
-// residual falls tenfold a step, because a new one costs far more than a gradient; Stats.GradTerms
-// does not count Hessians.
+// residual falls tenfold a step, because a new one costs far more than a gradient. If F says that it
+// costs little where it is asked for before the gradient, the next one is, until a step gains so much
+// that the Hessian that is known will gain a thousandfold; Stats.GradTerms does not count Hessians.
 //
 // Near the minimizer of a strongly convex J the residual, dist(0, ∂J(X)), falls faster than
 // linearly. X is feasible exactly.
@@ -41,8 +42,9 @@ type ProxNewton struct {
 	try, w   []float64
 	u        []float64 // x + s, nil if the model has no minimizer
 
-	held, damped bool // hess is ∇²f of an earlier iterate; the last step was short
-	fresh        bool // a new Hessian costs nothing
+	held, damped bool    // hess is ∇²f of an earlier iterate; the last step was short
+	fresh, ahead bool    // a Hessian before the gradient costs little; it is asked for in this step
+	gain         float64 // the residual over that before the last step
 	residuals
 	stalling
 }
@@ -80,19 +82,22 @@ func (m *ProxNewton) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 	m.x, m.g, m.try, m.w = resize(m.x, n), resize(m.g, n), resize(m.try, n), resize(m.w, n)
 	copy(m.x, x0)
 	m.c.clip(m.x)
+	free, ok := p.F.(interface{ HessianIsFree() bool })
+	if m.fresh = ok && free.HessianIsFree(); m.fresh {
+		m.f.Hessian(m.hess, m.x)
+	}
 	m.f.Grad(m.g, m.x)
 	m.residual = m.distance(m.x, m.g)
 	m.held, m.damped = false, true
 	m.stalled = false
-	m.first = 0
-	free, ok := p.F.(interface{ HessianIsFree() bool })
-	m.fresh = ok && free.HessianIsFree()
+	m.first, m.gain = 0, 1
 	return nil
 }
 
 // Step implements Method: one Newton step.
 func (m *ProxNewton) Step(loc *Location, stats *Stats) {
 	before := m.residual
+	m.ahead = m.fresh && !(m.gain <= goodGain)
 	held := m.held && !m.damped
 	progress := held && m.full(stats)
 	if !progress { // there is no old Hessian, or it is too far off
@@ -102,12 +107,17 @@ func (m *ProxNewton) Step(loc *Location, stats *Stats) {
 	}
 	m.damped = !progress
 	progress = progress || m.search(stats) || m.gradient(stats)
-	m.held = m.residual <= 0.1*before && !m.fresh
+	m.gain = m.residual / before
+	m.held = m.gain <= 0.1 && !m.ahead
 	m.stalled = !progress || m.residual == 0
 	copy(loc.X, m.x)
 	loc.Residual = m.residual
 	m.compare(m.residual, norm(m.g)+m.lip*norm(m.x))
 }
+
+// goodGain is the gain of a Newton step after which its successor, which gains about the square, need
+// not look for a Hessian at its end: the one at its start gains about twice that square again.
+const goodGain = 0.03
 
 // hessian returns f as a Hessianer, if it is one.
 func hessian(f Smooth) (Hessianer, bool) {
@@ -224,6 +234,9 @@ func (m *ProxNewton) objective(x []float64) float64 { return m.f.Func(x) + m.c.v
 
 // look stores ∇f(x) in w and returns the residual there.
 func (m *ProxNewton) look(x []float64, stats *Stats) float64 {
+	if m.ahead {
+		m.f.Hessian(m.hess, x) // whoever does not move to x computes another one
+	}
 	m.f.Grad(m.w, x)
 	stats.GradTerms += m.terms
 	stats.Proxes++

@@ -67,13 +67,13 @@ func TestLogisticRace(t *testing.T) {
 		{"a copy of the rows", func() (*erm.Data, error) { return erm.NewDataDense(rows, y, unit) }},
 		{"borrowed rows", func() (*erm.Data, error) { return erm.Borrow(rows, y, unit) }},
 	} {
-		t.Run(c.name, func(t *testing.T) { race(t, rounds, peer, c.data) })
+		t.Run(c.name, func(t *testing.T) { race(t, rounds, n*d, peer, c.data) })
 	}
 }
 
 // race fits the records of open and lets the peer fit them, in turn.
 func race(
-	t *testing.T, rounds int, peer func() (wall, spent float64, theta []float64), open func() (*erm.Data, error),
+	t *testing.T, rounds, numbers int, peer func() (wall, spent float64, theta []float64), open func() (*erm.Data, error),
 ) {
 	var wall, spent, peerWall, peerSpent, ratios []float64
 	var theta, want []float64
@@ -100,6 +100,12 @@ func race(
 	t.Logf("medians of %d: ours %.2f s (%.2f s of processors), scikit-learn %.2f s (%.2f s), ratio %.2f; "+
 		"largest difference of coefficients %.2g", rounds, median(wall), median(spent), median(peerWall), median(peerSpent),
 		median(ratios), diff)
+	status, _ := os.ReadFile("/proc/self/status") // empty where there is none
+	for line := range strings.Lines(string(status)) {
+		if strings.HasPrefix(line, "VmHWM") {
+			t.Logf("peak memory of the process so far: %s; the array has %d kB", strings.Fields(line)[1], 8*numbers/1024)
+		}
+	}
 	if diff > 0.1 { // the noise is 0.01, and θ up to 3
 		t.Errorf("the released coefficients are %v from those of scikit-learn", diff)
 	}
