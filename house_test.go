@@ -375,7 +375,7 @@ examples/ownmechanism 72
 internal/enclose 542
 internal/fault 167
 internal/kernel 633
-internal/linear 3534
+internal/linear 3542
 internal/lop 822
 internal/noise 1485
 internal/num 1387
@@ -395,7 +395,7 @@ prox/proxtest 315
 qop 3777
 randmat 996
 sco 1571
-splitting 6805
+splitting 6818
 table 4021
 table/npy 713
 table/parquet 907
