@@ -369,7 +369,7 @@ dp 1604
 dp/dptest 304
 dp/internal/pld 875
 dp/ledger 1167
-erm 5470
+erm 5474
 erm/ermtest 122
 examples/ownmechanism 72
 internal/enclose 542
@@ -404,8 +404,8 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72806 // of the module of the root
-	internalLines   = 10736 // of internal/
+	rootLines       = 72831 // of the module of the root
+	internalLines   = 10744 // of internal/
 	laboratoryLines = 11683 // of what measures the mechanisms
 	rootPackages    = 42
 	threeValues     = 44 // statements that assign three or more values
