@@ -22,9 +22,10 @@ import (
 //
 // If no τ ≥ 2⁻²⁰ satisfies it, the step is a proximal gradient step of length 1/L_f, if L_f is
 // known. ν ≥ 0 grows after short steps and shrinks after full ones. The Hessian is kept while the
-// residual falls tenfold a step, because a new one costs far more than a gradient. If F says that it
-// costs little where it is asked for before the gradient, the next one is, until a step gains so much
-// that the Hessian that is known will gain a thousandfold; Stats.GradTerms does not count Hessians.
+// residual falls tenfold a step, because a new one costs far more than a gradient. If F says that
+// it costs little where it is asked for before the gradient, the next one is, until a step gains so
+// much that the Hessian that is known will gain a thousandfold. Stats.GradTerms does not count
+// Hessians.
 //
 // Near the minimizer of a strongly convex J the residual, dist(0, ∂J(X)), falls faster than
 // linearly. X is feasible exactly.
@@ -115,8 +116,8 @@ func (m *ProxNewton) Step(loc *Location, stats *Stats) {
 	m.compare(m.residual, norm(m.g)+m.lip*norm(m.x))
 }
 
-// goodGain is the gain of a Newton step after which its successor, which gains about the square, need
-// not look for a Hessian at its end: the one at its start gains about twice that square again.
+// goodGain is the gain of a Newton step after which its successor, which gains about the square,
+// need not look for a Hessian at its end: the one at its start gains about twice that square again.
 const goodGain = 0.03
 
 // hessian returns f as a Hessianer, if it is one.
