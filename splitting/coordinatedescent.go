@@ -28,6 +28,7 @@ type CoordinateDescent struct {
 	terms   int
 	ratios  residuals
 	squares *LinearModel // F if that is least squares, else nil
+	value   float64      // f at x, or NaN
 }
 
 // Init implements Method. The error wraps ErrProblem if F is not quadratic, or G + H is not
@@ -59,6 +60,7 @@ func (m *CoordinateDescent) Init(p Problem, x0 []float64, _ *rand.Rand) error {
 // Step implements Method: one sweep.
 func (m *CoordinateDescent) Step(loc *Location, stats *Stats) {
 	m.advance()
+	m.value = math.NaN()
 	copy(loc.X, m.x)
 	loc.Residual = m.residual
 	m.ratios.compare(loc.Residual, m.scale())
@@ -74,7 +76,7 @@ func (m *CoordinateDescent) dualityGap() float64 {
 	case m.squares != nil:
 		var ok bool
 		if gap, ok = m.quick(); !ok {
-			gap = m.squares.gap(&m.penalty, m.x)
+			gap, m.value = m.squares.gap(&m.penalty, m.x)
 		}
 	case m.fresh && !math.IsInf(m.residual, 1):
 		gap = m.gap()
@@ -105,17 +107,20 @@ func (m *CoordinateDescent) quick() (gap float64, ok bool) {
 	if rr < 1e6*rounding {
 		return 0, false
 	}
+	if 8*rr >= size { // then half of it is f, to 11 digits at least
+		m.value = rr / 2
+	}
 	rr1, ry1 := m.squares.shift(&m.penalty, m.delta[:m.n], rr, ry)
 	gap = m.penalty.leastSquaresGap(m.x, m.delta[:m.n], rr/2, rr1, ry1, m.squares.Len()) + rounding
 	return gap, gap >= 2*rounding && gap <= math.MaxFloat64
 }
 
-// gradient implements differentiated.
-func (m *CoordinateDescent) gradient() []float64 {
+// last implements informed.
+func (m *CoordinateDescent) last() (f float64, grad []float64) {
 	if m.fresh {
-		return m.g
+		grad = m.g
 	}
-	return nil
+	return m.value, grad
 }
 
 // Status implements Statuser.

@@ -15,6 +15,7 @@ type descent struct {
 	penalty
 	n    int
 	q    []float64 // Q, full and row-major
+	own  []float64 // q, unless that is of F
 	lin  []float64
 	size float64   // ‖lin‖
 	x, g []float64 // the iterate, and Qx − lin, kept current by the sweeps
@@ -49,7 +50,7 @@ func (c *descent) init(op coordinatewise, n int) error {
 		return err
 	}
 	c.n = n
-	c.q, c.lin, c.g = resize(c.q, n*n), resize(c.lin, n), resize(c.g, n)
+	c.lin, c.g = resize(c.lin, n), resize(c.g, n)
 	c.free, c.delta = resize(c.free, n), resize(c.delta, n)
 	c.x, c.pieces, c.best = resize(c.x, n), resize(c.pieces, n), resize(c.best, n)
 	return nil
@@ -61,9 +62,11 @@ func (c *descent) load(s *mat.SymDense, f Smooth) {
 	n, raw := c.n, s.RawSymmetric()
 	switch f.(type) {
 	case *parabola, *LinearModel, *combination, *combinedSum:
-		copy(c.q, raw.Data)
+		c.q = raw.Data
 		return
 	}
+	c.own = resize(c.own, n*n)
+	c.q = c.own
 	for i := range n {
 		copy(c.q[i*n+i:(i+1)*n], raw.Data[i*raw.Stride+i:i*raw.Stride+n]) // below the diagonal it is unspecified
 	}

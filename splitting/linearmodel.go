@@ -380,9 +380,9 @@ func (f *LinearModel) shift(p *penalty, v []float64, rr, ry float64) (rr1, ry1 f
 // shifts bounds the rounds of shift, each of which frees more coordinates.
 const shifts = 10
 
-// gap returns the duality gap of least squares and ψ at an x in the box, NaN where a number is too
-// large.
-func (f *LinearModel) gap(p *penalty, x []float64) float64 {
+// gap returns the duality gap of least squares and ψ at an x in the box, and f(x), NaN where a
+// number is too large.
+func (f *LinearModel) gap(p *penalty, x []float64) (gap, value float64) {
 	w := f.pool.Get().(*work)
 	defer f.pool.Put(w)
 	f.predict(w.u, x)
@@ -398,9 +398,9 @@ func (f *LinearModel) gap(p *penalty, x []float64) float64 {
 		w.u[i] = -r
 	}
 	kernel.AddMulVec(v, f.a.RawMatrix().Data, w.u)
-	value := rr / 2
+	value = rr / 2
 	rr, ry = f.shift(p, v, rr, ry)
-	return p.leastSquaresGap(x, v, value, rr, ry, len(w.u))
+	return p.leastSquaresGap(x, v, value, rr, ry, len(w.u)), value
 }
 
 // lipFlops is the work that Smoothness may spend on a Gram matrix, about a second.

@@ -89,7 +89,7 @@ func (b *bounds) result(opt optimality, loc Location, stats Stats, status Status
 	res := &Result{Location: loc, Stats: stats, Status: status, Distance: inf, Gap: inf, Primal: inf, DualResidual: inf}
 	if stats.Iterations == 0 || math.IsNaN(loc.Residual) {
 		res.Residual = inf // of a point that the method did not certify
-		res.Value = b.problem.nearValue(res.X)
+		res.Value = b.problem.nearValue(res.X, smooth(b.problem.F).Func(res.X))
 		return res
 	}
 	pairs, two := b.method.(paired)
@@ -106,22 +106,27 @@ func (b *bounds) result(opt optimality, loc Location, stats Stats, status Status
 			b.choose(res, last)
 		}
 	}
+	f, grad := math.NaN(), []float64(nil)
+	if d, ok := b.method.(informed); ok {
+		f, grad = d.last()
+	}
 	if !two && res.DualResidual < inf {
-		var grad []float64
-		if d, ok := b.method.(differentiated); ok {
-			grad = d.gradient()
-		}
 		res.Dual.G = b.problem.multiplier(res.X, grad)
 		if res.Dual.G != nil && grad == nil {
 			res.GradTerms += terms(b.problem.F)
 		}
 	}
-	res.Value = b.problem.nearValue(res.X)
+	if math.IsNaN(f) {
+		f = smooth(b.problem.F).Func(res.X)
+	}
+	res.Value = b.problem.nearValue(res.X, f)
 	return res
 }
 
-// differentiated is a method that knows ∇f at the last Location.X; nil if it does not.
-type differentiated interface{ gradient() []float64 }
+// informed is a method that may know f and ∇f at the last Location.X, else NaN and nil.
+type informed interface {
+	last() (f float64, grad []float64)
+}
 
 // multiplier returns an element of the subdifferential of ψ = g + h near x that is −∇f(x) up to the
 // residual, nil if ψ = 0 or its proximal map is not known:
@@ -170,10 +175,9 @@ func (b *bounds) choose(res *Result, last []float64) {
 	res.Residual, res.Gap = math.Inf(1), math.Inf(1)
 }
 
-// nearValue returns f(x) + g(x) + h(Kx), with g and h at the nearest point of their domains.
-func (p Problem) nearValue(x []float64) float64 {
-	v := smooth(p.F).Func(x)
-	v += near(p.G, x)
+// nearValue returns f + g(x) + h(Kx), with g and h at the nearest point of their domains.
+func (p Problem) nearValue(x []float64, f float64) float64 {
+	v := f + near(p.G, x)
 	if p.H == nil {
 		return v
 	}

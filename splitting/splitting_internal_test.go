@@ -449,7 +449,7 @@ func (f *LinearModel) Gap(x []float64, g, h prox.Operator) float64 {
 			return math.Inf(1)
 		}
 	}
-	if gap := f.gap(&p, x); gap >= 0 {
+	if gap, _ := f.gap(&p, x); gap >= 0 {
 		return gap
 	}
 	return math.Inf(1) // the gap is NaN because x is too large for float64
