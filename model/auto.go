@@ -32,6 +32,7 @@ const (
 	finishShare = 0.07  // offset and factor of the scores
 	countShare  = 0.01  // Σw of persons whose lines weigh the same; the most for a count
 	countNoise  = 0.05  // enough for a count, over the declared number
+	widthShare  = 0.01  // histograms of single columns, where their noise allows
 	leastShare  = 0.005 // of a histogram
 )
 
@@ -87,6 +88,7 @@ type gradientFit struct {
 	d, p, icept int     // coordinates of a row, without the intercept; its index, -1 for none
 	entry       float64 // of the intercept, in units of the rows
 	row, label  float64 // bounds
+	coded       float64 // unit of the scales of features, in those of the rows
 	n           float64 // sum of the weights of all records
 	unit        float64 // noise of a mean of numbers up to 1 at the whole budget
 	left        float64 // share of μ² that is left
@@ -95,6 +97,7 @@ type gradientFit struct {
 	m, variance  float64   // mean of the labels or of their logit, and the variance of its error
 	k            []float64 // center of the rows
 	weights      []float64 // of the coordinates: how surely a level occurs, 1 for others; nil for 1
+	factors      []float64 // of columns that use a small part of their range, else 1
 	basis        []float64 // p×p, row by row: z = basis′(a − k)
 	scale        float64   // z = scale·(a − k) without a basis
 	shifted      []float64 // basis′k
@@ -126,13 +129,14 @@ func (pl *Plan) byGradients(
 	var who erm.Persons
 	who, f.persons = p.Data.Persons()
 	if e := pl.encoder; e != nil {
+		f.coded = 1 / f.row
+		if !f.logistic {
+			f.coded *= f.label / (e.LabelValue(f.label) - e.LabelValue(0))
+		}
 		for j, c := range e.Features() {
 			if c.Column == "" {
 				f.icept, f.p = j, f.d-1
-				f.entry = c.Offset / f.row
-				if !f.logistic {
-					f.entry /= e.LabelValue(f.label)/f.label - e.LabelValue(0)/f.label
-				}
+				f.entry = c.Offset * f.coded
 			}
 		}
 	}
@@ -259,13 +263,21 @@ func (f *gradientFit) pass() error {
 func (f *gradientFit) histogram(
 	edges []float64, w float64, of func(r record) float64,
 ) (shares histogram, noise float64, err error) {
-	tau := f.pl.pair() / f.take(w) * release.SafeScale
-	total, exponent := make([]int64, len(edges)), countGrid(tau)
+	return f.counts(len(edges), 1, w, func(dst []float64, w float64, r record) { dst[bin(edges, of(r))] += w })
+}
+
+// counts releases the shares of the records in bins, and returns them with the deviation of their
+// noise. A record adds 1 to each of square bins.
+func (f *gradientFit) counts(
+	bins int, square, w float64, add func(dst []float64, w float64, r record),
+) (shares histogram, noise float64, err error) {
+	norm := math.Sqrt(square)
+	tau := f.pl.pair() * norm / f.take(w) * release.SafeScale
+	total, exponent := make([]int64, bins), countGrid(tau)
 	if err := f.pass(); err != nil {
 		return nil, 0, err
 	}
-	count := func(dst []float64, w float64, r record) { dst[bin(edges, of(r))] += w }
-	err = f.each(len(edges), 1, count, func(v []float64) {
+	err = f.each(bins, norm, add, func(v []float64) {
 		for k, c := range v {
 			total[k] += int64(math.Floor(math.Ldexp(c, -exponent)))
 		}
@@ -285,6 +297,11 @@ func (f *gradientFit) quantile(edges []float64, q, w, other float64, of func(r r
 	if err != nil {
 		return 0, err
 	}
+	return h.edge(edges, q, noise, other), nil
+}
+
+// edge returns the edge below which the share q lies, or other if noise hides it.
+func (h histogram) edge(edges []float64, q, noise, other float64) float64 {
 	q = min(q, 1-4*noise)
 	for k, v := range h {
 		if v < 2.5*noise {
@@ -293,14 +310,14 @@ func (f *gradientFit) quantile(edges []float64, q, w, other float64, of func(r r
 	}
 	total, sum := floats.Sum(h), 0.0
 	if q < 0.5 || total < 0.5 {
-		return other, nil
+		return other
 	}
 	for k, v := range h {
 		if sum += v; sum >= q*total {
-			return edges[k], nil
+			return edges[k]
 		}
 	}
-	return other, nil
+	return other
 }
 
 // powers returns base·ratio^j, lo ≤ j ≤ hi.
@@ -380,10 +397,11 @@ func (f *gradientFit) offset() error {
 		return err
 	}
 	if clip < 1.5 { // what the clip takes from the mean, which is 0 but for its error
+		_, _, taken, doubt := f.seen.at(clip)
 		f.seen.mean, f.seen.meanVariance = v, f.variance+variance
 		f.seen.meanClip = clip
-		_, _, bias := f.seen.at(clip)
-		variance += bias * bias
+		v -= taken
+		variance += doubt * doubt
 	}
 	update(v, variance)
 	return nil
@@ -399,7 +417,7 @@ func (f *gradientFit) theta() []float64 {
 		if c == f.icept {
 			continue
 		}
-		v := scale * f.scale * f.x[j]
+		v := scale * f.scale * f.factors[j] * f.x[j]
 		if f.basis != nil {
 			v = scale * floats.Dot(f.basis[j*f.p:(j+1)*f.p], f.x[:f.p])
 		}

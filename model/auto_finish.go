@@ -41,6 +41,7 @@ func (f *gradientFit) calibrate() error {
 		return err
 	}
 	clip, rounds := 1.0, 2
+	var taken, bias float64
 	rest := 1 - reachPart
 	if !f.logistic {
 		h, noise, err := f.histogram(residualEdges, lookPart*finishShare, func(r record) float64 {
@@ -53,9 +54,10 @@ func (f *gradientFit) calibrate() error {
 		f.seen.add(h, noise)
 		rounds, rest = 1, rest-lookPart
 		clip = f.seen.clip(f.unit / math.Sqrt(meanPart*slopePart*rest*finishShare))
+		_, _, taken, bias = f.seen.at(clip)
 	}
 	c := calibration{b: b, clip: clip, spread: spread, share: rest * finishShare / float64(rounds), doubt: f.doubt * b,
-		center: centered, row: row}
+		center: centered, taken: taken, bias: bias, row: row}
 	c.prior[0] = 1e12
 	if f.icept >= 0 {
 		c.prior[0] = 1 / (4*f.variance + 0.09*f.choice.Clip*f.choice.Clip)
@@ -78,6 +80,7 @@ func (f *gradientFit) calibrate() error {
 // calibration is the state of the last release.
 type calibration struct {
 	b, clip, spread, share, doubt, center float64
+	taken, bias                           float64    // what the clip takes from the mean, and its deviation
 	offset, factor                        float64    // what is added to a score: offset + factor·t
 	prior                                 [2]float64 // precisions of both
 	row                                   []float64
@@ -147,8 +150,8 @@ func (f *gradientFit) round(c *calibration, round int) error {
 	h[0], h[2] = max(h[0], 0.3*normal[0]), max(h[2], 0.3*normal[2])
 	most = 0.9 * math.Sqrt(h[0]*h[2])
 	h[1] = min(max(h[1], -most), most)
-	e := equations{h: h, slope: [2]float64{g[0] / first, g[1] / second}, prior: c.prior,
-		weight: [2]float64{math.Pow(first/noise, 2), math.Pow(second/noise, 2)}}
+	e := equations{h: h, slope: [2]float64{g[0]/first + c.taken, g[1] / second}, prior: c.prior,
+		weight: [2]float64{1 / (math.Pow(noise/first, 2) + c.bias*c.bias), math.Pow(second/noise, 2)}}
 	var offset, factor float64
 	if round == 0 {
 		e.prior[1] = 1 / (c.doubt * c.doubt)

@@ -18,6 +18,7 @@ var residualEdges, residualMiddles = func() (edges, middles []float64) {
 		middles = append(middles, (below+e)/2)
 		below = e
 	}
+	middles[0], middles[len(middles)-1] = -farMiddle, farMiddle
 	return edges, middles
 }()
 
@@ -28,9 +29,12 @@ const (
 	clipShare = 0.3    // least share of residuals within the clip of steps
 	forget    = 0.7    // weight of all histograms before the last one
 	oddShare  = 0.15   // prior probability that far residuals lie on one side
-	oddMean   = 0.2    // deviation of the mean that they have then
+	oddMean   = 0.2    // deviation of the mean that they have then, at most
+	oddPart   = 0.4    // and relative to the spread of the residuals
 	evenMean  = 0.01   // and otherwise, at most
 	evenPart  = 0.1    // and relative to the spread of the residuals
+	farMiddle = 1.75   // of the last bin on either side, from 1 to 2, where rare labels lie
+	farBins   = 2      // at each end, for residuals beyond 0.58
 )
 
 // residuals is what noisy histograms say about the law of the residuals.
@@ -57,8 +61,8 @@ func (r *residuals) add(h []float64, noise float64) {
 }
 
 // at returns the share of residuals within a clip, the mean of what it takes from their absolute
-// values, and the root of the expected square of what it takes from their mean.
-func (r *residuals) at(clip float64) (within, tail, bias float64) {
+// values, and an estimate of what it takes from their mean, with its deviation.
+func (r *residuals) at(clip float64) (within, tail, taken, doubt float64) {
 	mean, variance := 0.0, 0.0
 	below := -2.0
 	for i, q := range r.shares {
@@ -83,20 +87,22 @@ func (r *residuals) at(clip float64) (within, tail, bias float64) {
 		variance += math.Pow(r.noise*over, 2)
 	}
 	if variance == 0 {
-		return within, tail, 0
+		return within, tail, 0, 0
 	}
 	if r.meanClip > 0 && clip <= 1.3*r.meanClip {
 		i, j := 1/variance, 1/r.meanVariance
 		mean, variance = (mean*i+r.mean*j)/(i+j), 1/(i+j)
 	}
-	part := func(prior float64) (square, log float64) {
-		gain := prior * prior / (prior*prior + variance)
-		return gain*gain*mean*mean + gain*variance, -0.5 * (mean*mean/(prior*prior+variance) + math.Log(prior*prior+variance))
+	part := func(prior float64) (estimate, square, log float64) {
+		total := prior*prior + variance
+		estimate = prior * prior / total * mean
+		return estimate, estimate*estimate + prior*prior/total*variance, -0.5 * (mean*mean/total + math.Log(total))
 	}
-	even, logEven := part(min(evenMean, evenPart*r.spread()))
-	odd, logOdd := part(oddMean)
+	_, even, logEven := part(min(evenMean, evenPart*r.spread()))
+	taken, odd, logOdd := part(min(oddMean, oddPart*r.spread()))
 	p := 1 / (1 + (1-oddShare)/oddShare*math.Exp(min(max(logEven-logOdd, -50), 50)))
-	return within, tail, math.Sqrt((1-p)*even + p*odd)
+	taken *= p * p * p // nothing without clear evidence: the prior is a guess
+	return within, tail, taken, math.Sqrt(max((1-p)*even+p*odd-taken*taken, 0))
 }
 
 // clip returns the clip of least expected squared error of a mean of residuals and of a factor of
@@ -104,8 +110,8 @@ func (r *residuals) at(clip float64) (within, tail, bias float64) {
 func (r *residuals) clip(noise float64) float64 {
 	best, least := 2.0, math.Inf(1)
 	for c := 2 * firstClip; c < 2.3; c *= clipRatio {
-		within, tail, bias := r.at(c)
-		risk := bias*bias + 0.05*tail*tail + math.Pow(noise*c, 2)*(1+0.45/math.Pow(max(within, 0.1), 2))
+		within, tail, _, doubt := r.at(c)
+		risk := doubt*doubt + 0.05*tail*tail + math.Pow(noise*c, 2)*(1+0.45/math.Pow(max(within, 0.1), 2))
 		if risk < least {
 			best, least = min(c, 2), risk
 		}
@@ -146,12 +152,12 @@ func lawOf(h []float64, noise float64) []float64 {
 				q[i] = (1 - part) * (c - below)
 				below = c
 			}
-			if far > 0 {
-				q[last] += part / 2
-				q[last-1] += part / 2
-			} else {
-				q[0] += part / 2
-				q[1] += part / 2
+			for i := range farBins {
+				if far > 0 {
+					q[last-i] += part / farBins
+				} else {
+					q[i] += part / farBins
+				}
 			}
 			log := -0.5*math.Pow((s-math.Log(0.15))/0.7, 2) - 8*part
 			for i, v := range q {

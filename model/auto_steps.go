@@ -119,7 +119,7 @@ func (f *gradientFit) descend() error {
 	if f.logistic {
 		clip = classClip
 	}
-	var bias, shrink, noise float64
+	var taken, bias, shrink, noise float64
 	var seen []measurement
 	var spreads []float64
 	row := make([]float64, f.p)
@@ -137,7 +137,7 @@ func (f *gradientFit) descend() error {
 					scale = f.seen.spread()
 				}
 			}
-			clip, bend, bias = f.stepClip(total, float64(t)/float64(last))
+			clip, bend, taken, bias = f.stepClip(total, float64(t)/float64(last), scale)
 			steep = bend
 		}
 		g, deviation, err := f.sum(f.p+1, clip, share, func(dst []float64, w float64, r record) {
@@ -183,9 +183,16 @@ func (f *gradientFit) descend() error {
 		if f.icept >= 0 {
 			offset += 0.25 * moved * moved
 			h, v := bend*f.h[f.p], noise*noise+math.Pow(f.kappa*f.unit1*bias, 2)
-			moved = g[f.p] * min(offset*h/(h*h*offset+v), 1/(steep*f.bound[f.p]))
+			moved = (g[f.p] + taken*f.kappa*f.unit1) * min(offset*h/(h*h*offset+v), 1/(steep*f.bound[f.p]))
 			f.x[f.p] -= moved
 			offset *= v / (h*h*offset + v)
+		}
+		if _, most := f.curvature(); f.logistic && most > steep { // where the step leads, it would be too long
+			part := steep / most
+			for j, from := range now.point {
+				f.x[j] = from + part*(f.x[j]-from)
+			}
+			moved *= part
 		}
 		spreads = append(spreads, f.spreadOfScores())
 	}
@@ -215,7 +222,7 @@ func (f *gradientFit) look(first bool) error {
 
 // stepClip returns the clip of least risk: noise over the slope that is left, and bias. It also
 // returns the share of residuals within it, which is that slope, and the bias.
-func (f *gradientFit) stepClip(total, part float64) (clip, within, bias float64) {
+func (f *gradientFit) stepClip(total, part, scale float64) (clip, within, taken, doubt float64) {
 	inverse := 0.0
 	for j, h := range f.h {
 		if j < f.p || f.icept >= 0 {
@@ -223,18 +230,23 @@ func (f *gradientFit) stepClip(total, part float64) (clip, within, bias float64)
 		}
 	}
 	least := math.Inf(1)
-	for c := firstClip; c < 2.2; c *= clipRatio {
-		q, tail, b := f.seen.at(c)
+	// What a clip takes from the mean of the residuals, it takes from its slope in the same measure.
+	signal := max(f.spreadOfScores(), guessSpread*scale) / (f.seen.spread() / 2.5)
+	lost := 0.0
+	for c := 2.2; c > firstClip; c /= clipRatio {
+		q, tail, mean, dev := f.seen.at(c)
 		if q < clipShare && c < 1.8 {
-			continue
+			break
 		}
-		risk := math.Pow(c/q*f.unit, 2)*inverse/(0.5*total) + 0.1*math.Pow(5, part)*tail*tail + b*b
+		lost = max(lost, mean*mean)
+		risk := math.Pow(c/q*f.unit, 2)*inverse/(0.5*total) + 0.1*math.Pow(5, part)*tail*tail +
+			dev*dev + 3*lost*signal*signal
 		if risk < least {
 			least, clip = risk, min(c, 2)
-			within, bias = q, b
+			within, taken, doubt = q, mean, dev
 		}
 	}
-	return clip, within, bias
+	return clip, within, taken, doubt
 }
 
 // spreadOfScores returns the estimated standard deviation of the scores.
