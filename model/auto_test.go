@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -204,7 +205,7 @@ func TestAutomaticRecovers(t *testing.T) {
 		label string
 		make  func(r *rand.Rand, x []float64) float64
 		eps   float64
-		most  float64 // loss, over that of the mean
+		most  float64 // median of the loss, over that of the mean
 	}{
 		"wide ranges": {`"min": -1000, "max": 1000`, func(r *rand.Rand, x []float64) float64 {
 			return 3*x[0] - 2*x[1] + 20 + r.NormFloat64()
@@ -237,8 +238,9 @@ func TestAutomaticRecovers(t *testing.T) {
 		data := readTable(t, fmt.Sprintf(`{ "schema": 1, "intercept": true, "records": 8000, "neighbors": "add-remove",
 		  "label": {"column": "y", %s}, "columns": [{"name": "a", "min": -100, "max": 100},
 		  {"name": "b", "min": -100, "max": 100}] }`, c.label), text)
-		const seeds = 4
-		loss, base, average := 0.0, 0.0, 0.0
+		const seeds = 5
+		losses := make([]float64, seeds)
+		base, average := 0.0, 0.0
 		for seed := range uint64(seeds) {
 			m, err := Fit(t.Context(), data, dp.Budget{Epsilon: c.eps, Delta: 1e-8}, &Options{Source: noise.Reproducible(seed)})
 			require.NoError(t, err)
@@ -250,13 +252,15 @@ func TestAutomaticRecovers(t *testing.T) {
 					v, y = p.Probabilities[1], (1+math.Copysign(1, b))/2
 				}
 				average += v / float64(seeds*n)
-				loss += (v - y) * (v - y) / seeds
+				losses[seed] += (v - y) * (v - y)
 				base += (mean - y) * (mean - y)
 			}))
 			roundTrip(t, m, data)
 		}
 		require.InDelta(t, mean, average, 0.1*math.Sqrt(base/float64(n)), what)
-		require.Less(t, loss/base, c.most, what)
+		slices.Sort(losses)
+		require.Less(t, losses[seeds/2]/base, c.most, what)
+		require.Less(t, losses[seeds-1]/base, 1.05, what)
 	}
 }
 
