@@ -387,7 +387,7 @@ lasso 599
 lop 325
 loss 1941
 loss/losstest 456
-model 7159
+model 7266
 model/score 2279
 objpert 5141
 prox 4646
@@ -404,8 +404,8 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72831 // of the module of the root
-	internalLines   = 10744 // of internal/
+	rootLines       = 72920 // of the module of the root
+	internalLines   = 10736 // of internal/
 	laboratoryLines = 11683 // of what measures the mechanisms
 	rootPackages    = 42
 	threeValues     = 44 // statements that assign three or more values
