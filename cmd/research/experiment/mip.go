@@ -316,7 +316,8 @@ type Lap struct {
 	ClaimsOptimum bool    `json:"claims_optimum,omitempty"`
 }
 
-// Solve implements objpert.Oracle. The error wraps errNoPoint where CBC finds no point of the space.
+// Solve implements objpert.Oracle. The error wraps errNoPoint where CBC finds no point of the
+// space.
 func (r *race) Solve(ctx context.Context, p *objpert.Problem) (*objpert.Solution, error) {
 	r.lap, r.found = Lap{}, nil
 	m, start := newModel(p), time.Now()
