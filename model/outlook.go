@@ -47,9 +47,9 @@ type Outlook struct {
 // Useless reports whether half of what the columns explain is lost.
 func (o Outlook) Useless() bool { return o.Lost > mostLost }
 
-// Sizes of a simulation: a second or two at most.
+// Sizes of a simulation: a second or two at most. Of 36 fits a deviation has an error of an eighth.
 const (
-	outlookRuns  = 12
+	outlookRuns  = 36
 	outlookRows  = 1200
 	outlookCells = 1e5 // rows times parameters
 	outlookSeed  = 20261123
@@ -59,7 +59,7 @@ const (
 	rareShare    = 0.02 // of the levels "other" and "missing"
 )
 
-// Outlook simulates the plan by a number of fits, 0 for 12; with 2 it leaves out EnoughRecords and
+// Outlook simulates the plan by a number of fits, 0 for 36; with 2 it leaves out EnoughRecords and
 // EnoughEpsilon. The plan needs a schema and a number of records. The error wraps
 // [ErrOptions] or [dp.ErrCondition], or is ctx.Err().
 func (pl *Plan) Outlook(ctx context.Context, fits int) (Outlook, error) {
@@ -81,7 +81,7 @@ func (pl *Plan) Outlook(ctx context.Context, fits int) (Outlook, error) {
 	out.EnoughRecords, out.EnoughEpsilon = math.Inf(1), math.Inf(1)
 	last := math.Inf(1)
 	for factor := 2.0; factor <= 1<<10; factor *= 2 {
-		more, err := s.run(ctx, factor, outlookRuns/4)
+		more, err := s.run(ctx, factor, 3)
 		if err != nil {
 			return out, err
 		}
