@@ -94,7 +94,11 @@ func TestOutlook(t *testing.T) {
 			require.LessOrEqual(t, v, 0.3*deviation)
 			forecast += c.Value * c.Value
 			if real += v * v; v > 0 {
-				require.Less(t, math.Abs(math.Log(c.Value/v)), math.Log(2.5), c.Name)
+				// A factor of 1.5, and two errors of a deviation over 40 fits. The last release has noise on a
+				// factor of all effects: it moves a difference by 2 % of it, which no plan knows.
+				within := 1.5 * math.Exp(2/math.Sqrt(2*39))
+				require.Less(t, v, within*math.Hypot(c.Value, 0.02*stat.Mean(values[i], nil)), c.Name)
+				require.Less(t, c.Value, within*v, c.Name)
 			}
 		}
 		require.Less(t, math.Abs(math.Log(forecast/real)), 2*math.Log(1.5))
