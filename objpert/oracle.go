@@ -26,7 +26,7 @@ type Solution struct {
 // Oracle minimizes a [Problem] exactly. Solve returns
 //
 //	Proven solution, nil error   the minimizer, ties broken by the least w in lexicographic order
-//	solution, nil error          a bracket as narrow as the oracle was asked for
+//	solution, nil error          a bracket that the oracle finds narrow enough
 //	solution, error              stopped early: ErrInterrupted or ErrLimit; the bracket is valid
 //	nil, error                   the problem was refused, or nothing is known yet
 //
@@ -40,11 +40,9 @@ type Oracle interface {
 // and bound for data whose columns are 0/1 up to a few, such as one-hot categories, where that
 // applies, and a branch and bound for any data otherwise. The zero value means the defaults.
 type Search struct {
-	// Workers is the number of goroutines; 0 means one per processor. With Gap or Nodes it is 1, so
-	// that the answer does not depend on scheduling.
+	// Workers is the number of goroutines; 0 means one per processor. With Nodes it is 1, so that
+	// the answer does not depend on scheduling.
 	Workers int
-	// Gap ends the search when Objective − Lower ≤ Gap.
-	Gap float64
 	// Nodes limits Solution.Nodes; 0 means no limit.
 	Nodes int64
 	// Points is the largest |W| to enumerate, a negative number for none; 0 means 10⁴, and
@@ -74,9 +72,6 @@ func (s Search) solve(ctx context.Context, p *Problem) (*Solution, error) {
 	}
 	if err := p.check(); err != nil {
 		return nil, err
-	}
-	if !(s.Gap >= 0) { // also NaN
-		return nil, fmt.Errorf("%w: Gap = %v, want a number ≥ 0, 0 for the exact minimum", ErrProblem, s.Gap)
 	}
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx)

@@ -24,7 +24,6 @@ type run struct {
 	p       *Problem
 	n       *perturbation // of p
 	workers int
-	gap     fixed // regions within gap below the incumbent may be left out
 	limit   int64 // nodes, 0 for no limit
 	nodes   atomic.Int64
 	stop    atomic.Bool // the context ended or the limit was reached
@@ -55,9 +54,7 @@ func (r *run) settle(ctx context.Context, search engine) (*Solution, error) {
 		return nil, fmt.Errorf("%w: no point meets NormSq and Allowed", ErrProblem)
 	}
 	lower := min(v, open)
-	// With a gap, regions of bound v were left out without a look for ties.
 	if open >= v && (inc.tied == v || open == v) && !r.stop.Load() {
-		r.gap = 0
 		w = r.first(search, v, w)
 	}
 	stopped := r.stop.Load() // read once: a later stop changes nothing
@@ -262,9 +259,6 @@ func (w *searcher) prune(bound fixed, choices []int8) bool {
 	switch {
 	case bound > best || bound > feasible:
 		return true
-	case bound < best && bound >= best-w.run.gap && w.run.gap > 0:
-		w.left = min(w.left, bound)
-		return true
 	case bound < best:
 		return false
 	}
@@ -293,9 +287,8 @@ func (w *searcher) holds(choices []int8) bool {
 // newRun returns the run of one search. Each worker has tables of its own: there are 1024 at most.
 func (s Search) newRun(p *Problem) *run {
 	r := &run{p: p, n: p.perturbation(), workers: min(s.Workers, 1024), limit: s.Nodes}
-	r.gap = fixed(min(math.Ldexp(s.Gap, r.n.shift), float64(feasible)))
 	switch {
-	case s.Gap > 0 || s.Nodes > 0:
+	case s.Nodes > 0:
 		r.workers = 1
 	case s.Workers <= 0:
 		r.workers = runtime.GOMAXPROCS(0)

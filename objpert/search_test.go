@@ -61,11 +61,11 @@ func oneHot(t testing.TB, n, q int, scale float64, blocks ...int) *Problem {
 	return p
 }
 
-func searches(workers int, gap float64, nodes int64) map[string]Oracle {
+func searches(workers int, nodes int64) map[string]Oracle {
 	return map[string]Oracle{
-		"CellSearch":    Search{Points: -1, Combos: 1e6, Workers: workers, Gap: gap, Nodes: nodes},
-		"GenericSearch": Search{Points: -1, Combos: -1, Workers: workers, Gap: gap, Nodes: nodes},
-		"Auto":          Search{Workers: workers, Gap: gap, Nodes: nodes},
+		"CellSearch":    Search{Points: -1, Combos: 1e6, Workers: workers, Nodes: nodes},
+		"GenericSearch": Search{Points: -1, Combos: -1, Workers: workers, Nodes: nodes},
+		"Auto":          Search{Workers: workers, Nodes: nodes},
 	}
 }
 
@@ -82,61 +82,11 @@ func TestAgree(t *testing.T) {
 	}
 }
 
-// TestGap: the bracket is as narrow as asked, valid, and the same every time.
-func TestGap(t *testing.T) {
-	p := oneHot(t, 400, 9, 20, 5, 4, 3)
-	exact, err := cellFirst(0).Solve(context.Background(), p)
-	require.NoError(t, err)
-	for _, gap := range []float64{1e-12, 0.5, 5, 50} {
-		for name, o := range searches(2, gap, 0) {
-			s, err := o.Solve(context.Background(), p)
-			require.NoError(t, err, name)
-			require.LessOrEqual(t, s.Objective-s.Lower, gap, name)
-			require.LessOrEqual(t, s.Lower, exact.Objective, name)
-			require.GreaterOrEqual(t, s.Objective, exact.Objective, name)
-			require.Equal(t, p.Objective(s.W), s.Objective, name)
-			if s.Proven {
-				require.Equal(t, exact.W, s.W, name)
-			}
-			again, err := o.Solve(context.Background(), p)
-			require.NoError(t, err, name)
-			require.Equal(t, s, again, name)
-		}
-	}
-}
-
-// TestGapTies: what a search with a gap calls proven is the first minimizer, as
-// without: without noise there are many.
-func TestGapTies(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	proven := 0
-	for range 400 {
-		d := randomProblem(r)
-		d.table, d.norm = nil, nil
-		p := d.problem(t)
-		want, err := everywhere.Solve(context.Background(), p)
-		require.NoError(t, err)
-		for _, gap := range []float64{0.5, 1, 5} {
-			for name, o := range searches(2, gap, 0) {
-				s, err := o.Solve(context.Background(), p)
-				require.NoError(t, err, name)
-				require.LessOrEqual(t, s.Objective-s.Lower, gap, name)
-				require.LessOrEqual(t, s.Lower, want.Objective, name)
-				if s.Proven {
-					proven++
-					require.Equal(t, want.W, s.W, name)
-				}
-			}
-		}
-	}
-	require.Greater(t, proven, 1000)
-}
-
 // TestLimitedIsDeterministic: a limit on nodes does not let scheduling decide,
 // for OPSamp takes what is found within it.
 func TestLimitedIsDeterministic(t *testing.T) {
 	p := oneHot(t, 400, 9, 20, 5, 4, 3)
-	for name, o := range searches(8, 0, 40) {
+	for name, o := range searches(8, 40) {
 		first, err := o.Solve(context.Background(), p)
 		require.ErrorIs(t, err, ErrLimit, name)
 		for range 20 {
@@ -154,7 +104,7 @@ func TestStopped(t *testing.T) {
 	last := map[string]float64{}
 	for nodes := int64(1); nodes < 1e6; nodes *= 2 {
 		for workers := 1; workers <= 2; workers++ {
-			for name, o := range searches(workers, 0, nodes) {
+			for name, o := range searches(workers, nodes) {
 				s, err := o.Solve(context.Background(), p)
 				if err == nil {
 					require.True(t, s.Proven)
@@ -178,7 +128,7 @@ func TestStopped(t *testing.T) {
 
 func TestInterrupted(t *testing.T) {
 	p := oneHot(t, 4000, 23, 200, 12, 9, 8, 7, 6) // far from solved in a millisecond
-	for name, o := range searches(2, 0, 0) {
+	for name, o := range searches(2, 0) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		s, err := o.Solve(ctx, p)
@@ -246,7 +196,7 @@ func TestCanceled(t *testing.T) {
 	stopped := 0
 	for i := range cases {
 		p, want := problems[i%3], best[i%3]
-		for name, o := range searches(1+r.IntN(3), float64(r.IntN(2)), 0) {
+		for name, o := range searches(1+r.IntN(3), 0) {
 			ctx, cancel := context.WithCancel(context.Background())
 			timer := time.AfterFunc(time.Duration(math.Exp(7+10*r.Float64())), cancel) // 1 µs to 24 ms
 			s, err := o.Solve(ctx, p)
@@ -285,7 +235,7 @@ func TestProcessors(t *testing.T) {
 		for _, procs := range []int{1, 2, 5} {
 			runtime.GOMAXPROCS(procs)
 			for _, workers := range []int{0, 1, 2, 7} {
-				for name, o := range searches(workers, 0, 0) {
+				for name, o := range searches(workers, 0) {
 					s, err := o.Solve(context.Background(), p)
 					require.NoError(t, err, name)
 					require.True(t, s.Proven)
