@@ -389,7 +389,7 @@ loss 1941
 loss/losstest 456
 model 7266
 model/score 2279
-objpert 5141
+objpert 5129
 prox 4646
 prox/proxtest 315
 qop 3777
