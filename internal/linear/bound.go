@@ -14,8 +14,8 @@ import (
 // A bound is one theorem about the privacy loss of the exact minimizer at one modulus μ. A theorem
 // stands in a file with its bound, what a search finds by it and what intervals prove.
 type bound interface {
-	// least returns the least σ that the theorem needs, certified, and the theorem's identifier;
-	// +Inf if it finds none of use.
+	// least returns the least σ that the theorem needs, certified unless there is a guess, and the
+	// theorem's identifier; +Inf if it finds none of use.
 	least(w *want) (sigma float64, theorem string)
 	// logs returns log δ(ε) for removing and for adding a record with output noise of shift o; nil
 	// where the theorem says nothing.
@@ -40,6 +40,7 @@ type want struct {
 	o        float64 // shift of the output noise
 	most     float64 // a σ that is enough, where the search starts
 	below    float64 // the least σ of the bounds before
+	from     *guess  // of a search for Δ, nil for the noise of a plan
 	leg      *leg    // that of the σ found, set by least
 }
 
@@ -49,7 +50,7 @@ func (k *Calibrator) bounds(mu float64) (list []bound) {
 		list = append(list, alone{k, m})
 	}
 	if m := k.simplex(mu); m != nil {
-		list = append(list, m.tabulated())
+		list = append(list, m)
 	}
 	if m := k.span(mu); m != nil {
 		list = append(list, m)
@@ -70,18 +71,20 @@ func (k *Calibrator) with(b Noise, mu float64) Noise {
 
 // better returns b with the least σ of all bounds, at a budget and for output noise of shift o. b
 // is enough noise.
-func (k *Calibrator) better(b Noise, mu float64, budget dp.Budget, o float64) Noise {
-	w := want{eps: budget.Epsilon, log: num.Log(budget.Delta), o: o, most: b.Sigma, below: b.Sigma}
+func (k *Calibrator) better(b Noise, mu float64, budget dp.Budget, o float64, from *guess) Noise {
+	w := want{eps: budget.Epsilon, log: num.Log(budget.Delta), o: o, most: b.Sigma, below: b.Sigma, from: from}
 	for _, m := range k.bounds(mu) {
 		sigma, theorem := m.least(&w)
 		if sigma < w.below {
 			w.below, b.Theorem = sigma, theorem
 		}
 	}
+	if b.Sigma, b.leg = w.below, w.leg; from != nil {
+		return b
+	}
 	if k.persons() {
 		b.Theorem = TheoremPersons
 	}
-	b.Sigma, b.leg = w.below, w.leg
 	return k.with(b, mu)
 }
 
@@ -89,7 +92,7 @@ func (k *Calibrator) better(b Noise, mu float64, budget dp.Budget, o float64) No
 // cost at most the whole budget in one step; or b and false if it finds none, which says nothing
 // about the cost of b. b must be Gaussian and Sharp.
 func (k *Calibrator) Joint(b Noise, whole dp.Budget, o float64) (Noise, bool) {
-	less := k.better(b, b.Ridge+k.p.Modulus, whole, o)
+	less := k.better(b, b.Ridge+k.p.Modulus, whole, o, nil)
 	return less, less.Sigma < b.Sigma
 }
 

@@ -315,9 +315,8 @@ func (k *Calibrator) LeastRidge(share float64) float64 {
 // search for Δ only.
 func (k *Calibrator) noise(mu float64, from *guess) Noise {
 	eps, delta := k.p.Budget.Epsilon, k.p.Budget.Delta
-	l := k.p.Constants.Lipschitz
+	l, replace := k.p.Constants.Lipschitz, k.p.Relation == dp.Replace
 	b := Noise{C: k.curvature(mu), dim: k.p.Dim}
-	replace, t := k.p.Relation == dp.Replace, k.scalar(mu)
 	switch {
 	case delta == 0:
 		b.Rate, b.Theorem = (eps-b.C)/k.g/SafeScale, TheoremPure
@@ -326,8 +325,8 @@ func (k *Calibrator) noise(mu float64, from *guess) Noise {
 			b.Rate, b.Theorem = eps/(2*k.g)/SafeScale, TheoremKiferPure
 		case k.p.Calibration == CMS11:
 			b.Theorem = TheoremCMS11
-		case t != nil:
-			if rate := t.rate(eps, replace, from == nil) / l / SafeScale; rate > b.Rate {
+		case k.fixed == 1:
+			if rate := k.scalar(mu).rate(eps, replace, from == nil) / l / SafeScale; rate > b.Rate {
 				b.Rate, b.Theorem = rate, TheoremEnvelopePure
 			}
 		}
@@ -340,24 +339,12 @@ func (k *Calibrator) noise(mu float64, from *guess) Noise {
 		return k.with(b, mu)
 	}
 	switch {
-	case t != nil && t.persons > 0:
-		b.Sigma, b.Theorem = l*t.enough(eps, delta, replace), TheoremPersons
+	case k.fixed == 1 && k.persons():
+		b.Sigma, b.Theorem = l*k.scalar(mu).enough(eps, delta, replace), TheoremPersons
 	case k.chi.Monotone:
 		b.Sigma, b.Theorem = k.g*k.chi.leastNoise(eps-b.C, delta, from)*SafeScale, TheoremMonotone
 	default:
 		b.Sigma, b.Theorem = k.g*k.chi.leastNoise(eps-b.C, delta, from)*SafeScale, TheoremCurve
 	}
-	if from == nil {
-		return k.better(b, mu, k.p.Budget, 0)
-	}
-	if m := k.span(mu); m != nil {
-		b.Sigma = min(b.Sigma, l*m.leastNoise(eps, num.Log(delta), b.Sigma/l, 1e-5, from))
-	}
-	if t != nil {
-		if from.u == 0 {
-			from.u = b.Sigma / l
-		}
-		b.Sigma = min(b.Sigma, l*t.searchNoise(eps, 0, num.Log(delta), b.Sigma/l, from, replace, 1e-8))
-	}
-	return b
+	return k.better(b, mu, k.p.Budget, 0, from)
 }

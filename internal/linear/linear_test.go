@@ -264,7 +264,7 @@ func TestExactDensitiesStayBelow(t *testing.T) {
 		best := map[string]float64{}
 		for _, c := range []struct{ eps, ridge, sigma float64 }{{1, 2, 2}, {1, 0.9, 3.7306}, {0.5, 1.5, 3}, {2, 0.4, 1.5}} {
 			p := problem(name, dp.AddRemove, dp.Budget{Epsilon: 1, Delta: 1e-5})
-			k := newScalar(p.Constants.Lipschitz, c.ridge, p.Constants.Smoothness, p.Envelope, p.Monotone)
+			k := newScalar(p.Constants.Lipschitz, c.ridge, p.Constants.Smoothness, p.Envelope, p.Monotone, 0)
 			claims := map[string]float64{
 				"removing": k.boundRemove(c.eps, 1/c.sigma, 0), "adding": k.logAdd(c.eps, 1/c.sigma, 0),
 				"replacing": k.boundReplace(c.eps, 1/c.sigma, 0),

@@ -91,13 +91,6 @@ func (k *Calibrator) enclosedPersons(c enclose.Arithmetic, mu enclose.Interval) 
 	return c.Mul(rho, c.Log1p(c.Quo(c.Mul(c.Of(k.trace()), x), rho)))
 }
 
-// newPersons is newScalar for persons, of whose Hessians at most rank eigenvalues are positive. κ
-// is h/μ: several rows may exceed log1p(h/μ).
-func newPersons(l, mu, beta float64, envelope func(lo, hi float64) float64, monotone bool, rank int) *scalar {
-	k := &scalar{l: l, mu: mu, beta: beta, c: beta / mu * SafeC, envelope: envelope, monotone: monotone, persons: rank}
-	return k.tabulated()
-}
-
 // logAddPerson returns the logarithm of the bound on adding a person, at every real ε.
 func (k *scalar) logAddPerson(eps, s, o float64) float64 {
 	log := s*s/8 + dp.GaussianLogDelta(eps, math.Hypot(s, o))
@@ -315,10 +308,14 @@ func (m *span) logIntegral(eps, s, c float64) float64 {
 }
 
 func (m *span) least(w *want) (sigma float64, theorem string) {
-	if w.o > 0 {
+	from, tol := new(guess), 1e-9
+	switch {
+	case w.o > 0:
 		return math.Inf(1), ""
+	case w.from != nil:
+		from, tol = w.from, 1e-5
 	}
-	return m.l * m.leastNoise(w.eps, w.log, w.below/m.l, 1e-9, new(guess)), TheoremPersons
+	return m.l * m.leastNoise(w.eps, w.log, w.below/m.l, tol, from), TheoremPersons
 }
 
 func (m *span) logs(sigma, o float64) (remove, add func(eps float64) float64) {

@@ -52,7 +52,7 @@ func TestPersonsGolden(t *testing.T) {
 		require.GreaterOrEqual(t, got, want, "%+v", row)
 		require.LessOrEqual(t, got, want*(1+1e-6), "%+v", row)
 	}
-	many := func(x float64) *scalar { return newPersons(1, 1, x, nil, false, 50) }
+	many := func(x float64) *scalar { return newScalar(1, 1, x, nil, false, 50) }
 	for _, v := range g.Sup {
 		peak, _ := psiPeak(1e3, v.Alpha-1)
 		relative(t, float64(v.Peak), peak, 1e-8, v)

@@ -254,6 +254,9 @@ func (m *spectrum) logDelta(eps, s, o float64) float64 {
 }
 
 func (m *spectrum) least(w *want) (sigma float64, theorem string) {
+	if w.from != nil {
+		return math.Inf(1), ""
+	}
 	sigma = m.of.g * m.leastNoise(w.eps, w.log, w.o)
 	if !(sigma < w.below*(1-1e-6)) { // a smaller gain is not worth another theorem
 		return math.Inf(1), ""

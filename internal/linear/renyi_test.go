@@ -18,7 +18,7 @@ import (
 )
 
 // flat is the curve of a loss without an envelope at β/μ = x, L = 1.
-func flat(x float64) *scalar { return newScalar(1, 1, x, nil, false) }
+func flat(x float64) *scalar { return newScalar(1, 1, x, nil, false, 0) }
 
 // Golden ψ₊ and ψ₋ to the last digits, divergences and noise scales on the safe side.
 func TestRenyiGolden(t *testing.T) {

@@ -53,7 +53,7 @@ func TestBestE1(t *testing.T) {
 			} {
 				k := tiedOf(t, name, c.mu)
 				if k.persons = persons; persons > 0 {
-					k = newPersons(k.l, k.mu, k.beta, k.envelope, k.monotone, persons)
+					k = newScalar(k.l, k.mu, k.beta, k.envelope, k.monotone, persons)
 				}
 				for _, g := range []leg{{false, c.eps / 2}, {true, c.eps / 3}} {
 					for _, p := range []float64{0, 0.6, 1} {

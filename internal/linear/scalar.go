@@ -33,17 +33,17 @@ type scalar struct {
 	exact    bool      // under is a proof, if mu is a lower bound
 }
 
-// newScalar prepares the curve for a modulus.
-func newScalar(l, mu, beta float64, envelope func(lo, hi float64) float64, monotone bool) *scalar {
-	k := &scalar{l: l, mu: mu, beta: beta, c: math.Log1p(beta/mu) * SafeC, envelope: envelope, monotone: monotone}
-	return k.tabulated()
-}
-
 // gridSize is the number of points of a grid.
 const gridSize = 48
 
-// tabulated returns k with its grid and the κ there.
-func (k *scalar) tabulated() *scalar {
+// newScalar prepares the curve for a modulus: for records, or for persons of whose Hessians at most
+// so many eigenvalues are positive. For these κ is h/μ, as several rows may exceed log1p(h/μ).
+func newScalar(l, mu, beta float64, envelope func(lo, hi float64) float64, monotone bool, persons int) *scalar {
+	c := math.Log1p(beta / mu)
+	if persons > 0 {
+		c = beta / mu
+	}
+	k := &scalar{l: l, mu: mu, beta: beta, c: c * SafeC, envelope: envelope, monotone: monotone, persons: persons}
 	k.steepest = k.kappa(1, 1) == k.c
 	if k.envelope == nil {
 		k.grid, k.kappas = []float64{1}, []float64{k.c}
@@ -457,11 +457,11 @@ func (k *Calibrator) scalar(mu float64) *scalar {
 		return nil
 	}
 	q := k.p.Constants
+	rank := 0
 	if k.persons() {
-		rank := min(k.p.Rows, k.p.Dim)
-		return newPersons(q.Lipschitz, mu, q.Smoothness, k.p.Envelope, k.p.Monotone, rank)
+		rank = min(k.p.Rows, k.p.Dim)
 	}
-	return newScalar(q.Lipschitz, mu, q.Smoothness, k.p.Envelope, k.p.Monotone)
+	return newScalar(q.Lipschitz, mu, q.Smoothness, k.p.Envelope, k.p.Monotone, rank)
 }
 
 // alone is the bound of scalar at a modulus, for a record or a person alone.
@@ -471,8 +471,14 @@ type alone struct {
 }
 
 func (k alone) least(w *want) (sigma float64, theorem string) {
-	from := new(guess)
 	replace := k.p.Relation == dp.Replace
+	if w.from != nil {
+		if w.from.u == 0 {
+			w.from.u = w.below / k.l
+		}
+		return k.l * k.searchNoise(w.eps, w.o, w.log, w.below/k.l, w.from, replace, 1e-8), ""
+	}
+	from := new(guess)
 	u, byRenyi := k.leastNoise(w.eps, w.o, w.log, w.most/k.l, from, replace)
 	w.leg = from.leg
 	switch {

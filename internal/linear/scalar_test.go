@@ -337,11 +337,11 @@ func TestSpikeIsSeen(t *testing.T) {
 	k = newScalar(1, 0.15, h.Constants(unit, 1).Smoothness, func(lo, hi float64) float64 {
 		return h.Envelope(unit, lo,
 			hi)
-	}, true)
+	}, true, 0)
 	wrong := newScalar(1, 0.15, h.Constants(unit, 1).Smoothness, func(lo, hi float64) float64 {
 		return h.Envelope(unit,
 			lo, lo)
-	}, true)
+	}, true, 0)
 	require.False(t, k.removes(1.6, 0.3, 0, math.Log(1e-3), patient))
 	require.True(t, wrong.kappa(0, 1) <= 1e-9, "sup over [0, 1] is not the value at 0")
 }

@@ -162,15 +162,19 @@ func LargestShift(b dp.Budget, tolerance float64, at func(mu float64) Sequence) 
 	return mu, nil
 }
 
-// shift returns scale·√(Σ_I sᵢ² + t²) for the minimizers in the set of bits.
-func (q Sequence) shift(bits int, scale float64) float64 {
-	sum := q.T * q.T
+// squares returns start + Σ_I sᵢ² for the minimizers in the set of bits.
+func (q Sequence) squares(start float64, bits int) float64 {
 	for i, s := range q.S {
 		if bits>>i&1 == 1 {
-			sum += s * s
+			start += s * s
 		}
 	}
-	return scale * math.Sqrt(sum)
+	return start
+}
+
+// shift returns scale·√(Σ_I sᵢ² + t²) for the minimizers in the set of bits.
+func (q Sequence) shift(bits int, scale float64) float64 {
+	return scale * math.Sqrt(q.squares(q.T*q.T, bits))
 }
 
 // all is the set of all minimizers.
@@ -190,13 +194,7 @@ func (q Sequence) tilt(set int, scale float64) float64 {
 	if !q.Persons {
 		return 0
 	}
-	sum := 0.0
-	for i, s := range q.S {
-		if set>>i&1 == 1 {
-			sum += s * s
-		}
-	}
-	return scale * scale * sum / 8 * SafeC
+	return scale * scale * q.squares(0, set) / 8 * SafeC
 }
 
 // share returns the factor 2^{|I|−k} of the subset I for persons, and 1 for records.
@@ -288,29 +286,25 @@ func (q Sequence) Proves(b dp.Budget) bool {
 	})
 }
 
-// enclosedShift is shift in intervals.
-func (q Sequence) enclosedShift(c enclose.Arithmetic, bits int, scale float64) enclose.Interval {
-	sum := c.Square(c.Of(q.T))
+// enclosedSquares, enclosedShift and enclosedTilt are squares, shift and e^{tilt} in intervals.
+func (q Sequence) enclosedSquares(c enclose.Arithmetic, sum enclose.Interval, bits int) enclose.Interval {
 	for i, s := range q.S {
 		if bits>>i&1 == 1 {
 			sum = c.Add(sum, c.Square(c.Of(s)))
 		}
 	}
-	return c.Mul(c.Of(scale), c.Sqrt(sum))
+	return sum
 }
 
-// enclosedTilt is e^{tilt} in intervals.
+func (q Sequence) enclosedShift(c enclose.Arithmetic, bits int, scale float64) enclose.Interval {
+	return c.Mul(c.Of(scale), c.Sqrt(q.enclosedSquares(c, c.Square(c.Of(q.T)), bits)))
+}
+
 func (q Sequence) enclosedTilt(c enclose.Arithmetic, set int, scale float64) enclose.Interval {
 	if !q.Persons {
 		return c.Of(1)
 	}
-	sum := c.Of(0)
-	for i, s := range q.S {
-		if set>>i&1 == 1 {
-			sum = c.Add(sum, c.Square(c.Of(s)))
-		}
-	}
-	return c.Exp(c.Mul(c.Of(scale*scale/8), sum))
+	return c.Exp(c.Mul(c.Of(scale*scale/8), q.enclosedSquares(c, c.Of(0), set)))
 }
 
 // A Step is one minimizer of a Sequence. C, S and Output are fixed numbers of the sequence. Ridge

@@ -37,10 +37,10 @@ func newSimplex(classes int, d float64) *simplex {
 	return &simplex{k: classes, d: d, peak: float64(classes-1) / float64(classes)}
 }
 
-// tabulated returns m, which may be nil, ready for all its methods.
+// tabulated returns m, ready for all its methods.
 func (m *simplex) tabulated() *simplex {
-	if m == nil {
-		return nil
+	if m.hull != nil {
+		return m
 	}
 	for i := range m.costs {
 		m.costs[i] = m.curvature(float64(i+1) / float64(len(m.costs)))
@@ -222,13 +222,13 @@ func (k *Calibrator) simplex(mu float64) *simplex {
 }
 
 func (m *simplex) least(w *want) (sigma float64, theorem string) {
-	if w.o > 0 {
+	if w.o > 0 || w.from != nil {
 		return math.Inf(1), ""
 	}
 	x := m.l / math.Sqrt2
-	return x * m.leastNoise(w.eps, w.log, w.below/x, m.replace), TheoremSimplex
+	return x * m.tabulated().leastNoise(w.eps, w.log, w.below/x, m.replace), TheoremSimplex
 }
 
 func (m *simplex) logs(sigma, o float64) (remove, add func(eps float64) float64) {
-	return m.logCurves(m.l/sigma/math.Sqrt2, o, m.replace)
+	return m.tabulated().logCurves(m.l/sigma/math.Sqrt2, o, m.replace)
 }
