@@ -159,7 +159,7 @@ func TestCube(t *testing.T) {
 		lo, hi := referee(n, r)
 		require.LessOrEqual(t, r.read, s.read)
 		require.LessOrEqual(t, s.read, r.read+2, "n = %d", n) // for the digits of what intervals decided
-		if r.read == 2 { // the float does not tell whether intervals decided
+		if r.read == 2 {                                      // the float does not tell whether intervals decided
 			low := &tape{words: []uint64{words[0], 0}, then: rand.NewPCG(seed, 7)}
 			require.Equal(t, ChiSquared(n, low), got, "n = %d, words %x", n, words)
 			require.Equal(t, 2, s.read)
