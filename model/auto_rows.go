@@ -20,6 +20,10 @@ const (
 	reachLevel  = 0.8  // in gradients of mapped rows; a lower one has more weight for the others
 )
 
+// hardly is the share of the typical sum of squares of a level from which noise must tell one that
+// does not occur.
+const hardly = 0.25
+
 // Numbers of histograms of single columns, fixed on public data.
 const (
 	widthPart  = 0.25 // of its half range that a column may leave unused at no loss
@@ -215,19 +219,28 @@ func (f *gradientFit) spread() error {
 }
 
 // weigh sets the weights of the coordinates by their second moments, and returns the matrix of
-// weighted rows.
+// weighted rows. Where the noise cannot tell a level that hardly occurs from one as frequent as most,
+// all keep their weight: together they may say much.
 func (f *gradientFit) weigh(e *table.Encoder, gram *mat.SymDense, tau float64) *mat.SymDense {
-	j := 0
 	f.weights = make([]float64, f.p)
+	floats.AddConst(1, f.weights)
+	sum := 0.0
+	var levels []int
+	j := 0
 	for c, feature := range e.Features() {
 		if c == f.icept {
 			continue
 		}
-		f.weights[j] = 1
 		if indicator(feature) {
-			f.weights[j] = seen(gram.At(j, j), tau)
+			levels = append(levels, j)
+			sum += gram.At(j, j)
 		}
 		j++
+	}
+	typical := sum / float64(max(len(levels), 1))
+	clear := 1 / (1 + math.Pow(leastSeen*tau/(hardly*max(typical, tau)), 4))
+	for _, j := range levels {
+		f.weights[j] = 1 - clear*(1-seen(gram.At(j, j), tau))
 	}
 	return weighted(gram, f.weights)
 }
