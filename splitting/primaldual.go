@@ -32,11 +32,12 @@ import (
 // is shown, and why the bounds hold: docs/theory/splitting.md#splitting.primaldual
 type PrimalDual struct {
 	// Tau and Sigma are the first τ and σ. If both are 0, σ = max{L_f/2, 10μ}/‖K‖² and
-	// τ = 0.99/(L_f/2 + σ‖K‖²), or τ = σ = 0.99/‖K‖ if L_f is 0; for StronglyConvexStep
-	// σ = L_f/(2‖K‖²), and L_f − μ takes the place of L_f/2 in τ. If one is 0, it becomes 0.99 times
-	// the largest number that satisfies the condition. A larger σ helps where f is easy and h∘K is
-	// not, such as ½‖x−b‖² with total variation. With FixedStep, if both are 0, the steps change at
-	// most 20 times, where one relative residual is far above the other.
+	// τ = 0.99/(L_f/2 + σ‖K‖²), or τσ = (0.99/‖K‖)² if L_f is 0, with a first step about as long as
+	// x0 and Kx0 are away from their proximal points; for StronglyConvexStep σ = L_f/(2‖K‖²), and
+	// L_f − μ takes the place of L_f/2 in τ. If one is 0, it becomes 0.99 times the largest number
+	// that satisfies the condition. A larger σ helps where f is easy and h∘K is not, such as
+	// ½‖x−b‖² with total variation. With FixedStep, if both are 0, the steps change at most 20 times,
+	// where one relative residual is far above the other.
 	Tau, Sigma float64
 	// Rule is FixedStep or StronglyConvexStep.
 	Rule StepRule
