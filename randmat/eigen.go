@@ -4,11 +4,14 @@ package randmat
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/privopt/privopt/internal/kernel"
 )
 
 const (
@@ -21,7 +24,7 @@ const (
 // three vectors. Its lower triangle is there after mirror.
 type work struct {
 	d     int
-	s, l  []float64 // d×d
+	s, l  []float64 // d×d, the second with rows of kernel.GramStride(d)
 	v     []float64 // 3 d
 	scale float64   // a power of two
 	buf   *[]float64
@@ -31,22 +34,24 @@ type work struct {
 func newWork(a *mat.SymDense) (w *work, ok bool) {
 	d := a.SymmetricDim()
 	raw := a.RawSymmetric()
-	var top float64
+	var most uint64 // bits of max |a_ij|, which are in order, with Inf and NaN above all numbers
 	for i := range d {
 		for _, x := range raw.Data[i*raw.Stride+i : i*raw.Stride+d] {
-			if !(math.Abs(x) <= math.MaxFloat64) {
-				return w, false
-			}
-			top = max(top, math.Abs(x))
+			most = max(most, math.Float64bits(x)&^(1<<63))
 		}
+	}
+	top := math.Float64frombits(most)
+	if !(top <= math.MaxFloat64) {
+		return w, false
 	}
 	scale := 1.
 	if top > 0 {
 		_, e := math.Frexp(top)
 		scale = math.Ldexp(1, max(e-1, -1022))
 	}
-	buf := take(2*d*d + 3*d)
-	w = &work{d: d, s: (*buf)[:d*d], l: (*buf)[d*d : 2*d*d], v: (*buf)[2*d*d:], scale: scale, buf: buf}
+	factor := d * kernel.GramStride(d)
+	buf := take(d*d + factor + 3*d)
+	w = &work{d: d, s: (*buf)[:d*d], l: (*buf)[d*d : d*d+factor], v: (*buf)[d*d+factor:], scale: scale, buf: buf}
 	inv := 1 / scale // exact: |exponent| ≤ 1022
 	for i := range d {
 		floats.ScaleTo(w.s[i*d+i:(i+1)*d], inv, raw.Data[i*raw.Stride+i:i*raw.Stride+d])
@@ -78,30 +83,38 @@ func within(a *mat.SymDense, unknown float64, f func(w *work) float64) float64 {
 	return f(w)
 }
 
-// cholesky factorizes sign·S + shift·I = L L'. It returns the trace of the sum and whether the
-// factorization ran to its end.
+// slice is the number of rows of a Cholesky factor whose products are subtracted at once.
+const slice = 16
+
+var ones = slices.Repeat([]float64{1}, slice)
+
+// cholesky factorizes sign·S + shift·I = R'R, with the rows of R in l. It returns the trace of the
+// sum and whether the factorization ran to its end.
 func (w *work) cholesky(sign, shift float64) (trace float64, ok bool) {
-	d, s := w.d, w.s
-	l := w.l
-	for i0 := 0; i0 < d; i0 += block {
-		i1 := min(i0+block, d)
-		for j := range i1 {
-			lj := l[j*d : j*d+j]
-			for i := max(j, i0); i < i1; i++ {
-				li := l[i*d : i*d+j+1]
-				if i > j {
-					li[j] = (sign*s[j*d+i] - floats.Dot(li[:j], lj)) / l[j*d+j]
-					continue
-				}
-				a := sign*s[i*d+i] + shift
-				trace += a
-				p := a - floats.Dot(lj, lj)
-				if !(p > 0) {
-					return trace, false
-				}
-				li[j] = math.Sqrt(p)
+	d, stride := w.d, kernel.GramStride(w.d)
+	row := func(k, i int) []float64 { return w.l[k*stride+i : k*stride+d] } // of R, from column i on
+	for i := range d {                                                      // l begins as minus the sum
+		floats.ScaleTo(row(i, i), -sign, w.s[i*d+i:(i+1)*d])
+		row(i, i)[0] -= shift
+		trace -= row(i, i)[0]
+	}
+	for first := 0; first < d; first += slice {
+		last := min(first+slice, d)
+		for i := first; i < last; i++ {
+			left := row(i, i)
+			for k := first; k < i; k++ {
+				floats.AddScaled(left, row(k, i)[0], row(k, i))
 			}
+			if !(left[0] < 0) {
+				return trace, false
+			}
+			root := math.Sqrt(-left[0])
+			for j, v := range left {
+				left[j] = -v / root
+			}
+			left[0] = root
 		}
+		kernel.AddGramFrom(w.l, ones[:last-first], w.l[first*stride:last*stride], d, last)
 	}
 	return trace, true
 }
@@ -239,15 +252,18 @@ func (w *work) mul(z, x []float64) {
 		blas64.Vector{N: w.d, Inc: 1, Data: x}, 0, blas64.Vector{N: w.d, Inc: 1, Data: z})
 }
 
-// solve is z = S⁻¹ x by the factor L.
+// solve is z = S⁻¹ x by the factor R.
 func (w *work) solve(z, x []float64) {
-	d, l := w.d, w.l
-	for i := range d { // L z = x
-		z[i] = (x[i] - floats.Dot(l[i*d:i*d+i], z[:i])) / l[i*d+i]
+	d, stride := w.d, kernel.GramStride(w.d)
+	copy(z, x)
+	for i := range d { // R'y = x
+		r := w.l[i*stride+i : i*stride+d]
+		z[i] /= r[0]
+		floats.AddScaled(z[i+1:], -z[i], r[1:])
 	}
-	for i := d - 1; i >= 0; i-- { // L' z = z
-		z[i] /= l[i*d+i]
-		floats.AddScaled(z[:i], -z[i], l[i*d:i*d+i])
+	for i := d - 1; i >= 0; i-- { // R z = y
+		r := w.l[i*stride+i : i*stride+d]
+		z[i] = (z[i] - floats.Dot(r[1:], z[i+1:])) / r[0]
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
+	"github.com/privopt/privopt/internal/kernel"
 	"github.com/privopt/privopt/internal/noise"
 )
 
@@ -59,6 +60,43 @@ func TestMarginIsNeeded(t *testing.T) {
 		w.free()
 	}
 	require.Greater(t, ended, 100)
+}
+
+// TestCholesky: |M − R'R| ≤ γ_{d+1}|R'||R| in every entry, M = ±S + xI in rational arithmetic, and
+// the factor ends where a pivot is not positive.
+func TestCholesky(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(4, 5))
+	for _, d := range []int{1, 2, 8, 15, 16, 17, 33, 50} {
+		a := symmetric(d, func(i, j int) float64 { return rnd.NormFloat64() })
+		for _, sign := range []float64{1, -1} {
+			w, _ := newWork(a)
+			shift := 8 * math.Sqrt(float64(d))
+			trace, ok := w.cholesky(sign, shift)
+			require.True(t, ok, d)
+			stride := kernel.GramStride(d)
+			r := func(i, j int) float64 { return w.l[i*stride+j] }
+			for i := range d {
+				for j := i; j < d; j++ {
+					rest := new(big.Float).SetPrec(300).SetFloat64(sign * a.At(i, j) / w.scale)
+					size := 0.0
+					if i == j {
+						rest.SetFloat64(sign*a.At(i, i)/w.scale + shift)
+					}
+					for k := range i + 1 {
+						p := new(big.Float).SetPrec(300).SetFloat64(r(k, i))
+						rest.Sub(rest, p.Mul(p, big.NewFloat(r(k, j))))
+						size += math.Abs(r(k, i) * r(k, j))
+					}
+					off, _ := rest.Float64()
+					require.LessOrEqual(t, math.Abs(off), float64(d+1)*0x1p-53*1.001*size, "d = %d, %d, %d", d, i, j)
+				}
+			}
+			require.InEpsilon(t, sign*mat.Trace(a)/w.scale+float64(d)*shift, trace, 1e-12)
+			_, ok = w.cholesky(sign, -shift)
+			require.False(t, ok)
+			w.free()
+		}
+	}
 }
 
 // TestKnownSpectra uses matrices whose eigenvalues are known in closed form.

@@ -113,7 +113,11 @@ func GramStride(d int) int { return (d + 7) &^ 7 }
 // AddGram adds Σ wᵢaᵢaᵢ', w ≥ 0, to the upper triangle of h. It may change a. Rows of A and of h
 // are GramStride(d) apart. Between them A has zeros; h may have any numbers there and below its
 // diagonal.
-func AddGram(h, w, a []float64, d int) {
+func AddGram(h, w, a []float64, d int) { AddGramFrom(h, w, a, d, 0) }
+
+// AddGramFrom is AddGram for the rows and columns from number first on, a multiple of 8. a may be
+// rows of h before that.
+func AddGramFrom(h, w, a []float64, d, first int) {
 	stride, m := GramStride(d), len(w)
 	if d < 1 || len(h) != d*stride || len(a) != m*stride {
 		panic(badLen)
@@ -122,13 +126,13 @@ func AddGram(h, w, a []float64, d int) {
 	case m == 0:
 		return
 	case haveRows:
-		addGram(h, w, a, d)
+		addGram(h, w, a, d, first)
 		return
 	}
 	for i, v := range w {
 		sse.Dscal(d, math.Sqrt(v), a[i*stride:], 1)
 	}
-	for i := range d { // hᵢ += A'aᵢ right of the diagonal: Dsyrk takes one row of A at a time
+	for i := first; i < d; i++ { // hᵢ += A'aᵢ right of the diagonal: Dsyrk takes one row of A at a time
 		sse.Dgemv(blas.Trans, m, d-i, 1, a[i:], stride, a[i:], stride, 1, h[i*stride+i:], 1)
 	}
 }

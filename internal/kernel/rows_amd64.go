@@ -83,13 +83,13 @@ func addMulVec(dst, a, w []float64) {
 }
 
 // addGram updates h in tiles of 4×8 or 8×8 numbers; the last tiles reach into the padding.
-func addGram(h, w, a []float64, d int) {
+func addGram(h, w, a []float64, d, first int) {
 	stride, step := GramStride(d), 4
 	tile := addTile4
 	if haveWide {
 		step, tile = 8, addTile8
 	}
-	for i := 0; i < d; i += step {
+	for i := first; i < d; i += step {
 		for j := i &^ 7; j < stride; j += 8 {
 			tile(&h[i*stride+j], &a[i], &a[j], &w[0], len(w), stride, min(step, d-i))
 		}

@@ -9,7 +9,7 @@ var haveRows, haveWide = false, false
 
 func mulVec(_, _, _ []float64)                  { panic(badBuild) }
 func addMulVec(_, _, _ []float64)               { panic(badBuild) }
-func addGram(_, _, _ []float64, _ int)          { panic(badBuild) }
+func addGram(_, _, _ []float64, _, _ int)       { panic(badBuild) }
 func mulRows2(_, _, _, _ *float64, _, _ int)    { panic(badBuild) }
 func addRows2(_, _, _, _, _ *float64, _, _ int) { panic(badBuild) }
 func sumRows(_, _, _ *float64, _, _, _ int)     { panic(badBuild) }

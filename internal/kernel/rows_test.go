@@ -86,7 +86,7 @@ func TestAddGram(t *testing.T) { eachKernel(t, addGramByDefinition) }
 
 func addGramByDefinition(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(4, 2))
-	for _, m := range []int{0, 1, 5, 64} {
+	for _, m := range []int{0, 1, 5, 6, 63, 64} {
 		for _, d := range []int{1, 2, 3, 4, 5, 7, 8, 9, 12, 23, 40} {
 			stride := GramStride(d)
 			a, h, w := make([]float64, m*stride), make([]float64, d*stride), make([]float64, m)
@@ -100,8 +100,10 @@ func addGramByDefinition(t *testing.T) {
 				h[i] = rnd.NormFloat64()
 			}
 			before := append([]float64(nil), h...)
-			AddGram(h, w, slices.Clone(a), d)
-			for i := range d {
+			from := (m % 3) * 8 // 0, 8 and 16
+			AddGramFrom(h, w, slices.Clone(a), d, from)
+			require.Equal(t, before[:min(from, d)*stride], h[:min(from, d)*stride])
+			for i := from; i < d; i++ {
 				for j := i; j < d; j++ {
 					want, size := before[i*stride+j], math.Abs(before[i*stride+j])
 					for k := range m {

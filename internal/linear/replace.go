@@ -56,15 +56,15 @@ func (g leg) factors(c enclose.Arithmetic) (remove, add enclose.Interval) {
 // within reports that both steps have an ε ≥ 0, which intervals need.
 func (g leg) within(eps float64) bool { return g.e1 >= 0 && g.e1 <= eps }
 
-// bestLeg searches for the e₁ ∈ [lo, hi] of every leg, as num.Minimize does, and returns the best
+// bestLeg searches for the e₁ ∈ [lo, hi] of every leg, as num.Valley does, and returns the best
 // leg and its bound.
 func bestLeg(
 	legs []leg, eps, lo, hi float64, steps int, tol float64, remove, add func(eps float64) float64,
 ) (best leg, log float64) {
 	log = math.Inf(1)
 	for _, g := range legs {
-		e1, v := num.Minimize(func(e1 float64) float64 { return leg{g.removeFirst, e1}.log(eps, remove, add) }, lo, hi,
-			steps, tol)
+		e1, v := num.Valley(func(e1 float64) float64 { return leg{g.removeFirst, e1}.log(eps, remove, add) }, lo, hi,
+			steps, tol/8)
 		if v < log {
 			best, log = leg{g.removeFirst, e1}, v
 		}
