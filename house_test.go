@@ -374,7 +374,7 @@ erm/ermtest 122
 examples/ownmechanism 72
 internal/enclose 542
 internal/fault 167
-internal/kernel 633
+internal/kernel 637
 internal/linear 3532
 internal/lop 822
 internal/noise 1485
@@ -393,7 +393,7 @@ objpert 5129
 prox 4646
 prox/proxtest 315
 qop 3777
-randmat 996
+randmat 1012
 sco 1571
 splitting 6832
 table 4021
@@ -404,8 +404,8 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72680 // of the module of the root
-	internalLines   = 10734 // of internal/
+	rootLines       = 72697 // of the module of the root
+	internalLines   = 10738 // of internal/
 	laboratoryLines = 11684 // of what measures the mechanisms
 	rootPackages    = 42
 	threeValues     = 44 // statements that assign three or more values
