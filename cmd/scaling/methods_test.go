@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -48,4 +49,26 @@ func TestLabelNoise(t *testing.T) {
 	_, rows := solvedScaling(t, "-sweep", "label-noise", "-values", "0,0.5", "-n", "50", "-d", "3", "-kappa", "10",
 		"-runs", "1", "-methods", "anchor,nonprivate")
 	require.Greater(t, rows["nonprivate"][1].mean, rows["nonprivate"][0].mean+0.01)
+}
+
+// TestClosingLinesOfSweeps: they say what was computed, and describe curves.
+func TestClosingLinesOfSweeps(t *testing.T) {
+	lines := func(args ...string) string {
+		code, _, stderr := callScaling(t, append([]string{"-seed", "1", "-d", "2", "-runs", "1", "-formats", "csv", "-out",
+			t.TempDir()}, args...)...)
+		require.Zero(t, code, stderr)
+		return stderr
+	}
+	require.Contains(t, lines("-sweep", "eps", "-n", "9", "-values", "0.25,2", "-methods", "lop"),
+		"lop at eps = 0.25: (ε = 0.25, δ = 0.01)")
+	curve := lines("-n", "9", "-values", "1,10,100,1000", "-methods", "anchor,lop")
+	require.Contains(t, curve, "first, largest over least: anchor ")
+	fields := strings.Fields(curve[strings.Index(curve, "; lop "):])
+	slope, err := strconv.ParseFloat(fields[2], 64)
+	require.NoError(t, err)
+	r2, err := strconv.ParseFloat(fields[3], 64)
+	require.NoError(t, err)
+	require.InDelta(t, 2, slope, 0.5)
+	require.InDelta(t, 1, r2, 0.1)
+	require.Equal(t, fields[4], fields[5], "the risk is the largest at the last kappa and the least at the first")
 }

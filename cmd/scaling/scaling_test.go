@@ -247,18 +247,6 @@ func TestOtherSweeps(t *testing.T) {
 	require.Equal(t, []float64{9, 15, 25, 42, 70, 116, 194, 323, 540, 900}, c.values)
 }
 
-// The closing lines of -sweep eps say what was computed.
-func TestClosingLinesOfSweeps(t *testing.T) {
-	lines := func(args ...string) string {
-		code, _, stderr := callScaling(t, append([]string{"-seed", "1", "-d", "2", "-runs", "1", "-formats", "csv", "-out",
-			t.TempDir()}, args...)...)
-		require.Zero(t, code, stderr)
-		return stderr
-	}
-	require.Contains(t, lines("-sweep", "eps", "-n", "9", "-values", "0.25,2", "-methods", "lop"),
-		"lop at eps = 0.25: (ε = 0.25, δ = 0.01)")
-}
-
 // An inexact anchor that is declared costs output noise and is certified.
 func TestDeclaredAnchorError(t *testing.T) {
 	dir, _ := solvedScaling(t, "-n", "30", "-d", "2", "-eta", "2", "-values", "1,10", "-runs", "2", "-methods",
