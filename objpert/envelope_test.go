@@ -3,6 +3,7 @@
 package objpert
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -270,6 +271,53 @@ func TestExponentialRefusesByTheSpace(t *testing.T) {
 		require.NoError(t, err)
 		_, err = (&Exponential{}).Plan(p, dp.Budget{Epsilon: 1})
 		require.ErrorIs(t, err, ErrLimit)
+	}
+}
+
+// ending is a source that ends a context after n words.
+type ending struct {
+	n   int
+	end context.CancelFunc
+	src rand.Source
+}
+
+func (e *ending) Uint64() uint64 {
+	if e.n--; e.n == 0 {
+		e.end()
+	}
+	return e.src.Uint64()
+}
+
+// TestTriesEnd: tries that hardly ever succeed end with the context, and so do partitions; what the
+// error says does not depend on the records.
+func TestTriesEnd(t *testing.T) {
+	dense := halfspaces(t, 3000, 20, Lattice(9))
+	rnd := rand.New(noise.Reproducible(9))
+	rows, labels := make([][]int64, 300), make([]int, 300)
+	for i := range rows {
+		for range 16 {
+			rows[i] = append(rows[i], rnd.Int64N(2))
+		}
+		labels[i] = 2*rnd.IntN(2) - 1
+	}
+	bits, err := NewProblem(rows, labels, nil, Lattice(6))
+	require.NoError(t, err)
+	for name, draw := range map[string]func(ctx context.Context, src noise.Source) ([]int, error){
+		"tries": func(ctx context.Context, src noise.Source) ([]int, error) {
+			return exponentialPlan(t, &Exponential{}, dense, 0.1).gibbs(ctx, dense, src)
+		},
+		"partitions": func(ctx context.Context, src noise.Source) ([]int, error) {
+			return exponentialPlan(t, &Exponential{Points: 1}, bits, 10).divide(ctx, bits, src)
+		},
+	} {
+		ctx, cancel := context.WithCancel(bg)
+		ends := &ending{n: 1000, end: cancel, src: noise.Reproducible(4)}
+		if name == "partitions" {
+			ends.n = 1
+		}
+		_, err := draw(ctx, noise.Watch(ends))
+		require.ErrorIs(t, err, ErrInterrupted, name)
+		require.Equal(t, name == "tries", errors.Is(err, dp.ErrWithheld), name)
 	}
 }
 
