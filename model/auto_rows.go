@@ -219,8 +219,8 @@ func (f *gradientFit) spread() error {
 }
 
 // weigh sets the weights of the coordinates by their second moments, and returns the matrix of
-// weighted rows. Where the noise cannot tell a level that hardly occurs from one as frequent as most,
-// all keep their weight: together they may say much.
+// weighted rows. Where the noise cannot tell a level that hardly occurs from one as frequent as
+// most, all keep their weight: together they may say much.
 func (f *gradientFit) weigh(e *table.Encoder, gram *mat.SymDense, tau float64) *mat.SymDense {
 	f.weights = make([]float64, f.p)
 	floats.AddConst(1, f.weights)
