@@ -361,7 +361,7 @@ cmd/internal/sweep 1941
 cmd/privopt 25
 cmd/privopt/cli 5836
 cmd/privopt/report 582
-cmd/research 2314
+cmd/research 2316
 cmd/research/audit 6451
 cmd/research/experiment 2919
 cmd/scaling 1213
@@ -375,7 +375,7 @@ examples/ownmechanism 72
 internal/enclose 542
 internal/fault 167
 internal/kernel 637
-internal/linear 3532
+internal/linear 3540
 internal/lop 822
 internal/noise 1485
 internal/num 1387
@@ -387,7 +387,7 @@ lasso 599
 lop 325
 loss 1941
 loss/losstest 456
-model 7288
+model 7277
 model/score 2279
 objpert 5129
 prox 4646
@@ -404,9 +404,9 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72697 // of the module of the root
-	internalLines   = 10738 // of internal/
-	laboratoryLines = 11684 // of what measures the mechanisms
+	rootLines       = 72705 // of the module of the root
+	internalLines   = 10746 // of internal/
+	laboratoryLines = 11686 // of what measures the mechanisms
 	rootPackages    = 42
 	threeValues     = 44 // statements that assign three or more values
 	chainedErrors   = 0  // calls of cmp.Or with errors, which evaluate all of their arguments

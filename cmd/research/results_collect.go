@@ -138,16 +138,18 @@ func collectPublished(j job, folders []string) (*output, error) {
 	rows := out.table
 	rows[0] = append(rows[0], "reference", "z")
 	for i, r := range rows[1:] {
-		x, err := floats([]string{r[1], r[4], r[6]}) // value, mean, stderr
+		column := func(name string) string { return r[slices.Index(rows[0], name)] }
+		x, err := floats([]string{column("value"), column("mean"), column("stderr")})
 		if err != nil {
 			return nil, err
 		}
-		want, ok := at[key(x[0], r[2])]
+		method := column("method")
+		want, ok := at[key(x[0], method)]
 		if !ok {
 			rows[i+1] = append(r, "", "")
 			continue
 		}
-		se := math.Hypot(x[2], at[key(x[0], r[2]+"-sd")]/math.Sqrt(10)) // each a mean of 10 runs
+		se := math.Hypot(x[2], at[key(x[0], method+"-sd")]/math.Sqrt(10)) // each a mean of 10 runs
 		rows[i+1] = append(r, figure4(want), figure4((x[1]-want)/se))
 	}
 	return out, nil

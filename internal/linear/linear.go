@@ -10,7 +10,15 @@
 // several minimizers.
 //
 // Package lop lists the theorems, which docs/theory/linear.md and docs/theory/renyi.md prove; At
-// takes the least noise of all that apply. Letters are those of docs/theory/README.md, and
+// takes the least noise of all that apply, of the list of bounds in bound.go:
+//
+//	curve.go     lop.curve, lop.monotone, lop.joint: gradient and curvature apart, any rank
+//	envelope.go  lop.envelope, lop.envelope-replace: both of a record together, losses of ⟨a,θ⟩
+//	renyi.go     lop.renyi: curvature in second order, any rank
+//	simplex.go   lop.simplex: the multinomial loss
+//	persons.go   lop.persons: several rows of a person
+//
+// Letters are those of docs/theory/README.md, and
 //
 //	c      Noise.C = ρ log1p(β/μ), the most that curvature costs
 //	s, u   G/σ or L/σ, its inverse
