@@ -346,7 +346,7 @@ func (pl *Plan) madeUp(schema *table.Schema, n, lines int) (text []byte, sigma f
 	row, scores := make([]string, len(header)), make([]float64, classes)
 	l := schema.Label
 	if l.Min != nil {
-		sigma = (*l.Max - *l.Min) / 5
+		sigma = (*l.Max - *l.Min) / 6 // a normal law within three deviations
 	}
 	for i := range n * lines {
 		clear(scores)
