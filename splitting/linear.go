@@ -91,7 +91,7 @@ func (k *dense) mul(t blas.Transpose, dst, x []float64, rows, cols int) {
 	if len(dst) != rows || len(x) != cols {
 		panic(badLen)
 	}
-	blas64.Gemv(t, 1, k.a, blas64.Vector{N: cols, Data: x, Inc: 1}, 0, blas64.Vector{N: rows, Data: dst, Inc: 1})
+	gemv(t, k.a, x, dst)
 }
 
 // NewSelection returns K with (Kx)_k = x_{index[k]}, copies of some of dim coordinates. With a

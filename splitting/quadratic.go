@@ -178,8 +178,9 @@ func gradient(dst, q, lin, x []float64) {
 		blas64.Vector{N: n, Data: x, Inc: 1}, -1, blas64.Vector{N: n, Data: dst, Inc: 1})
 }
 
-func (f *parabola) Smoothness() float64 { return f.bounds().lip }
-func (f *parabola) Convexity() float64  { return f.bounds().mu }
+func (f *parabola) dim() (d int, ok bool) { return len(f.lin), true }
+func (f *parabola) Smoothness() float64   { return f.bounds().lip }
+func (f *parabola) Convexity() float64    { return f.bounds().mu }
 
 func (f *parabola) Quadratic() (q *mat.SymDense, lin []float64, c float64, ok bool) {
 	return f.q, f.lin, f.c, true

@@ -238,11 +238,7 @@ func (p Problem) check(x0 []float64) error {
 // dimension returns the number of parameters of f, if it is known.
 func dimension(f Smooth) (d int, ok bool) {
 	switch f := f.(type) {
-	case *parabola:
-		return len(f.lin), true
-	case *combination:
-		return f.dim()
-	case *combinedSum:
+	case interface{ dim() (int, bool) }:
 		return f.dim()
 	case interface{ Dim() int }:
 		return f.Dim(), true

@@ -28,8 +28,8 @@
 //	                   absolute values, bounds                           there is no minimizer
 //	PrimalDual         any G, H and K             a gradient, two prox,  1/k, 1/k² if strongly
 //	                                              K and Kᵀ once each     convex
-//	StochasticTOS      a FiniteSum; any G and H   a few terms of F, two  as its Estimator; with G nil
-//	                                              prox                   it is ProxSVRG
+//	StochasticTOS      a FiniteSum; any G and H   a few terms of F, two  the minimizer with SVRG,
+//	                                              prox                   linear if G is nil
 //
 // G+H in closed form means that [prox.Sum] knows its proximal map, as for an ℓ1 norm with a box, a
 // ball or total variation. Some advice:
