@@ -395,7 +395,7 @@ prox/proxtest 315
 qop 3777
 randmat 1012
 sco 1571
-splitting 6832
+splitting 6829
 table 4021
 table/npy 713
 table/parquet 907
