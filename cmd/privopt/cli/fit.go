@@ -157,7 +157,7 @@ published; the table, the running time and error messages may not.
 
 The table is a CSV file with a header line, plain or gzip, in the form that the schema
 declares; fit reads it into memory once. Or it is a .npy file that pack made with the same
-schema; it stays on disk, and every pass reads it. Each line after the header is one
+schema; above 256 MiB it stays on disk, and every pass reads it. Each line after the header is one
 record; an empty line and a comment are records without values. If the schema names a column
 "person", all lines of one person are protected together. The model file is written whole or
 not at all.

@@ -18,7 +18,7 @@ import (
 const packHelp = `Convert a private table to a file of numbers, for tables larger than memory.
 
 fit reads a CSV file into memory once. A .npy file, the format of numpy.save, stays on
-disk: fit reads it once per pass and needs little memory.
+disk: fit reads it once per pass and needs little memory, or once if it has up to 256 MiB.
 
 With --schema, pack writes the rows as the schema encodes them. Give the same schema to
 fit, which refuses one that encodes the rows differently. Without --schema, all columns

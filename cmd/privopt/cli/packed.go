@@ -13,7 +13,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table"
 	"github.com/privopt/privopt/table/npy"
 )
@@ -46,7 +49,17 @@ func openPacked(ctx context.Context, path string, e *table.Encoder, verify bool)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return openRecords(ctx, erm.Pad(f, dimOf(e)), f.Close, e)
+	src := erm.Pad(f, dimOf(e))
+	if n, d := src.Dims(); d > 0 && n > 0 && n <= mostInMemory/d {
+		if _, persons := e.Persons(); !persons {
+			data, err := inMemory(ctx, src, e.Bounds())
+			if err != nil {
+				return nil, errors.Join(err, f.Close())
+			}
+			return &records{&table.Data{Records: data, Encoder: e}, f.Close}, nil
+		}
+	}
+	return openRecords(ctx, src, f.Close, e)
 }
 
 // openRecords opens records of dimOf(e) features.
@@ -62,6 +75,25 @@ func openRecords(ctx context.Context, src erm.Source, end func() error, e *table
 		return nil, errors.Join(err, end())
 	}
 	return &records{&table.Data{Records: data, Encoder: e}, end}, nil
+}
+
+// mostInMemory is the number of numbers up to which the rows of a file are read once, 256 MiB. Tests
+// change it.
+var mostInMemory = 1 << 25
+
+// inMemory reads all records of src, which saves a third of the processor time of a fit and changes
+// no bit of it.
+func inMemory(ctx context.Context, src erm.Source, b loss.Bounds) (*erm.Data, error) {
+	n, d := src.Dims()
+	rows, labels := mat.NewDense(n, d, nil), make([]float64, n)
+	const lines = 512
+	for i := 0; i < n; i += lines {
+		end := min(i+lines, n)
+		if err := src.Read(ctx, rows.RawMatrix().Data[i*d:end*d], labels[i:end], i); err != nil {
+			return nil, fmt.Errorf("%w: %w", erm.ErrSource, err)
+		}
+	}
+	return erm.Borrow(rows, labels, b)
 }
 
 // dimOf returns the number of features of records with the encoded rows of e. With persons the

@@ -22,7 +22,7 @@ var kinds = map[string]string{
 }
 
 // TestFitPacked checks that a fit of a packed table in canonical order gives the same model file as
-// a fit of the CSV.
+// a fit of the CSV, whether the file is read once or in every pass.
 func TestFitPacked(t *testing.T) {
 	for kind, schema := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -43,7 +43,13 @@ func TestFitPacked(t *testing.T) {
 				require.NotContains(t, errs, "the table has 400")
 				return must(os.ReadFile(at(out)))
 			}
-			require.Equal(t, fit("people.csv", "a.json"), fit("p.npy", "b.json"))
+			read := fit("p.npy", "b.json")
+			require.Equal(t, fit("people.csv", "a.json"), read)
+			most := mostInMemory
+			mostInMemory = 0 // every pass reads the file
+			streamed := fit("p.npy", "d.json")
+			mostInMemory = most
+			require.Equal(t, read, streamed)
 			score := func(data string) string {
 				code, out, errs := call(t, "", "score", "--model", at("a.json"), "--data", at(data), "--public")
 				require.Equal(t, 0, code, errs)
