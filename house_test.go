@@ -359,7 +359,7 @@ cmd/internal/adult 260
 cmd/internal/screen 428
 cmd/internal/sweep 1941
 cmd/privopt 25
-cmd/privopt/cli 5836
+cmd/privopt/cli 5868
 cmd/privopt/report 582
 cmd/research 2316
 cmd/research/audit 6451
@@ -404,7 +404,7 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72705 // of the module of the root
+	rootLines       = 72734 // of the module of the root
 	internalLines   = 10746 // of internal/
 	laboratoryLines = 11686 // of what measures the mechanisms
 	rootPackages    = 42
