@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,4 +94,27 @@ func TestPredictCopies(t *testing.T) {
 	put("new.csv", "note;age;job\n")
 	_, out, _ = call(t, "", predict()...)
 	require.Equal(t, 1, strings.Count(out, "\n"), "a table without rows has a header of predictions")
+}
+
+// TestPredictIgnoresColumns: columns that the schema does not name, and the order of all, do not
+// change predictions.
+func TestPredictIgnoresColumns(t *testing.T) {
+	at := folder(t)
+	code, _, errs := call(t, "", "fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", "5",
+		"--out", at("m.json"))
+	require.Equal(t, 0, code, errs)
+	var more strings.Builder
+	for i, line := range strings.Split(strings.TrimSpace(rows(400, true)), "\n") {
+		fields := strings.Split(line, ",")
+		slices.Reverse(fields)
+		more.WriteString(strings.Join(append(fields, []string{"zzz", "note"}[btoi(i == 0)]), ",") + "\n")
+	}
+	require.NoError(t, os.WriteFile(at("more.csv"), []byte(more.String()), 0o600))
+	predict := func(table string) string {
+		code, out, errs := call(t, "", "predict", "--model", at("m.json"), "--data", at(table))
+		require.Equal(t, 0, code, errs)
+		return out
+	}
+	require.Contains(t, predict("more.csv"), "p(yes)")
+	require.Equal(t, predict("people.csv"), predict("more.csv"))
 }
