@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
@@ -40,12 +41,13 @@ const gradientWords = "Noisy gradients of all records, after noisy sums that cen
 	"in which they have a similar spread. A last release sets the offset and the factor of the predictions. No ridge " +
 	"is needed."
 
-// byGradients reports whether the automatic fit serves the options: squares or the logistic loss
-// for a declared number of records, without penalty, set, intervals, clip and radius, which need
-// minimizers.
-func (o Options) byGradients(q erm.Public, b dp.Budget) bool {
-	return (o.Loss.Name == Squares || o.Loss.Name == Logistic) && o.Penalty == Penalty{} && o.Set == Set{} &&
-		o.Intervals == nil && o.Clip == 0 && o.Radius == 0 &&
+// byGradients reports whether the automatic fit serves the options: squares, or the logistic loss
+// without penalty, set and radius, for a declared number of records, without intervals and clip.
+// Others need minimizers, and so do penalties and sets after a search for a schema.
+func (o Options) byGradients(q erm.Public, b dp.Budget, searched bool) bool {
+	plain := o.Penalty == Penalty{} && o.Set == Set{}
+	return (o.Loss.Name == Squares && (plain || !searched) || o.Loss.Name == Logistic && plain && o.Radius == 0) &&
+		o.Intervals == nil && o.Clip == 0 &&
 		b.Delta > 0 && q.Records > 0 && q.MaxRecords <= mostSummed && q.Dim <= mostDim
 }
 
@@ -94,18 +96,19 @@ type gradientFit struct {
 	left        float64 // share of μ² that is left
 	share       float64 // of a histogram
 
-	m, variance  float64   // mean of the labels or of their logit, and the variance of its error
-	k            []float64 // center of the rows
-	weights      []float64 // of the coordinates: how surely a level occurs, 1 for others; nil for 1
-	factors      []float64 // of columns that use a small part of their range, else 1
-	basis        []float64 // p×p, row by row: z = basis′(a − k)
-	scale        float64   // z = scale·(a − k) without a basis
-	shifted      []float64 // basis′k
-	reach        float64   // norm of z from which on a row has less weight
-	z            []float64 // of all records, if they fit in memory
-	kappa, unit1 float64   // entry of the offset in a row u = unit1·(z/reach, kappa)
-	h, bound     []float64 // estimated eigenvalues of Σuu′, and bounds on them
-	x            []float64 // coefficients of u
+	m, variance  float64       // mean of the labels or of their logit, and the variance of its error
+	k            []float64     // center of the rows
+	weights      []float64     // of the coordinates: how surely a level occurs, 1 for others; nil for 1
+	factors      []float64     // of columns that use a small part of their range, else 1
+	moments      *mat.SymDense // of rows around k, in the units of rows
+	basis        []float64     // p×p, row by row: z = basis′(a − k)
+	scale        float64       // z = scale·(a − k) without a basis
+	shifted      []float64     // basis′k
+	reach        float64       // norm of z from which on a row has less weight
+	z            []float64     // of all records, if they fit in memory
+	kappa, unit1 float64       // entry of the offset in a row u = unit1·(z/reach, kappa)
+	h, bound     []float64     // estimated eigenvalues of Σuu′, and bounds on them
+	x            []float64     // coefficients of u
 	seen         residuals
 	doubt        float64 // of the factor of the scores
 	choice       Choice
@@ -150,7 +153,11 @@ func (pl *Plan) byGradients(
 			return nil, prefix.Errorf("model: %w", err)
 		}
 	}
-	return &outcome{theta: f.theta(), cert: cert, choice: &f.choice}, nil
+	theta, err := f.penalized(p, f.theta())
+	if err != nil {
+		return nil, prefix.Errorf("model: %w", err)
+	}
+	return &outcome{theta: theta, cert: cert, choice: &f.choice}, nil
 }
 
 // gradientSensitivity returns the ℓ₂ sensitivity of a sum of vectors of norm at most bound that are

@@ -215,6 +215,7 @@ func (f *gradientFit) spread() error {
 			f.shifted[j] += v * f.k[i]
 		}
 	}
+	f.secondMoments(s, radius)
 	return f.reachOf(s)
 }
 

@@ -52,7 +52,7 @@ func newFitPlan(columns, records int, b dp.Budget, o *Options) (*DiscoveryPlan, 
 	if err != nil {
 		return nil, prefix.Errorf("model: %w", err)
 	}
-	gradients := t.options.byGradients(q, b)
+	gradients := t.options.byGradients(q, b, true)
 	if t.composed() && pl.choices.Rows > 0 && !gradients {
 		return nil, fmt.Errorf("%w: a fit by person without a schema is proved for one release, not for least squares: want "+
 			"the task %q, the loss %q or %q, or a schema first, by privopt schema --private", ErrOptions, TwoClasses,

@@ -242,7 +242,7 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 	pl := &Plan{encoder: t.encoder, params: t.params(b, q), search: t.search, options: o}
 	pl.options.Ledger, pl.options.Source = nil, nil
 	switch {
-	case o.byGradients(q, b):
+	case o.byGradients(q, b, t.search > 0):
 		err = pl.automatic(q, o)
 	case t.composed():
 		err = pl.sequence(q, o)
