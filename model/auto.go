@@ -52,14 +52,14 @@ func (o Options) byGradients(q erm.Public, b dp.Budget, searched bool) bool {
 }
 
 // automatic plans the automatic fit.
-func (pl *Plan) automatic(q erm.Public, o Options) error {
+func (pl *Plan) automatic(q erm.Public) error {
 	s := &Sequence{Shares: Shares{Gradients: 1 - pl.search, Search: pl.search}}
 	var err error
 	if s.Mu, err = pl.mu(*s, 0); err != nil {
 		return err
 	}
 	pl.params.Sequence, pl.params.Decision = s, gradientWords
-	pl.finish(q, s, o)
+	pl.finish(q, s)
 	return nil
 }
 

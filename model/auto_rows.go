@@ -288,6 +288,9 @@ func (f *gradientFit) reachOf(s *spectrum) error {
 	return nil
 }
 
+// mostEntries is the most numbers of mapped rows, which are dense, that are kept in memory.
+const mostEntries = 1 << 27
+
 // keep stores the mapped rows.
 func (f *gradientFit) keep() error {
 	n, _ := f.data.Dims()

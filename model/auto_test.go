@@ -19,6 +19,7 @@ import (
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/noise"
+	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table"
 )
@@ -365,6 +366,47 @@ func TestWrongCount(t *testing.T) {
 				for i, want := range []float64{-3, 4, 0, 2} {
 					require.InDelta(t, want, m.Coefficients()[i].Value, 0.9, "%s, %d declared: %v", label, declared, m.Coefficients())
 				}
+			}
+		}
+	}
+}
+
+// TestWideRange checks that one range declared 10 or 100 times too wide costs little, for the
+// automatic fit.
+func TestWideRange(t *testing.T) {
+	if testing.Short() {
+		t.Skip("four fits of 20,000 records")
+	}
+	rnd := rand.New(rand.NewPCG(4, 4))
+	var b strings.Builder
+	b.WriteString("size,district,rent\n")
+	for range 20000 {
+		size, k := math.Round(20+100*rnd.Float64()), rnd.IntN(3)
+		rent := 200 + 10*size + []float64{0, 150, -100}[k] + 150*rnd.NormFloat64()
+		fmt.Fprintf(&b, "%v,%s,%.0f\n", size, []string{"center", "river", "hills"}[k], rent)
+	}
+	for _, c := range []struct{ wide, want float64 }{{1, 0.8}, {10, 0.79}, {100, 0.79}} {
+		s, err := table.ReadSchema(strings.NewReader(fmt.Sprintf(`{ "schema": 1, "records": 20000,
+		  "label": {"column": "rent", "min": 0, "max": 2000}, "columns": [
+		  {"name": "size", "min": %v, "max": %v}, {"name": "district", "levels": ["center", "river", "hills"]} ] }`,
+			20-50*(c.wide-1), 120+50*(c.wide-1))))
+		require.NoError(t, err)
+		data, err := table.ReadCSV(strings.NewReader(b.String()), s)
+		require.NoError(t, err)
+		for _, rel := range []dp.Relation{dp.AddRemove, dp.Replace} {
+			mean := 0.0
+			seeds := testkit.Of(1, 4)
+			for seed := range uint64(seeds) {
+				m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 1, Delta: DefaultDelta(20000)},
+					&Options{Relation: rel, Source: noise.Reproducible(seed, "wide")})
+				require.NoError(t, err)
+				score, err := m.Score(data)
+				require.NoError(t, err)
+				mean += score.R2 / float64(seeds)
+			}
+			t.Logf("%v: %v times too wide: R² %.4f", rel, c.wide, mean)
+			if rel == dp.AddRemove {
+				require.GreaterOrEqual(t, mean, c.want)
 			}
 		}
 	}

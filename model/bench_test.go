@@ -40,8 +40,7 @@ func BenchmarkPlan(b *testing.B) {
 		}{
 			{name: "classes", task: "two classes"},
 			{name: "three-classes", task: "three classes"},
-			{name: "mapped", task: "a number"},
-			{name: "two-step", task: "a number", options: Options{Set: Set{Name: Ball, Size: 5}}},
+			{name: "gradients", task: "a number"},
 			{name: "intervals", task: "a number", options: Options{Intervals: &Intervals{}}},
 			{name: "persons", task: "a number", more: `"person": "who", "rows": 20,`},
 		} {

@@ -313,6 +313,6 @@ func (pl *DiscoveryPlan) model(ctx context.Context, u *table.Undeclared, s *tabl
 	fit.params.Budget = pl.budget
 	m := &Model{theta: out.theta, cert: pl.cert.With(out.cert.Assumptions...), params: fit.params.clone(),
 		choice: out.choice, prose: pl.String(), encoder: data.Encoder, build: readBuild()}
-	m.threshold(out.units)
+	m.threshold()
 	return m, nil
 }

@@ -31,7 +31,6 @@
 //	model.auto/1       minimizers sᵢ = √wᵢ·μ, cᵢ, and Gaussian releases t² = Σwⱼ·μ², Σw = 1, in any
 //	                   order; each may depend on earlier outputs, but s, c and t are fixed before
 //	model.intervals/1  the same with Σφ″aa′ and Σφ′²aa′ among the Gaussian releases
-//	model.mapped/1     model.auto/1 on rows that a noisy Gram matrix Σaa′ maps into the same bounds
 //	model.auto/2       Gaussian releases alone, whose shares of μ² may depend on outputs
 //	model.discover/1   a search for a schema, alone or before a fit: docs/theory/discovery.md
 //
@@ -141,7 +140,7 @@ func Fit(ctx context.Context, data *table.Data, b dp.Budget, o *Options) (*Model
 		theta: out.theta, cert: out.cert, params: pl.Params(), choice: out.choice, moments: out.moments,
 		prose: pl.String(), head: head, encoder: t.encoder, build: readBuild(),
 	}
-	m.threshold(out.units)
+	m.threshold()
 	return m, m.commit(ctx, t.options.Ledger)
 }
 
@@ -175,8 +174,8 @@ func (m *Model) commit(ctx context.Context, l *ledger.Ledger) error {
 }
 
 // threshold sets a coefficient of a lasso to 0 if the output noise alone may have moved it away
-// from 0. units scale the output noise of each coordinate; nil means 1.
-func (m *Model) threshold(units []float64) {
+// from 0.
+func (m *Model) threshold() {
 	if m.params.Penalty.Lasso == 0 && m.params.Penalty.Group == 0 {
 		return
 	}
@@ -191,11 +190,7 @@ func (m *Model) threshold(units []float64) {
 		size = (d + 10*math.Sqrt(d)) / r.OutputRate
 	}
 	for j, v := range m.theta {
-		unit := 1.0
-		if units != nil {
-			unit = units[j]
-		}
-		if math.Abs(v) <= size*unit {
+		if math.Abs(v) <= size {
 			m.theta[j] = 0
 		}
 	}

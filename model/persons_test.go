@@ -261,7 +261,6 @@ func TestSquaresOfPersons(t *testing.T) {
 		require.NoError(t, err)
 		s, c := m.Params().Sequence, m.Choice()
 		require.True(t, s.TwoStep)
-		require.Empty(t, s.Map)
 		require.Less(t, c.FirstClip, 0.8)
 		for k, want := range []float64{1, 1, 2} {
 			require.InDelta(t, want, m.Coefficients()[k].Value, 0.3)

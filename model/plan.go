@@ -25,7 +25,6 @@ import (
 const (
 	theoremAuto      = "model.auto/1"      // minimizers and noisy histograms, composed as one sequence
 	theoremIntervals = "model.intervals/1" // the same with the sums for standard errors
-	theoremMapped    = "model.mapped/1"    // either of them, on rows mapped by a released Gram matrix
 	theoremGradients = "model.auto/2"      // Gaussian releases alone, with shares that depend on outputs
 )
 
@@ -60,8 +59,6 @@ func (p Params) theorem() string {
 		return theoremDiscover
 	case s.Shares.Gradients > 0:
 		return theoremGradients
-	case s.Map != "":
-		return theoremMapped
 	case p.Intervals != nil:
 		return theoremIntervals
 	}
@@ -243,7 +240,7 @@ func (t *task) plan(b dp.Budget) (*Plan, error) {
 	pl.options.Ledger, pl.options.Source = nil, nil
 	switch {
 	case o.byGradients(q, b, t.search > 0):
-		err = pl.automatic(q, o)
+		err = pl.automatic(q)
 	case t.composed():
 		err = pl.sequence(q, o)
 	default:
@@ -406,9 +403,6 @@ func (pl *Plan) String() string {
 			fmt.Fprintf(&b, ", plus at most %.3g of ε for curvature", c)
 		}
 		b.WriteString(".")
-		if s.Map != "" {
-			fmt.Fprintf(&b, " The choice of coordinates takes %.3g %% of μ².", 100*(s.Shares.Gram+s.Shares.Norms))
-		}
 		if p.Intervals != nil {
 			fmt.Fprintf(&b, " Standard errors take %.0f %% of μ².", 100*(s.Shares.Hessian+s.Shares.Scores))
 		}

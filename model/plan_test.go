@@ -55,7 +55,7 @@ func TestSequence(t *testing.T) {
 				if w.Gradients > 0 {
 					outputs = 0
 				}
-				require.InDelta(t, 1, w.Labels+w.First+w.Residuals+w.Last+w.Hessian+w.Scores+w.Gram+w.Norms+w.Gradients+
+				require.InDelta(t, 1, w.Labels+w.First+w.Residuals+w.Last+w.Hessian+w.Scores+w.Gradients+
 					outputs*w.Output, 1e-12)
 				delta := pl.Profile().Delta(eps)
 				require.LessOrEqual(t, delta, b.Delta)
@@ -70,8 +70,6 @@ func TestSequence(t *testing.T) {
 					theorem = theoremIntervals
 				case w.Gradients > 0:
 					theorem = theoremGradients
-				case s.Map != "":
-					theorem = theoremMapped
 				}
 				require.Equal(t, theorem, pl.Certificate().Theorem)
 			}
@@ -83,13 +81,12 @@ func TestSequence(t *testing.T) {
 // plan's privacy proof assumes.
 func TestStepsAreThoseOfTheSequence(t *testing.T) {
 	pl := planFor(t, 5000, 2, some, Options{Loss: Loss{Name: Squares}, Relation: dp.AddRemove, Records: 5000,
-		Penalty: Penalty{Ridge: 1e-9}})
+		Intervals: &Intervals{}})
 	s := pl.params.Sequence
 	require.True(t, s.TwoStep)
 	require.Equal(t, []float64{s.FirstC, s.C}, pl.seq.C)
-	require.Equal(t, fullMap, s.Map)
-	require.InDeltaSlice(t, []float64{math.Sqrt(0.07) * s.Mu, math.Sqrt(0.783) * s.Mu}, pl.seq.S, 1e-12)
-	require.InDelta(t, math.Sqrt(0.015+0.025+0.002+0.1+0.005)*s.Mu, pl.seq.T, 1e-12)
+	require.InDeltaSlice(t, []float64{math.Sqrt(0.07) * s.Mu, math.Sqrt(0.638) * s.Mu}, pl.seq.S, 1e-12)
+	require.InDelta(t, math.Sqrt(0.015+0.025+0.002+0.2+0.05)*s.Mu, pl.seq.T, 1e-12)
 	require.Greater(t, pl.seq.T, math.Hypot(1/(1/(math.Sqrt(0.015)*s.Mu)), math.Sqrt(0.025)*s.Mu))
 	// The ledger counts all of them, and the events of the noise of both minimizers.
 	q := pl.Profile()
@@ -118,15 +115,13 @@ func TestStepsAreThoseOfTheSequence(t *testing.T) {
 func TestDecisions(t *testing.T) {
 	squares := func(n, d int, eps float64) Sequence {
 		pl := planFor(t, n, d, dp.Budget{Epsilon: eps, Delta: 1 / float64(n*n)},
-			Options{Loss: Loss{Name: Squares}, Relation: dp.AddRemove, Records: n, Penalty: Penalty{Ridge: 1e-9}})
+			Options{Loss: Loss{Name: Squares}, Relation: dp.AddRemove, Records: n, Intervals: &Intervals{}})
 		return *pl.params.Sequence
 	}
 	tiny, large := squares(150, 5, 0.1), squares(20000, 5, 1)
 	require.False(t, tiny.TwoStep)
-	require.Empty(t, tiny.Map)
 	require.Equal(t, 0.3, tiny.Clip)
 	require.True(t, large.TwoStep)
-	require.Equal(t, fullMap, large.Map)
 	require.Equal(t, 0.05, large.FirstC)
 	// For one coordinate and a small δ, pure noise is chosen; for many coordinates, Gaussian noise.
 	one := planFor(t, 500, 1, dp.Budget{Epsilon: 1, Delta: 1e-12}, Options{Loss: Loss{Name: SVM}})

@@ -29,8 +29,6 @@ type Shares struct {
 	Scores    float64 `json:"scores,omitzero"`    // Σ φ′²aa′
 	Output    float64 `json:"output"`             // output noise of every minimizer
 	Search    float64 `json:"search,omitzero"`    // search for a schema
-	Gram      float64 `json:"gram,omitzero"`      // Σ aa′, for the map of the rows
-	Norms     float64 `json:"norms,omitzero"`     // histogram of the norms of mapped rows
 	Gradients float64 `json:"gradients,omitzero"` // all releases of the automatic fit, in place of the others
 }
 
@@ -45,9 +43,6 @@ type Sequence struct {
 	C       float64 `json:"c"`               // what the curvature of the last minimizer may cost
 	FirstC  float64 `json:"firstC,omitzero"` // the same of the first one
 	Clip    float64 `json:"clip,omitzero"`   // of the last minimizer, unless TwoStep
-	// Map says how a released Gram matrix Σaa′ changes the coordinates before the minimizers: "full",
-	// "diagonal", or "" for not at all.
-	Map string `json:"map,omitzero"`
 }
 
 // checkSequence returns an error unless a sequence of releases can serve the options.
@@ -139,24 +134,18 @@ func (pl *Plan) sequence(q erm.Public, o Options) error {
 				"per bin) and a first fit choose the clip and the ridge of the final fit.", p.amount(), t2)
 		}
 	}
-	// Under a search the dimension is an output, and persons have weights: neither is proved for maps.
-	if pl.search == 0 && q.Rows == 0 {
-		if err := pl.improve(s, o, n, d); err != nil {
-			return err
-		}
-	}
 	if s.Mu == 0 {
 		var err error
 		if s.Mu, err = pl.mu(*s, 0); err != nil {
 			return err
 		}
 	}
-	pl.finish(q, s, o)
+	pl.finish(q, s)
 	return nil
 }
 
 // finish proves μ and fills in the certificate.
-func (pl *Plan) finish(q erm.Public, s *Sequence, o Options) {
+func (pl *Plan) finish(q erm.Public, s *Sequence) {
 	b, p := pl.params.Budget, &pl.params
 	proved := pl.prove(s)
 	pl.seq = pl.composed(*s, s.Mu)
@@ -167,9 +156,6 @@ func (pl *Plan) finish(q erm.Public, s *Sequence, o Options) {
 		pl.cert = pl.cert.With(dp.CalibrationArithmetic)
 	}
 	pl.cert = pl.cert.With(q.Assumptions...)
-	if s.Map != "" && (o.Penalty != (Penalty{}) || o.Set.Name == Box) { // prox.Blocks of mapped weights
-		pl.cert = pl.cert.With(erm.DeclaredOperator)
-	}
 }
 
 // pair returns M, the ℓ₂ sensitivity of a sum of nonnegative orthogonal terms of norm at
@@ -195,7 +181,7 @@ func (pl *Plan) gradients() float64 {
 func (pl *Plan) composed(s Sequence, mu float64) linear.Sequence {
 	w := s.Shares
 	q := linear.Sequence{Relation: pl.params.Relation, Monotone: pl.monotone, Persons: pl.params.Rows > 1}
-	gauss := w.Labels + w.Residuals + w.Hessian + w.Scores + w.Gram + w.Norms + w.Search
+	gauss := w.Labels + w.Residuals + w.Hessian + w.Scores + w.Search
 	if w.Gradients > 0 {
 		q.T = math.Sqrt(w.Gradients+w.Search) * mu
 		return q
@@ -282,7 +268,6 @@ type outcome struct {
 	cert    dp.Certificate
 	choice  *Choice
 	moments *moments
-	units   []float64 // of the output noise in each coordinate of a diagonal map, nil for 1
 }
 
 // run draws the noise of the plan once, for the problem p that the plan was made for.
@@ -368,30 +353,15 @@ func (pl *Plan) check(p *erm.Problem) error {
 	if pl.params.Sequence.Shares.Gradients > 0 {
 		return pl.checkRange()
 	}
-	problems := []*erm.Problem{p}
-	if pl.params.Sequence.Map != "" {
-		problems = nil
-		empty := *p
-		empty.Data, _ = erm.Empty(pl.params.Dim, pl.params.Bounds)
-		for _, m := range pl.ends() {
-			q, err := m.problem(&empty, pl.params.Penalty, pl.params.Set, float64(pl.params.Records))
-			if err != nil {
-				return err
-			}
-			problems = append(problems, q)
-		}
-	}
 	clips := []float64{pl.params.Sequence.Clip}
 	if pl.params.Sequence.TwoStep {
 		clips = []float64{leastClip, 1}
 	}
-	for _, q := range problems {
-		for _, clip := range clips {
-			for _, last := range []bool{true, !pl.params.Sequence.TwoStep} {
-				settings, step := pl.minimizer(last, clip, leastSignal, float64(pl.params.Records))
-				if _, err := settings.PlanStep(q, pl.cert, step); err != nil {
-					return err
-				}
+	for _, clip := range clips {
+		for _, last := range []bool{true, !pl.params.Sequence.TwoStep} {
+			settings, step := pl.minimizer(last, clip, leastSignal, float64(pl.params.Records))
+			if _, err := settings.PlanStep(p, pl.cert, step); err != nil {
+				return err
 			}
 		}
 	}
@@ -408,19 +378,8 @@ const (
 // direct.
 func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Source) (*outcome, error) {
 	s, w := *pl.params.Sequence, pl.params.Sequence.Shares
-	user := p
 	n, d := float64(pl.params.Records), float64(pl.params.Dim)
 	choice := &Choice{Clip: s.Clip, Signal: 0.08}
-	var m *mapping
-	if s.Map != "" {
-		var err error
-		if m, err = pl.precondition(ctx, p, direct); err == nil {
-			p, err = m.problem(p, pl.params.Penalty, pl.params.Set, n)
-		}
-		if err != nil {
-			return nil, prefix.Errorf("model: %w", err)
-		}
-	}
 	if s.TwoStep {
 		tau := func(share float64) float64 { return pl.pair() / pl.shift(share) * release.SafeScale }
 		labels, err := newHistogram(ctx, p.Data, nil, tau(w.Labels), direct)
@@ -469,9 +428,6 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 		if pl.encoder != nil {
 			out.moments.averageUnseen(pl.encoder, out.theta)
 		}
-	}
-	if m != nil {
-		m.restore(out, user)
 	}
 	return out, nil
 }

@@ -251,7 +251,7 @@ func closest(results []audit.Result) []audit.Result {
 // mechanismNames are the mechanisms in words.
 var mechanismNames = map[string]string{
 	"aggregate": "sample and aggregate", "lop": "linear perturbation", "lop-clip": "clipped linear perturbation",
-	"lop-output": "output perturbation", "model-gradients": "noisy gradients", "model-mapped": "squares, preconditioned",
+	"lop-output": "output perturbation", "model-gradients": "noisy gradients",
 	"exponential": "exponential mechanism", "opdisc": "OPDisc", "opsamp": "OPSamp", "product": "K-norm noise",
 	"qop":  "quadratic perturbation",
 	"rspm": "RSPM", "sco-objective": "linear perturbation, population", "sco-sgd": "noisy SGD",
