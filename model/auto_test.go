@@ -21,6 +21,8 @@ import (
 	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/loss"
+	"github.com/privopt/privopt/prox"
+	"github.com/privopt/privopt/splitting"
 	"github.com/privopt/privopt/table"
 )
 
@@ -409,5 +411,51 @@ func TestWideRange(t *testing.T) {
 				require.GreaterOrEqual(t, mean, c.want)
 			}
 		}
+	}
+}
+
+// TestAutomaticPenalties: with every penalty and set, the fit is in the set, and its objective is
+// near the minimum for these records.
+func TestAutomaticPenalties(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 1))
+	const n = 8000
+	var b strings.Builder
+	b.WriteString("x,z,k,y\n")
+	for range n {
+		x, z, k := rnd.Float64(), rnd.Float64(), rnd.IntN(3)
+		fmt.Fprintf(&b, "%.4f,%.4f,%c,%.4f\n", x, z, 'a'+k, 1+3*x-2*z+float64(k)+0.5*rnd.NormFloat64())
+	}
+	data := readTable(t, fmt.Sprintf(`{"schema": 1, "intercept": true, "records": %d, "neighbors": "add-remove",
+	  "label": {"column": "y", "min": -4, "max": 8}, "columns": [{"name": "x", "min": 0, "max": 2},
+	  {"name": "z", "min": -3, "max": 1}, {"name": "k", "levels": ["a", "b", "c"]}]}`, n), b.String())
+	for _, o := range []Options{{Penalty: Penalty{Ridge: 0.01}}, {Penalty: Penalty{Lasso: 0.01}},
+		{Penalty: Penalty{Group: 0.02}}, {Set: Set{Name: Box, Size: 0.2}}, {Set: Set{Name: Ball, Size: 0.4}},
+		{Set: Set{Name: Simplex}}, {Set: Set{Name: NonNegative}}, {Penalty: Penalty{Lasso: 0.01}, Set: Set{Name: NonNegative}}} {
+		o.Source = noise.Reproducible(2)
+		m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 3, Delta: 1e-8}, &o)
+		require.NoError(t, err)
+		require.Equal(t, theoremGradients, m.Certificate().Theorem)
+		task, err := newTask(data, &o)
+		require.NoError(t, err)
+		p := splitting.Problem{F: task.problem.Perturb(erm.Perturbation{}), G: task.problem.Reg}
+		if task.problem.Set != nil {
+			p.H = task.problem.Set
+		}
+		best, err := splitting.Minimize(t.Context(), p, make([]float64, len(m.theta)), nil)
+		require.NoError(t, err)
+		objective := func(theta []float64) float64 {
+			v := p.F.Func(theta)
+			for _, part := range []prox.Operator{p.G, p.H} {
+				if part != nil {
+					v += part.Func(theta)
+				}
+			}
+			return v
+		}
+		least, most := objective(best.X), objective(make([]float64, len(m.theta)))
+		if math.IsInf(most, 1) { // a simplex has no 0
+			most = p.F.Func(make([]float64, len(m.theta)))
+		}
+		require.Less(t, (objective(m.theta)-least)/(most-least), 0.02, "%+v %+v", o.Penalty, o.Set)
 	}
 }

@@ -257,7 +257,7 @@ func TestSquaresOfPersons(t *testing.T) {
 			require.InDelta(t, want, m.Coefficients()[k].Value, 0.3, persons)
 		}
 		m, err = Fit(t.Context(), data, dp.Budget{Epsilon: 2, Delta: 1e-7},
-			&Options{Penalty: Penalty{Ridge: 1e-9}, Source: noise.Reproducible(1)})
+			&Options{Intervals: &Intervals{}, Source: noise.Reproducible(1)})
 		require.NoError(t, err)
 		s, c := m.Params().Sequence, m.Choice()
 		require.True(t, s.TwoStep)
