@@ -48,7 +48,7 @@
 //	halfspaces and other finite sets, no convexity    objpert
 //	sums, counts, results of one's own algorithm      additive
 //	several releases of one data set                  dp.Compose, dp/ledger
-//	no privacy: f(x) + g(x) + h(Kx) with certificates splitting, prox
+//	no privacy: QP, f(x) + g(x) + h(Kx), certified    splitting, prox
 //	instances of a published experiment               lasso
 //
 // The other packages are what these are made of: erm (records and risks), loss (losses and

@@ -45,7 +45,7 @@
 //     On a graph or an image: NewDifferences as K.
 //   - Many records, moderate accuracy: StochasticTOS with SVRG.
 //   - Linear and quadratic programs, quantiles, support vector machines, model predictive control:
-//     NewQP, or a Problem of your own with a matrix as K.
+//     NewQP, or a Problem of your own with a matrix as K. Multipliers are in Result.Dual.
 //   - A sequence of weights or of boxes: Path.
 //   - Means, sums and linear terms: Scaled, Plus, Tilted; a function of your own: Funcs. They keep
 //     Hessians, quadratic coefficients and the terms of sums.

@@ -1,7 +1,7 @@
 // Copyright 2026 The privopt Authors. SPDX-License-Identifier: MIT
 
-// Command privopt-beam is privopt fit for records that a cluster adds up: every pass over them is
-// one Apache Beam job.
+// Command privopt-beam is privopt fit for records that a cluster adds up: each pass of a solver is
+// one Apache Beam job. Noisy gradients are summed in this process, see the README of module beam.
 //
 //	privopt-beam --schema people.json --data people.npy --epsilon 1 \
 //	  --scratch /mnt/scratch --out model.json
