@@ -115,6 +115,48 @@ func TestEncode(t *testing.T) {
 	require.Empty(t, left, "secret files were left")
 }
 
+// TestManyLines gives a third of all lines to one person: the records are those of the table in
+// memory, and the lines of that person that cannot count are dropped before they travel.
+func TestManyLines(t *testing.T) {
+	defer func(n int64) { splitBytes = n }(splitBytes)
+	splitBytes = 200_000
+	made := visitFiles(t, 1)
+	var size [2]int
+	for k, many := range []int{0, 30_000} {
+		var text strings.Builder
+		text.WriteString("id,age,pays\n")
+		for i := range 60_000 + many {
+			id := 1 + i*i%9973
+			if i >= 60_000 {
+				id = 0
+			}
+			fmt.Fprintf(&text, "patient%d,%d.%d,%s\n", id, 20+i%60, i%977, []string{"yes", "no"}[i%2])
+		}
+		require.NoError(t, os.WriteFile(made.Paths[0], []byte(text.String()), 0o600))
+		e, tk := attempt(t, made, 4)
+		for i := range e.Splits {
+			for _, some := range sent(t, tk, e, i) {
+				for _, b := range some {
+					size[k] += len(b)
+				}
+			}
+		}
+		src, err := Encode(t.Context(), made, Options{Scratch: t.TempDir()})
+		require.NoError(t, err)
+		data, err := table.Options{}.ReadCSV(strings.NewReader(text.String()), made.Schema)
+		require.NoError(t, err)
+		var want []float64
+		require.NoError(t, data.Records.Each(func(a []float64, b float64) { want = append(append(want, a...), b) }))
+		var got []float64
+		for _, line := range encoded(t, src) {
+			got = append(got, line[:len(line)-1]...)
+		}
+		require.Equal(t, want, got)
+		require.NoError(t, src.Close())
+	}
+	require.Less(t, float64(size[1]), 1.1*float64(size[0]))
+}
+
 // TestEncodeForms: files without a header line, whose quoted fields hold line ends, give the same
 // records plain and compressed by gzip, in one file and in several.
 func TestEncodeForms(t *testing.T) {
@@ -276,6 +318,13 @@ func TestBlocks(t *testing.T) {
 	all[slices.IndexFunc(all, func(x tally) bool { return x.Bucket == 0 })] = short[0]
 	_, _, err = e.check(all, dir)
 	require.ErrorContains(t, err, "did not get all blocks of file 2")
+	// Blocks of another reading of a file, which may have changed.
+	all[slices.IndexFunc(all, func(x tally) bool { return x.Bucket == 0 })] = tallies(ordered(t, tk, 0,
+		append(slices.Clone(blocks[0][0]), sent(t, tk, e, 1)[0]...)))[0]
+	_, _, err = e.check(all, dir)
+	require.ErrorContains(t, err, "did not get all blocks of file 2")
+	_, err = ordered(t, tk, 0, append(sent(t, tk, e, 1)[0], sent(t, tk, e, 1)[0]...))
+	require.ErrorContains(t, err, "came twice")
 	// A line whose id is of another bucket, sealed by a worker with the key.
 	var b block
 	require.NoError(t, e.unseal(blocks[0][1][0], &b))

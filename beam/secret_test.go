@@ -151,9 +151,10 @@ func (l *log) Write(b []byte) (int, error) {
 	return l.b.Write(b)
 }
 
-// TestSecrets checks that neither logs nor errors show a point of the solver, a sum, the noise or a
-// record, whether a fit succeeds or fails.
-func TestSecrets(t *testing.T) {
+// logs collects what is logged and printed until the test ends, and returns a function that shows
+// it.
+func logs(t *testing.T) (text func(errs ...error) string) {
+	t.Helper()
 	var logged log
 	was := slog.Default()
 	sdklog.SetLogger(&sdklog.Structural{}) // workers of jobs before replaced it
@@ -162,12 +163,25 @@ func TestSecrets(t *testing.T) {
 	printed, err := os.Create(filepath.Join(t.TempDir(), "printed"))
 	require.NoError(t, err)
 	os.Stdout, os.Stderr = printed, printed
-	defer func() {
+	t.Cleanup(func() {
 		slog.SetDefault(was)
 		os.Stdout, os.Stderr = stdout, stderr
-		armed.Store(false)
-	}()
+		printed.Close()
+	})
+	return func(errs ...error) string {
+		all, err := os.ReadFile(printed.Name())
+		require.NoError(t, err)
+		logged.mu.Lock()
+		defer logged.mu.Unlock()
+		return decoded(fmt.Sprintln(errs) + logged.b.String() + string(all))
+	}
+}
 
+// TestSecrets checks that neither logs nor errors show a point of the solver, a sum, the noise or a
+// record, whether a fit succeeds or fails.
+func TestSecrets(t *testing.T) {
+	logged := logs(t)
+	defer armed.Store(false)
 	rows, labels := randomTable(20000, 3)
 	for i := range labels {
 		labels[i] *= 0.1 + 0.001*math.Sqrt(float64(i+1)) // distinct labels can be recognized
@@ -179,6 +193,7 @@ func TestSecrets(t *testing.T) {
 			found.number(v)
 		}
 	}
+	var failed []error
 	for _, runner := range runners {
 		for _, fails := range []bool{false, true} {
 			s := cluster(t, Options{Runner: runner, Shards: 3, Threads: 1}, path)
@@ -190,7 +205,7 @@ func TestSecrets(t *testing.T) {
 			rel, err := (&lop.Mechanism{Radius: 1}).Fit(t.Context(), p, dp.Budget{Epsilon: 1, Delta: 1e-6}, src)
 			require.Equal(t, fails, err != nil)
 			if fails {
-				fmt.Fprintln(&logged, err)
+				failed = append(failed, err)
 			} else {
 				for _, v := range rel.Theta {
 					found.number(v)
@@ -204,14 +219,63 @@ func TestSecrets(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(found), 2000)
-	all, err := os.ReadFile(printed.Name())
-	require.NoError(t, err)
-	text := decoded(logged.b.String() + string(all))
+	text := logged(failed...)
 	require.Contains(t, text, "Pipeline proto")
 	require.Contains(t, text, taskFile+`","Pass":"`, "the search must find the fields of the steps")
 	require.Contains(t, text, "shard 0 panicked")
 	require.Empty(t, found.in(text))
 	require.NotContains(t, text, "prediction")
+}
+
+// TestEncodeSecrets checks that neither logs nor errors nor pipelines show an id, a field or an
+// encoded number of a table, or the name of a file, whether the workers encode it or refuse it.
+func TestEncodeSecrets(t *testing.T) {
+	logged := logs(t)
+	defer func(n int64) { splitBytes = n }(splitBytes)
+	splitBytes = 4000
+	scratch := t.TempDir()
+	found := secrets{}
+	var failed []error
+	for _, runner := range runners {
+		for _, fails := range []bool{false, true} {
+			made := visitFiles(t, 2)
+			for k, path := range made.Paths {
+				text := "id,age,pays\n"
+				for i := range 400 {
+					id, age := fmt.Sprintf("who%06d", 7919*(i+1)*(k+2)%999983), 20+59*math.Sqrt(float64(i)/400)
+					text += fmt.Sprintf("%s,%v,yes\n", id, age)
+					found[id] = true
+					found.number(age)
+					found.number((age - 50) / 30)
+				}
+				if fails && k == 1 {
+					text += "who-is-this,SECRET-AGE,no\n"
+				}
+				require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+				found[path] = true
+			}
+			s, err := Encode(t.Context(), made, Options{Runner: runner, Scratch: scratch})
+			if failed = append(failed, err); fails {
+				require.ErrorIs(t, err, ErrOptions)
+				continue
+			}
+			require.NoError(t, err)
+			n, d := s.Dims()
+			rows, labels := make([]float64, n*d), make([]float64, n)
+			require.NoError(t, s.Read(t.Context(), rows, labels, 0))
+			for _, v := range rows {
+				found.number(v)
+			}
+			require.NoError(t, s.Close())
+		}
+	}
+	found["who-is-this"], found["SECRET-AGE"] = true, true
+	require.Greater(t, len(found), 2000)
+	text := logged(failed...)
+	require.Contains(t, text, "Pipeline proto")
+	require.Contains(t, text, "encodeSplit", "the search must find the steps")
+	require.Contains(t, text, "the table is refused: file 2 from its byte")
+	require.Empty(t, found.in(text))
 }
 
 // spy is a Source that adds the points and sums of its jobs to the secrets.

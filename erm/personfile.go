@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/loss"
@@ -39,10 +38,15 @@ func CanonicalByPerson(ctx context.Context, src Identified, b loss.Bounds, p Per
 	if err != nil {
 		return nil, nil, err
 	}
-	ids := make([]digest, r.n) // then the digests of lines
-	every := slices.SortedFunc(slices.Values(list), byIndex)
-	for _, o := range every {
+	ids := make([]digest, r.n)
+	for _, o := range list {
 		ids[o.index] = o.id
+	}
+	every := list[:0] // in the order of src, then with the digests of lines
+	for i, id := range ids {
+		if id != (digest{}) {
+			every = append(every, owned{id, i})
+		}
 	}
 	if err := digestLines(ctx, r, every); err != nil {
 		return nil, nil, err

@@ -149,8 +149,9 @@ func TestKill(t *testing.T) {
 					time.Sleep(wait)
 					if syscall.Kill(list[len(list)-1], syscall.SIGKILL) == nil {
 						kills++
+						return
 					}
-					return
+					before, wait = len(list), 0 // its job ended before
 				}
 			}()
 			code, errs := program(t.Context(), args...)
