@@ -77,12 +77,12 @@ func openRecords(ctx context.Context, src erm.Source, end func() error, e *table
 	return &records{&table.Data{Records: data, Encoder: e}, end}, nil
 }
 
-// mostInMemory is the number of numbers up to which the rows of a file are read once, 256 MiB. Tests
-// change it.
+// mostInMemory is the number of numbers up to which the rows of a file are read once, 256 MiB.
+// Tests change it.
 var mostInMemory = 1 << 25
 
-// inMemory reads all records of src, which saves a third of the processor time of a fit and changes
-// no bit of it.
+// inMemory reads all records of src, which saves a third of the processor time of a fit and
+// changes no bit of it.
 func inMemory(ctx context.Context, src erm.Source, b loss.Bounds) (*erm.Data, error) {
 	n, d := src.Dims()
 	rows, labels := mat.NewDense(n, d, nil), make([]float64, n)
