@@ -430,7 +430,8 @@ func TestAutomaticPenalties(t *testing.T) {
 	  {"name": "z", "min": -3, "max": 1}, {"name": "k", "levels": ["a", "b", "c"]}]}`, n), b.String())
 	for _, o := range []Options{{Penalty: Penalty{Ridge: 0.01}}, {Penalty: Penalty{Lasso: 0.01}},
 		{Penalty: Penalty{Group: 0.02}}, {Set: Set{Name: Box, Size: 0.2}}, {Set: Set{Name: Ball, Size: 0.4}},
-		{Set: Set{Name: Simplex}}, {Set: Set{Name: NonNegative}}, {Penalty: Penalty{Lasso: 0.01}, Set: Set{Name: NonNegative}}} {
+		{Set: Set{Name: Simplex}}, {Set: Set{Name: NonNegative}},
+		{Penalty: Penalty{Lasso: 0.01}, Set: Set{Name: NonNegative}}} {
 		o.Source = noise.Reproducible(2)
 		m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 3, Delta: 1e-8}, &o)
 		require.NoError(t, err)
