@@ -41,7 +41,7 @@ func workers(t *testing.T, dir string) func() []int {
 	require.NoError(t, os.WriteFile(program, fmt.Appendf(nil, boot, dir, self), 0o700))
 	flags := map[*string]string{
 		jobopts.EnvironmentType: "PROCESS", jobopts.EnvironmentConfig: fmt.Sprintf(`{"command": %q}`, program),
-		jobopts.WorkerBinary: program,
+		jobopts.WorkerBinary: program, jobopts.Endpoint: "", // a prism of its own
 	}
 	for p, v := range flags {
 		old := *p
