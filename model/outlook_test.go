@@ -143,7 +143,8 @@ func TestOutlookOfEverything(t *testing.T) {
 			text := fmt.Sprintf(`{"schema": 1, "records": 400, %s"label": {"column": "y", %s}, %s}`, person, label, columns)
 			s, err := table.ReadSchema(strings.NewReader(text))
 			require.NoError(t, err)
-			for _, o := range []*Options{nil, {Penalty: Penalty{Lasso: 0.001}}, {Relation: dp.AddRemove, Loss: Loss{Name: SVM}}} {
+			for _, o := range []*Options{nil, {Penalty: Penalty{Lasso: 0.001}},
+				{Relation: dp.AddRemove, Loss: Loss{Name: SVM}}} {
 				if o != nil && o.Loss.Name == SVM && s.Label.Positive == nil || strings.Contains(label, "levels") && person != "" {
 					continue
 				}
