@@ -174,7 +174,7 @@ func TestTwiceTheRecords(t *testing.T) {
 			}
 		}
 		m, err := Fit(t.Context(), &table.Data{Records: records(t, rows, labels)}, some,
-			&Options{Loss: Loss{Name: Squares}, Penalty: Penalty{Lasso: 1e-9}, Source: noise.Reproducible(2)})
+			&Options{Loss: Loss{Name: Squares}, Intervals: &Intervals{}, Source: noise.Reproducible(2)})
 		require.NoError(t, err)
 		require.True(t, m.Params().Sequence.TwoStep)
 		return m.Choice().Clip
