@@ -480,9 +480,6 @@ func TestEveryInputERM(t *testing.T) {
 		"Builder.Data": call(func(label float64) float64 { return built(rows[0], label).Label(0) }, 1.0),
 		"Data.Dims":    call(p.Data.Dims), "Data.Bounds": call(p.Data.Bounds),
 		"Data.Row": call(p.Data.Row, 1).keep(0), "Data.Label": call(p.Data.Label, 1).keep(0), // like indexing a slice
-		"Data.MapRows": call(func(b float64) float64 {
-			return p.Data.MapRows(func(a []float64, _ float64) float64 { a[0] = b; return b }).Label(0)
-		}, 0.5),
 		"Data.Map": call(func(b float64) float64 {
 			return p.Data.Map(func([]float64, float64) (float64, bool) { return b, true }).Label(0)
 		}, 0.5),

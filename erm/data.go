@@ -331,10 +331,10 @@ func (d *Data) at(i int) *records {
 func (d *Data) Map(f func(a []float64, b float64) (label float64, keep bool)) *Data {
 	from := d.records()
 	if from.src != nil {
-		return from.mapped(mapping{labels: f})
+		return from.mapped(mapping(f))
 	}
 	if from.people != nil {
-		return from.mappedInPlace(mapping{labels: f})
+		return from.mappedInPlace(mapping(f))
 	}
 	labels := make([]float64, from.n)
 	keep := make([]bool, from.n)
@@ -361,23 +361,5 @@ func (d *Data) Map(f func(a []float64, b float64) (label float64, keep bool)) *D
 			copy(row, from.row(i, nil))
 		}
 		return labels[i]
-	}))
-}
-
-// MapRows returns data of the same number of records, each rewritten by f. f gets a copy of a row
-// and its label, overwrites the row and returns the new label. The result is forced into the bounds
-// as in [NewData], after f. f must not look at other records. It is called from several goroutines
-// at once, several times for a record, and must do the same each time. The result is dense.
-func (d *Data) MapRows(f func(a []float64, b float64) (label float64)) *Data {
-	from := d.records()
-	if from.src != nil {
-		return from.mapped(mapping{rows: f})
-	}
-	if from.people != nil {
-		return from.mappedInPlace(mapping{rows: f})
-	}
-	return canonical(newDense(from.n, from.d, 0, from.bounds, func(i int, row []float64) float64 {
-		copy(row, from.row(i, row))
-		return f(row, from.label(i))
 	}))
 }

@@ -275,46 +275,6 @@ func TestNormAbove(t *testing.T) {
 	require.Equal(t, 0.5, normAbove([]float64{0.5}, 0.5), "at most the bound")
 }
 
-// TestMapRows checks that rewritten rows are forced into the bounds, also infinite ones and NaN,
-// and that records in memory, sparse records and records of a source give the same.
-func TestMapRows(t *testing.T) {
-	b := loss.Bounds{Row: 1, Label: 2}
-	rows, labels := [][]float64{{0.6, 0}, {0, 0.8}}, []float64{1, -1}
-	memory, err := NewData(rows, labels, b)
-	require.NoError(t, err)
-	sparse, err := NewDataCSR(2, []int{0, 1, 2}, []int{0, 1}, []float64{0.6, 0.8}, labels, b)
-	require.NoError(t, err)
-	source, err := Open(fileOf(memory), b)
-	require.NoError(t, err)
-	for _, factor := range []float64{0.5, 3, math.NaN(), math.Inf(1)} {
-		scaled := func(d *Data) *Data {
-			return d.MapRows(func(a []float64, y float64) float64 {
-				floats.Scale(factor, a)
-				return 5 * y * factor
-			})
-		}
-		got := scaled(memory)
-		require.ElementsMatch(t, every(got), every(scaled(sparse)))
-		var read [][]float64
-		require.NoError(t, scaled(source).Each(func(a []float64, y float64) {
-			read = append(read, append(slices.Clone(a), y))
-		}))
-		require.ElementsMatch(t, every(got), read)
-		n := 0
-		require.NoError(t, got.Each(func(a []float64, y float64) {
-			n++
-			require.LessOrEqual(t, math.Hypot(a[0], a[1]), 1.)
-			require.LessOrEqual(t, math.Abs(y), 2.)
-			if factor == 0.5 {
-				require.InDelta(t, 2, math.Abs(y), 1e-15)
-				require.Contains(t, []float64{0.3, 0.4}, max(a[0], a[1]))
-			}
-		}))
-		require.Equal(t, 2, n)
-	}
-	require.Equal(t, rows[0][0], max(memory.Row(0)[0], memory.Row(1)[0])) // the data themselves stay
-}
-
 func TestMap(t *testing.T) {
 	data, err := NewData([][]float64{{1, 0}, {0, 1}, {0.5, 0.5}}, []float64{1, -1, 0.5}, loss.Bounds{Row: 1, Label: 1})
 	require.NoError(t, err)

@@ -208,7 +208,7 @@ func (s *runs) follow(lines []uint16) bool {
 // source is the state of records that are read on demand.
 type source struct {
 	Source
-	each  []mapping // the functions passed to Data.Map and Data.MapRows, in order
+	each  []mapping // the functions passed to Data.Map, in order
 	key   [2]uint64 // of the fingerprint
 	lines bool      // the first feature of Source is the number of lines of a person
 	view  *borrowed // Source if its records are in memory, else nil
@@ -275,14 +275,8 @@ func (s *source) read(ctx context.Context, w *window, r *records, first, count i
 		x.norm[k], _ = r.force(row, w.scratch)
 		x.y[k] = forceLabel(x.y[k], r.bounds.Label)
 		for _, m := range s.each {
-			if m.rows != nil {
-				label := m.rows(row, x.y[k])
-				x.norm[k], _ = r.force(row, w.scratch)
-				x.y[k] = forceLabel(label, r.bounds.Label)
-				continue
-			}
 			copy(w.scratch, row)
-			label, keep := m.labels(w.scratch, x.y[k])
+			label, keep := m(w.scratch, x.y[k])
 			if !keep {
 				clear(row)
 				label, x.norm[k] = 0, 0
@@ -414,11 +408,8 @@ func (s *source) same(fingerprint [2]uint64) error {
 // local hides the Sum method of a Remote: remote workers cannot run the function passed to Map.
 type local struct{ Source }
 
-// mapping is a function passed to Data.Map or to Data.MapRows.
-type mapping struct {
-	labels func(a []float64, b float64) (label float64, keep bool)
-	rows   func(a []float64, b float64) (label float64)
-}
+// mapping is a function passed to Data.Map.
+type mapping func(a []float64, b float64) (label float64, keep bool)
 
 // mapped returns data to whose records m is applied at every read.
 func (r *records) mapped(m mapping) *Data {
@@ -430,9 +421,9 @@ func (r *records) mapped(m mapping) *Data {
 	return d
 }
 
-// mappedInPlace is Map and MapRows for records of persons in memory, which keep their order.
+// mappedInPlace is Map for records of persons in memory, which keep their order.
 func (r *records) mappedInPlace(m mapping) *Data {
-	out := &records{n: r.n, d: r.d, sparse: r.sparse && m.rows == nil, shift: r.shift, bounds: r.bounds, people: r.people}
+	out := &records{n: r.n, d: r.d, sparse: r.sparse, shift: r.shift, bounds: r.bounds, people: r.people}
 	row, scratch := make([]float64, r.d), make([]float64, r.d)
 	for i := range r.n {
 		from, k := r.at(i)
@@ -440,11 +431,7 @@ func (r *records) mappedInPlace(m mapping) *Data {
 		col, a := r.in(from, k)
 		copy(row, r.row(i, scratch))
 		label, size := from.y[k], from.norm[k]
-		if m.rows != nil {
-			label = m.rows(row, label)
-			size, _ = out.force(row, scratch)
-			s.x = append(s.x, row...)
-		} else if y, keep := m.labels(row, label); keep {
+		if y, keep := m(row, label); keep {
 			label = y
 			s.col, s.x = append(s.col, col...), append(s.x, a...)
 		} else {
