@@ -369,7 +369,7 @@ dp 1604
 dp/dptest 304
 dp/internal/pld 875
 dp/ledger 1167
-erm 5488
+erm 5457
 erm/ermtest 122
 examples/ownmechanism 72
 internal/enclose 542
@@ -404,9 +404,9 @@ table/parquet 907
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72734 // of the module of the root
+	rootLines       = 72436 // of the module of the root
 	internalLines   = 10746 // of internal/
-	laboratoryLines = 11686 // of what measures the mechanisms
+	laboratoryLines = 11510 // of what measures the mechanisms
 	rootPackages    = 42
 	threeValues     = 44 // statements that assign three or more values
 	chainedErrors   = 0  // calls of cmp.Or with errors, which evaluate all of their arguments
