@@ -3,4 +3,4 @@
 package privopt
 
 // Version is the version of this module: README.md states it, commands print it, models name it.
-const Version = "0.2.0"
+const Version = "0.3.0"
