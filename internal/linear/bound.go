@@ -44,13 +44,14 @@ type want struct {
 	leg      *leg    // that of the σ found, set by least
 }
 
-// bounds returns the bounds that hold for the problem, those that are fast to prove first.
+// bounds returns the bounds that hold for the problem, those that are fast to prove first. Their
+// methods change none of them: the curves of a plan are for concurrent use.
 func (k *Calibrator) bounds(mu float64) (list []bound) {
 	if m := k.scalar(mu); m != nil {
 		list = append(list, alone{k, m})
 	}
 	if m := k.simplex(mu); m != nil {
-		list = append(list, m)
+		list = append(list, m.tabulated())
 	}
 	if m := k.span(mu); m != nil {
 		list = append(list, m)

@@ -39,9 +39,6 @@ func newSimplex(classes int, d float64) *simplex {
 
 // tabulated returns m, ready for all its methods.
 func (m *simplex) tabulated() *simplex {
-	if m.hull != nil {
-		return m
-	}
 	for i := range m.costs {
 		m.costs[i] = m.curvature(float64(i+1) / float64(len(m.costs)))
 	}
@@ -226,9 +223,9 @@ func (m *simplex) least(w *want) (sigma float64, theorem string) {
 		return math.Inf(1), ""
 	}
 	x := m.l / math.Sqrt2
-	return x * m.tabulated().leastNoise(w.eps, w.log, w.below/x, m.replace), TheoremSimplex
+	return x * m.leastNoise(w.eps, w.log, w.below/x, m.replace), TheoremSimplex
 }
 
 func (m *simplex) logs(sigma, o float64) (remove, add func(eps float64) float64) {
-	return m.tabulated().logCurves(m.l/sigma/math.Sqrt2, o, m.replace)
+	return m.logCurves(m.l/sigma/math.Sqrt2, o, m.replace)
 }

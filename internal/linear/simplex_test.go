@@ -5,6 +5,7 @@ package linear
 import (
 	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -162,6 +163,34 @@ func TestMultinomialCalibration(t *testing.T) {
 func calibratorOf(t testing.TB, p Problem, classes int) *Calibrator {
 	p.Classes = classes
 	return calibrator(t, p)
+}
+
+// A plan is for concurrent use: to ask the curve of its noise changes no bound.
+func TestCurveIsReadOnly(t *testing.T) {
+	p := Problem{Dim: 12, Constants: loss.Multinomial{Classes: 3}.Constants(loss.Bounds{Row: 2, Label: 2}, 1), Classes: 3,
+		Relation: dp.AddRemove, Budget: dp.Budget{Epsilon: 1, Delta: 1e-5}}
+	b := at(t, p, 15.5)
+	var all []simplex
+	for _, m := range b.Curve.bounds {
+		if m, ok := m.(*simplex); ok {
+			all = append(all, *m)
+		}
+	}
+	require.Len(t, all, 1)
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() {
+			remove, _ := b.Curve.Profile(0, 0)
+			remove(1)
+		})
+	}
+	group.Wait()
+	for _, m := range b.Curve.bounds {
+		if m, ok := m.(*simplex); ok {
+			require.Same(t, all[0].hull, m.hull)
+			require.Equal(t, all[0].costs, m.costs)
+		}
+	}
 }
 
 // Near ε = 0 the loss may be above ε at every M, where reach certifies nothing.
