@@ -28,17 +28,23 @@ import (
 
 // spent returns Σ(S/σ)² of one run, where S is the distance by which the sums of two neighbors
 // differ given the same outputs before: the fit of the second data set gets the sums of the first
-// one.
+// one. All that a run returns is a function of outputs: it is the same for both.
 func spent(t *testing.T, pl *Plan, data [2]*erm.Data, seed uint64) float64 {
 	t.Helper()
 	var sums []fault.Sum
+	var thetas [][]float64
+	reg, err := pl.params.Penalty.operator(float64(pl.params.Records), columnGroups(pl.encoder))
+	require.NoError(t, err)
+	set, err := pl.params.Set.set()
+	require.NoError(t, err)
 	run := func(data *erm.Data, replace func(s fault.Sum) fault.Sum) {
-		p := &erm.Problem{Data: data, Loss: pl.params.Loss.of(data.Bounds(), 2), Records: pl.params.Records}
+		p := &erm.Problem{Data: data, Loss: pl.params.Loss.of(data.Bounds(), 2), Records: pl.params.Records, Reg: reg, Set: set}
 		out, err := pl.run(fault.With(t.Context(), fault.Release, replace), p, noise.Reproducible(seed))
 		require.NoError(t, err)
 		for _, v := range out.theta {
 			require.False(t, math.IsNaN(v) || math.IsInf(v, 0))
 		}
+		thetas = append(thetas, out.theta)
 	}
 	run(data[0], func(s fault.Sum) fault.Sum {
 		c := s
@@ -60,6 +66,7 @@ func spent(t *testing.T, pl *Plan, data [2]*erm.Data, seed uint64) float64 {
 		return first
 	})
 	require.Len(t, sums, at, "the number of releases depends on the records")
+	require.Equal(t, thetas[0], thetas[1], "θ is no function of the outputs")
 	return total
 }
 
@@ -104,7 +111,7 @@ func neighborsOf(
 
 // TestAutomaticSpends: given the same outputs, the sums of neighbors differ by no more than the
 // noise allows, all releases of a run together, whatever the record; far records use up most of
-// it.
+// it. θ, also with a penalty and a set, is the same.
 func TestAutomaticSpends(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(8, 1))
 	for _, name := range []string{Squares, Logistic} {
@@ -119,8 +126,11 @@ func TestAutomaticSpends(t *testing.T) {
 						data[i], err = erm.NewData(rows[i], labels[i], loss.Bounds{Row: 1, Label: 1})
 						require.NoError(t, err)
 					}
-					pl := planFor(t, n, d, dp.Budget{Epsilon: eps, Delta: 1e-6},
-						Options{Loss: Loss{Name: name}, Relation: rel, Records: n})
+					o := Options{Loss: Loss{Name: name}, Relation: rel, Records: n}
+					if name == Squares && rel == dp.Replace {
+						o.Penalty, o.Set = Penalty{Lasso: 0.01}, Set{Name: Ball, Size: 2}
+					}
+					pl := planFor(t, n, d, dp.Budget{Epsilon: eps, Delta: 1e-6}, o)
 					require.Equal(t, theoremGradients, pl.Certificate().Theorem)
 					most := math.Pow(pl.params.Sequence.Mu, 2)
 					part := spent(t, pl, data, rnd.Uint64()) / most
