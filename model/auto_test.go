@@ -38,7 +38,8 @@ func spent(t *testing.T, pl *Plan, data [2]*erm.Data, seed uint64) float64 {
 	set, err := pl.params.Set.set()
 	require.NoError(t, err)
 	run := func(data *erm.Data, replace func(s fault.Sum) fault.Sum) {
-		p := &erm.Problem{Data: data, Loss: pl.params.Loss.of(data.Bounds(), 2), Records: pl.params.Records, Reg: reg, Set: set}
+		p := &erm.Problem{Data: data, Loss: pl.params.Loss.of(data.Bounds(), 2), Records: pl.params.Records, Reg: reg,
+			Set: set}
 		out, err := pl.run(fault.With(t.Context(), fault.Release, replace), p, noise.Reproducible(seed))
 		require.NoError(t, err)
 		for _, v := range out.theta {

@@ -117,11 +117,8 @@ func Load(r io.Reader) (*Model, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&f); err != nil {
-		if f.Certificate.Theorem == "model.mapped/1" { // its plan has keys that are gone
-			return nil, fmt.Errorf("%w: theorem model.mapped/1 of version 0.2.0 is withdrawn, and only that version reads "+
-				"the model: predict with it, or fit again at the price of another budget", ErrFile)
-		}
-		return nil, fmt.Errorf("%w: %w", ErrFile, err)
+		return nil, fmt.Errorf("%w: %w; where its theorem, %q, is withdrawn, only the version that wrote the model reads it",
+			ErrFile, err, shortened(f.Certificate.Theorem))
 	}
 	m := &Model{theta: f.Theta, cert: f.Certificate, params: f.Plan, choice: f.Choice, prose: f.Description,
 		head: f.Ledger, build: f.Build}

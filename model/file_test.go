@@ -62,7 +62,7 @@ func TestLoadRefuses(t *testing.T) {
 		"bounds": change(func(m map[string]any) {
 			m["plan"].(map[string]any)["bounds"] = map[string]any{"Row": -1, "Label": 1}
 		}),
-		"only that version reads the model": change(func(m map[string]any) {
+		`"model.mapped/1", is withdrawn, only the version that wrote the model reads it`: change(func(m map[string]any) {
 			m["certificate"].(map[string]any)["theorem"] = "model.mapped/1"
 			m["plan"].(map[string]any)["map"] = "full"
 		}),
