@@ -375,7 +375,7 @@ examples/ownmechanism 72
 internal/enclose 542
 internal/fault 167
 internal/kernel 637
-internal/linear 3540
+internal/linear 3538
 internal/lop 822
 internal/noise 1485
 internal/num 1387
