@@ -192,16 +192,19 @@ func (o *Objective) Modulus() float64 {
 // and Hessian together and for records that are not in memory.
 func (s *objective) topEig() float64 {
 	r := s.data
+	top := float64(r.units()) * r.bounds.Row * r.bounds.Row * (1 + 0x1p-50)
+	if s.whole { // not kept: objectives of other losses over the same records may have a better one
+		return top
+	}
 	r.topLock.Lock()
 	defer r.topLock.Unlock()
 	if r.topKnown {
 		return r.top
 	}
 	n, d := float64(r.n), float64(r.d)
-	top := float64(r.units()) * r.bounds.Row * r.bounds.Row * (1 + 0x1p-50)
 	flops := float64(r.floatsOnce) * float64(r.floatsOnce) / max(n, 1)
 	switch {
-	case s.glm != nil && !s.whole && flops <= gramFlops && d*d <= gramFloats:
+	case s.glm != nil && flops <= gramFlops && d*d <= gramFloats:
 		gram, _, _ := s.gramians()
 		if s.failure.Load() != nil {
 			return top // not kept: another objective may succeed in reading the records
@@ -212,7 +215,7 @@ func (s *objective) topEig() float64 {
 		}
 		// The rounding E of the Gram matrix has ‖E‖₂ ≤ ‖E‖_F ≤ (grain+64)u Σ‖aᵢ‖².
 		top = randmat.MaxEig(gram) + (maxGrain+64+d)*0x1p-52*trace
-	case r.src == nil && !s.whole:
+	case r.src == nil:
 		top = r.sizes()
 	}
 	r.top, r.topKnown = top, true

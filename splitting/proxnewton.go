@@ -117,8 +117,8 @@ func (m *ProxNewton) Step(loc *Location, stats *Stats) {
 }
 
 // goodGain is the gain of a Newton step after which two more need no new Hessian: they gain about
-// its square and twice that, 10⁻¹⁰, all that most solves ask for. With .01 some need a pass more.
-const goodGain = 0.003
+// its square and twice that, 10⁻¹⁴, all that float64 has. With .003 some need a pass more.
+const goodGain = 0.0003
 
 // hessian returns f as a Hessianer, if it is one.
 func hessian(f Smooth) (Hessianer, bool) {
