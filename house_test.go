@@ -369,7 +369,7 @@ dp 1604
 dp/dptest 304
 dp/internal/pld 875
 dp/ledger 1167
-erm 5457
+erm 5460
 erm/ermtest 122
 examples/ownmechanism 72
 internal/enclose 542
