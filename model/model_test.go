@@ -290,8 +290,9 @@ func TestAdult(t *testing.T) {
 	for _, c := range []struct {
 		rel       dp.Relation
 		eps, want float64
-	}{{dp.Replace, 1, 0.85}, {dp.AddRemove, 1, 0.855}, {dp.Replace, 0.1, 0.80}, {dp.AddRemove, 0.1, 0.842}} {
-		seeds := testkit.Of(2, 5, 20)
+		long      int // seeds; the last accuracy of all is within .001 of its limit
+	}{{dp.Replace, 1, 0.85, 3}, {dp.AddRemove, 1, 0.855, 3}, {dp.Replace, 0.1, 0.80, 3}, {dp.AddRemove, 0.1, 0.842, 20}} {
+		seeds := testkit.Of(2, c.long, 20)
 		mean := 0.0
 		for seed := range seeds {
 			m, err := Fit(t.Context(), train, dp.Budget{Epsilon: c.eps, Delta: DefaultDelta(n)},
