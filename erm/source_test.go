@@ -115,8 +115,8 @@ func TestSourceHasTheBitsOfMemory(t *testing.T) {
 }
 
 // TestWholePassesHaveTheSameBits checks that sums do not depend on whether a pass computes all of
-// them. Only the bound on the curvature does: without a Gram matrix it is larger. It is not kept for
-// another objective over the same records, whose steps, and so whose bits, would depend on it.
+// them. Only the bound on the curvature does: without a Gram matrix it is larger. It is not kept
+// for another objective over the same records, whose steps, and so whose bits, would depend on it.
 func TestWholePassesHaveTheSameBits(t *testing.T) {
 	const smoothness = 2 + 6 + 6 + 2 // its place among the values
 	for _, l := range []loss.Loss{loss.Logistic{}, loss.Huber{Delta: 0.5}} {
