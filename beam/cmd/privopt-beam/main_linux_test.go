@@ -114,12 +114,13 @@ func TestKill(t *testing.T) {
 	require.Zero(t, cli.Run(t.Context(), create, strings.NewReader(""), io.Discard, io.Discard))
 	started := workers(t, dir)
 	kills := 0
-	for _, when := range testkit.Every(4, []string{"pass", "start", "encode", "order"}) {
-		for round := range testkit.Of(1, 2, 20) {
+	phases := []string{"pass", "encode", "order", "start"} // an engine waits for a worker that has not connected
+	for k, when := range phases[:testkit.Of(1, 2, 4)] {
+		for round := range testkit.Of(1, 1, 20) {
 			entries := spent(t, at("l"))
 			os.Remove(at("m.json"))
 			args := append(fit[:len(fit):len(fit)], "--out", at("m.json"), "--seed", "7")
-			charged := round%2 == 1
+			charged := (round+k)%2 == 1
 			if charged {
 				args = append(fit[:len(fit):len(fit)], "--out", at("m.json"), "--ledger", at("l"))
 			}
