@@ -7,12 +7,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	_ "embed"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -110,26 +112,13 @@ func (a *app) runDemo(ctx context.Context, dir string, force bool) (err error) {
 	if err != nil {
 		return err
 	}
-	visits, _ := os.ReadFile(filepath.Join(dir, "visits.csv"))
-	for _, name := range demoFiles {
-		path := filepath.Join(dir, name)
-		if _, err := os.Lstat(path); err != nil {
-			continue
-		}
-		if !force {
-			return usagef("--out: %s exists: choose another folder, or --force to replace the files of a demonstration", path)
-		}
-		if string(visits) != tables["visits.csv"] {
-			return usagef("--out: %s exists, and %s holds no demonstration, whose files --force replaces: choose another folder",
-				path, dir)
-		}
-		if err := os.Remove(path); err != nil {
-			return err
-		}
+	if err := clearDemo(dir, force); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return usagef("--out: %w", err)
 	}
+	defer func() { err = errors.Join(err, listDemo(dir)) }()
 	for name, text := range tables {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return err
@@ -172,6 +161,58 @@ func (a *app) runDemo(ctx context.Context, dir string, force bool) (err error) {
 	}
 	_, err = io.WriteString(a.stdout, "\n"+paragraph("", "Look at "+strings.Join(made, " and ")+"."))
 	return err
+}
+
+// demoList is the file with the digests of the files that a demonstration made, as sha256sum writes
+// them, after a first line of its own.
+const demoList, demoListed = ".privopt-demo", "# files that privopt demo made\n"
+
+// demoLine returns the line of a file in demoList.
+func demoLine(dir, name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	return fmt.Sprintf("%x  %s\n", sha256.Sum256(text), name), err
+}
+
+// listDemo writes the list of the files that are there, also after a step that failed.
+func listDemo(dir string) error {
+	list := demoListed
+	for _, name := range demoFiles {
+		if line, err := demoLine(dir, name); err == nil {
+			list += line
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, demoList), []byte(list), 0o644)
+}
+
+// clearDemo removes the files of an earlier demonstration with force. It refuses all of them if a
+// file is in the way that no demonstration made, or that has changed since.
+func clearDemo(dir string, force bool) error {
+	list, _ := os.ReadFile(filepath.Join(dir, demoList))
+	var found []string
+	for _, name := range append(slices.Clone(demoFiles), demoList) {
+		path := filepath.Join(dir, name)
+		if _, err := os.Lstat(path); err != nil {
+			continue
+		}
+		if !force {
+			return usagef("--out: %s exists: choose another folder, or --force to replace the files of a demonstration", path)
+		}
+		line, err := demoLine(dir, name)
+		if name == demoList {
+			line = demoListed
+		}
+		if err != nil || !strings.Contains(string(list), line) {
+			return usagef("--out: %s was not made by a demonstration, or has changed since, and --force replaces nothing else: "+
+				"choose another folder", path)
+		}
+		found = append(found, path)
+	}
+	for _, path := range found {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // demoTables returns the tables and schemas of the demonstration, by name.

@@ -164,6 +164,22 @@ func TestDemo(t *testing.T) {
 	require.Equal(t, commands, typed(again))
 	require.FileExists(t, filepath.Join("first", "mine"))
 
+	ledger, model := filepath.Join("first", "patients.ledger"), filepath.Join("first", "model.json")
+	spent, err := os.ReadFile(ledger)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(model, []byte("a model of mine"), 0o600))
+	code, _, errs = call(t, "", "demo", "--out", "first", "--force")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "first/model.json was not made by a demonstration, or has changed since")
+	kept, err := os.ReadFile(ledger)
+	require.NoError(t, err)
+	require.Equal(t, spent, kept, "nothing is removed")
+	require.NoError(t, os.Remove(filepath.Join("first", ".privopt-demo")))
+	require.NoError(t, os.Remove(model))
+	code, _, errs = call(t, "", "demo", "--out", "first", "--force")
+	require.Equal(t, exitUsage, code, errs)
+	require.FileExists(t, ledger)
+
 	for _, c := range []struct{ args, want string }{
 		{"demo --out first/mine", "first/mine"},
 		{"demo --out= ", `--out "": want the name of a folder`},
