@@ -396,15 +396,15 @@ qop 3777
 randmat 1012
 sco 1571
 splitting 6829
-table 4021
+table 4036
 table/npy 713
-table/parquet 907
+table/parquet 908
 `
 
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72438 // of the module of the root
+	rootLines       = 72528 // of the module of the root
 	internalLines   = 10746 // of internal/
 	laboratoryLines = 11510 // of what measures the mechanisms
 	rootPackages    = 42

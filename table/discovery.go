@@ -103,7 +103,7 @@ func (d Discovery) Read(r io.Reader) (*Undeclared, error) {
 	}
 	content, err := io.ReadAll(r)
 	if err != nil {
-		return nil, wrong("%w", err)
+		return nil, wrong("%w", cutOff(err))
 	}
 	u := &Undeclared{d: d, text: content}
 	t, err := d.File.text(bytes.NewReader(content), false)

@@ -192,9 +192,9 @@ func (r *Rows) header() error {
 		if c := r.text.instead(fields, declared); c != "" {
 			hint = fmt.Sprintf(", but they would be with \"file\": {\"delimiter\": %q} in the schema", c)
 		}
-		return wrong("line %d: none of its %d fields is a column of the schema%s; want a header line with the names of "+
+		return wrong("line %d: none of its %s is a column of the schema%s; want a header line with the names of "+
 			"the columns, separated by %q, or \"file\": {\"fields\": […]} in the schema if the file has none", r.text.line,
-			len(fields), hint, r.text.comma)
+			count(len(fields), "field"), hint, r.text.comma)
 	}
 	if err := r.find(seen); err != nil {
 		return err
@@ -358,7 +358,7 @@ func (r *Rows) noLabel() error {
 
 // shown describes the content of a field, without showing it unless it is public.
 func shown(f []byte, public bool, missing map[string]bool) string {
-	_, isNumber := number(f)
+	v, isNumber := number(f)
 	switch {
 	case len(f) == 0:
 		return "an empty field"
@@ -366,6 +366,8 @@ func shown(f []byte, public bool, missing map[string]bool) string {
 		return quote(string(f))
 	case missing[string(f)]:
 		return "a missing value"
+	case isNumber && math.IsNaN(v):
+		return "NaN"
 	case isNumber:
 		return "a number"
 	case !utf8.Valid(f):

@@ -77,6 +77,7 @@ func TestReadCSVErrors(t *testing.T) {
 		{header + "1,\xff4711,HS-grad,x,>50K\n", `column 2 ("hours"): text that is not UTF-8, want a number`},
 		{header + "1,2,HS-grad,x,4711\n", `line 2, column 5 ("income", the label): a number, ` +
 			`want one of the 3 declared spellings, or "unknown" in the label of the schema`},
+		{header + "1,2,HS-grad,x,NaN\n", `("income", the label): NaN, want`},
 		{header + "1,2,HS-grad,x,?\n", `("income", the label): a missing value, want`},
 		{header + "1,2,HS-grad,x,\n", `("income", the label): an empty field, want`},
 		{header + "\"4711,2,HS-grad,x,?\n", "line 2, column 1: a quote that is not closed"},

@@ -188,7 +188,7 @@ func bad(path string, format string, args ...any) error {
 func (s *Schema) check() error {
 	switch {
 	case s.Version != 1:
-		return bad("schema", "version %d, want 1", s.Version)
+		return bad("schema", "version %d, want \"schema\": 1 in the file", s.Version)
 	case s.Records < 0:
 		return bad("records", "%d, want the public number of records, or leave it out", s.Records)
 	case s.Neighbors != 0 && s.Neighbors.Check() != nil:

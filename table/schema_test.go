@@ -46,7 +46,7 @@ func TestReadSchema(t *testing.T) {
 // TestReadSchemaErrors checks that every error names the place, the value and a valid replacement.
 func TestReadSchemaErrors(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
-		{`"schema": 1`, `"schema": 2`, "schema: version 2, want 1"},
+		{`"schema": 1`, `"schema": 2`, "schema: version 2, want \"schema\": 1"},
 		{`"intercept": true`, `"rows": 5`, `rows: 5 without "person": name the column of ids`},
 		{`"intercept": true`, `"weights": "rows"`, `weights: "rows" without "person"`},
 		{`"intercept": true`, `"person": "id"`, "rows: not declared, want the most lines of a person"},

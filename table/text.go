@@ -82,6 +82,11 @@ var otherKinds = []struct{ start, what string }{
 	{"PK\x03\x04", "an Excel workbook or another zip archive: save the sheet as CSV, or unpack the archive"},
 	{"\xd0\xcf\x11\xe0", "an Excel workbook of an old version: save the sheet as CSV"},
 	{"PAR1\x15", "a Parquet file: want CSV, or a name that ends with .parquet"},
+	{"[{\"", "JSON: want CSV"},
+	{"{\"", "JSON: want CSV"},
+	{"<!DOCTYP", "a web page, such as that of a login: want CSV"},
+	{"<html", "a web page, such as that of a login: want CSV"},
+	{"\x28\xb5\x2f\xfd", "compressed by zstd: unpack it, or compress it by gzip"},
 	{"\x93NUMPY", "a .npy file: want CSV, or a file of privopt pack under a name that ends with .npy"},
 }
 
@@ -166,7 +171,7 @@ func (t *text) read() ([]byte, error) {
 		line = t.long
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, wrong("line %d: %w", t.ahead+1, err)
+		return nil, wrong("line %d: %w", t.ahead+1, cutOff(err))
 	}
 	if len(line) == 0 {
 		return nil, io.EOF
@@ -178,6 +183,14 @@ func (t *text) read() ([]byte, error) {
 	}
 	line = bytes.TrimSuffix(line, []byte{'\n'})
 	return bytes.TrimSuffix(line, []byte{'\r'}), nil
+}
+
+// cutOff explains what gzip says of a file without its end.
+func cutOff(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("the compressed file is cut off, want all of it: %w", err)
+	}
+	return err
 }
 
 // next returns the fields of the next record without blanks around them, valid until the next call,

@@ -106,7 +106,7 @@ func TestTextErrors(t *testing.T) {
 		{"a,b\n\"1\"4711,2\n", "line 2, column 1: text between a closing quote and the delimiter"},
 		{"\n\n\"1\n2\n3\"\nx,\"4711\"4711", "line 6, column 2: text between"},
 		{"\xff\xfea\x00,\x00", "the file is UTF-16, want UTF-8"},
-		{string(whole[:len(whole)-20]), "unexpected EOF"},
+		{string(whole[:len(whole)-20]), "cut off, want all of it: unexpected EOF"},
 		{"\x1f\x8b4711", "gzip"},
 		{strings.Repeat("4711", maxLine/4+100000), "line 1: longer than 64 MB"},
 		{"\"" + strings.Repeat("4711\n", maxLine/5+100000), "line 1, column 1: a quote that is not closed within 64 MB"},
@@ -331,7 +331,7 @@ func TestFirstBytes(t *testing.T) {
 	numeric := Numeric{Bounds: unit, Fields: []string{"x", "y"}}
 	for start, what := range map[string]string{"\x1f\x8b": "gzip", "\xff\xfe": "UTF-16", "\xfe\xff": "UTF-16",
 		"PK\x03\x04": "Excel workbook", "\xd0\xcf\x11\xe0": "Excel workbook", "PAR1\x15": "Parquet file",
-		"\x93NUMPY": ".npy file"} {
+		"\x93NUMPY": ".npy file", "<html>": "web page", "\x28\xb5\x2f\xfd": "zstd"} {
 		text := start + "4,5\n2,3\n"
 		_, err := ReadCSV(strings.NewReader(text), s)
 		require.NoError(t, err)

@@ -31,6 +31,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -187,9 +188,9 @@ func parse(f *os.File) (p *parquet.File, err error) {
 		return nil, err
 	}
 	p, err = parquet.OpenFile(f, info.Size(), parquet.SkipBloomFilters(true))
-	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+	if path := (*fs.PathError)(nil); errors.As(err, &path) && errors.As(path.Err, new(syscall.Errno)) {
 		return nil, path
-	} else if err != nil { // its text may hold bytes of the file
+	} else if err != nil { // its text may hold bytes of the file, and a wrong length of the footer is a bad offset
 		return nil, errFooter
 	}
 	return p, nil

@@ -268,6 +268,8 @@ func TestOpenErrors(t *testing.T) {
 			"no Parquet file"},
 		{"truncated", Options{Label: "label"}, []string{file(whole[:len(whole)/2])}, ErrFile, "truncated"},
 		{"without its end", Options{Label: "label"}, []string{file(whole[:len(whole)-1])}, ErrFile, "truncated"},
+		{"a footer longer than the file", Options{Label: "label"}, []string{file([]byte("PAR1\xff\xff\xff\x7fPAR1"))}, ErrFile,
+			"its footer is damaged"},
 		{"without its start", Options{Label: "label"}, []string{file(whole[1:])}, ErrFile, "no Parquet file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -121,6 +121,16 @@ func noArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
+// oneArg wants one argument, which the usage of a command names.
+func oneArg(name string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("%d arguments, want one, the name of a %s", len(args), name)
+		}
+		return nil
+	}
+}
+
 // twoDashes turns -flag into --flag, so that both are accepted. It leaves -h and negative numbers
 // alone.
 func twoDashes(args []string) []string {

@@ -132,6 +132,9 @@ func (a *app) prepareSearch(ctx context.Context, t *fitting, flag, path string) 
 		if o.Relation != dp.AddRemove { // the number of records is public
 			n = u.Records()
 		}
+		if n == 0 && o.Relation != dp.AddRemove {
+			return nil, usagef("%s has no records, want a line for each behind the header line", path)
+		}
 		if n == 0 {
 			return nil, usagef("the default δ = 1/n₀² needs the number of records: state --records N, or --delta, such as 1e-9")
 		}

@@ -88,7 +88,9 @@ func TestPrivateSchemaRefuses(t *testing.T) {
 	at := folder(t)
 	text := unknownTable(400)
 	require.NoError(t, os.WriteFile(at("t.csv"), []byte(text), 0o600))
-	require.NoError(t, os.WriteFile(at("bare.csv"), []byte(text[strings.Index(text, "\n")+1:]), 0o600))
+	header, rest, _ := strings.Cut(text, "\n")
+	require.NoError(t, os.WriteFile(at("bare.csv"), []byte(rest), 0o600))
+	require.NoError(t, os.WriteFile(at("header.csv"), []byte(header+"\n"), 0o600))
 	for _, c := range []struct {
 		want string
 		code int
@@ -99,6 +101,8 @@ func TestPrivateSchemaRefuses(t *testing.T) {
 			"income", "--epsilon", "0.1"}},
 		{"none of its 4 fields is the label", exitUsage, []string{"schema", "--private", at("bare.csv"), "--label", "income",
 			"--epsilon", "9"}},
+		{"header.csv has no records", exitUsage, []string{"schema", "--private", at("header.csv"), "--label", "income",
+			"--epsilon", "9", "--records", "400"}},
 		{"state --records N", exitUsage, []string{"schema", "--private", at("t.csv"), "--label", "income", "--epsilon", "9",
 			"--neighbors", "add-remove"}},
 		{"want --public FILE", exitUsage, []string{"schema", "--private", at("t.csv"), "--public", at("t.csv")}},

@@ -44,7 +44,7 @@ func (a *app) explain() *cobra.Command {
 
 The text may be published with the model.`,
 		Example: "  privopt explain model.json\n  privopt explain model.json --json",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArg("MODEL"),
 		RunE: a.do(func(ctx context.Context, args []string) error {
 			m, err := a.readModel(ctx, "MODEL", args[0])
 			if err != nil {

@@ -290,8 +290,12 @@ func (a *app) foresee(ctx context.Context, t *fitting) {
 	if err != nil || pl.Params().Dim > manyParameters {
 		return // the fit tells of an error, and many parameters take long to simulate
 	}
-	if look, err := pl.Outlook(ctx, 3); err == nil && look.Useless() {
-		a.note("%s", t.useless(&look))
+	look, err := pl.Outlook(ctx, 3)
+	if err != nil {
+		return
+	}
+	if warning := t.useless(&look); warning != "" {
+		a.note("%s", warning)
 	}
 }
 

@@ -59,4 +59,12 @@ func TestForesee(t *testing.T) {
 			require.Equal(t, epsilon != "3", strings.Contains(flat(errs), "would be enough, or ε ≥ "), errs)
 		}
 	}
+	// A fit that may be useful, but whose intervals are not.
+	require.NoError(t, os.WriteFile(at("s.json"), []byte(many), 0o600))
+	args := []string{"--schema", at("s.json"), "--epsilon", "1", "--intervals"}
+	const weak = "warning: at ε = 1 expect 4 of 4 coefficients to be weak"
+	_, out, _ := call(t, "", append([]string{"plan"}, args...)...)
+	require.Contains(t, flat(out), weak)
+	_, _, errs := call(t, "", append([]string{"fit", "--data", at("none.csv"), "--out", at("n.json")}, args...)...)
+	require.True(t, strings.HasPrefix(flat(errs), weak), errs)
 }

@@ -86,7 +86,7 @@ their lines: fits by a schema with "person" need --persons, and other fits are r
 entry fixes the column of ids: guarantees for a patient and for a visit do not add up.`,
 		Example: `  privopt ledger create people.ledger --epsilon 3 --delta 1e-8
   privopt ledger create visits.ledger --epsilon 3 --delta 1e-8 --persons`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArg("FILE"),
 		RunE: a.do(func(_ context.Context, args []string) error {
 			switch {
 			case filter != "auto" && filter != "basic":
@@ -157,7 +157,7 @@ in different ways, and a fit is admitted if one of them has room: left is the sh
 filter with the most room. With --verbose, show also prints a table of the filters, and the
 hashes of entries and models.`,
 		Example: "  privopt ledger show people.ledger\n  privopt ledger show people.ledger --json",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArg("FILE"),
 		RunE: a.do(func(_ context.Context, args []string) error {
 			l, err := openLedger("FILE", args[0])
 			if err != nil {
@@ -288,7 +288,7 @@ of version 0.1.0 and scores of version 0.2.0 cannot be verified: their entries h
 SHA-256.`,
 		Example: `  privopt ledger verify people.ledger
   privopt ledger verify people.ledger models/*.json`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(c *cobra.Command, args []string) error { return oneArg("FILE")(c, args[:min(len(args), 1)]) },
 		RunE: a.do(func(ctx context.Context, args []string) error {
 			l, err := openLedger("FILE", args[0])
 			if err != nil {

@@ -151,10 +151,25 @@ func newForecast(ctx context.Context, b dp.Budget, pl *model.Plan, fits int) (fo
 	return out, &look, nil
 }
 
-// useless warns of a fit of which nothing useful is to be expected; "" if that is not so.
+// useless warns of a fit of which nothing useful is to be expected, or no interval of most
+// coefficients; "" if that is not so.
 func (t *task) useless(look *model.Outlook) string {
-	if look == nil || !look.Useless() {
-		return ""
+	if !look.Useless() {
+		weak, all := 0, 0
+		for i, c := range look.Coefficients {
+			if c.Value > 0 { // no reference
+				all++
+			}
+			if look.Weak[i] {
+				weak++
+			}
+		}
+		if 2*weak <= all {
+			return ""
+		}
+		return fmt.Sprintf("warning: at ε = %s expect %d of %d coefficients to be weak, with no number in the summary: drop "+
+			"or merge rare levels and columns, raise ε, or leave out --intervals, without which there is less noise.",
+			claim(t.budget.Epsilon), weak, all)
 	}
 	enough := "no number of them was found to be enough"
 	if !math.IsInf(look.EnoughRecords, 1) {

@@ -37,10 +37,10 @@ records   400
              value  ± 95 %  baseline  sampling  privacy
   accuracy  76.7 %     4.6    61.7 %      2.11     1.03
   balanced  74.7 %     4.9    50.0 %      2.25     1.11
-  AUC        0.745   0.093     0.500     0.031    0.036  cells can add or hide
-                                                         about 0.026
-  log loss   0.485   0.133     0.666     0.043    0.053  nats; losses above 4.6
-                                                         count 4.6
+  AUC        0.745   0.093     0.500     0.031    0.036
+  log loss   0.485   0.133     0.666     0.043    0.053
+AUC: cells can add or hide about 0.026
+log loss: nats; losses above 4.6 count 4.6
   true class  predicted no  predicted yes
   no               101 ± 7         52 ± 7
   yes               41 ± 7        206 ± 7

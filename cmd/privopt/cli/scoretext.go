@@ -32,14 +32,18 @@ func scoreText(r *score.Scores, m *model.Model) string {
 	}
 	fmt.Fprintf(&b, "%-9s %s\n", units(ofPersons(m)), records)
 	var rows [][]string
+	notes := ""
 	baselines := baselinesOf(r)
 	for _, v := range r.Metrics {
 		cells, note := metricCells(v, r.Cap, baselines)
-		rows = append(rows, append(cells, note))
+		rows = append(rows, cells)
+		if note != "" {
+			notes += paragraph(v.Name+": ", note)
+		}
 	}
-	b.WriteString(aligned("lrrrrrt", []string{"", "value", "± 95 %", "baseline", "sampling", "privacy", ""}, rows))
+	b.WriteString(grid([]string{"", "value", "± 95 %", "baseline", "sampling", "privacy"}, rows) + notes)
 	if r.Cap > 0 {
-		fmt.Fprintf(&b, "Errors above %s count %[1]s: the cap was chosen from released counts.\n", number(r.Cap, 3))
+		fmt.Fprintf(&b, "Cap: errors above %s count %[1]s; it was chosen from released counts.\n", number(r.Cap, 3))
 	}
 	b.WriteString(confusion(r, m))
 	if t := r.Threshold; t != nil {
@@ -98,7 +102,7 @@ func metricCells(v score.Metric, ceiling float64, baselines map[string]float64) 
 		return []string{v.Name, "–", "–", "–", "–", "–"}, v.Withheld
 	}
 	if v.Name == "RMSE at most" {
-		return []string{v.Name, number(v.Value, 3), "", "", "", ""}, "also with errors above the cap"
+		return []string{v.Name, number(v.Value, 3), "", "", "", ""}, "counts errors above the cap, too"
 	}
 	digits, unit := 3, ""
 	scale := 1.0

@@ -43,7 +43,7 @@ be published with the model.`,
   privopt summary model.json --all
   privopt summary model.json --plot coefficients.svg
   privopt summary model.json --json`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArg("MODEL"),
 		RunE: a.do(func(ctx context.Context, args []string) error {
 			m, err := a.readModel(ctx, "MODEL", args[0])
 			if err != nil {

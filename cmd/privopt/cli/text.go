@@ -38,15 +38,12 @@ func (a *app) note(format string, args ...any) {
 func paragraph(label, text string) string { return screen.Paragraph(label, text, screen.Out()) }
 
 // grid formats a table: names aligned left, numbers aligned right.
-func grid(head []string, rows [][]string) string { return aligned("lr", head, rows) }
-
-// aligned formats a table with the alignments of screen.Table.
-func aligned(align string, head []string, rows [][]string) string {
+func grid(head []string, rows [][]string) string {
 	all := make([][]string, 0, 1+len(rows))
 	for _, r := range append([][]string{head}, rows...) {
 		all = append(all, append([]string{"  " + r[0]}, r[1:]...))
 	}
-	return screen.Table(align, all, screen.Out())
+	return screen.Table("lr", all, screen.Out())
 }
 
 // printable replaces control characters, which could move the cursor of a terminal.
