@@ -359,7 +359,7 @@ cmd/internal/adult 260
 cmd/internal/screen 428
 cmd/internal/sweep 1941
 cmd/privopt 25
-cmd/privopt/cli 5909
+cmd/privopt/cli 5942
 cmd/privopt/report 582
 cmd/research 2316
 cmd/research/audit 6451
