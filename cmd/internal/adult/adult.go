@@ -22,8 +22,8 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
-	"maps"
 	"math"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -138,22 +138,16 @@ type Features []Feature
 // sets are the attributes of the feature sets by the number of features.
 var sets = map[int]string{
 	23: "marital-status relationship race sex capital-gain capital-loss hours-per-week", // [NRVW20]
-	28: "education marital-status sex age capital-gain hours-per-week",
-	43: "education marital-status sex occupation age capital-gain hours-per-week",
-	60: "education marital-status relationship race sex occupation workclass",
 	104: "workclass education marital-status occupation relationship race sex native-country age education-num " +
 		"capital-gain capital-loss hours-per-week",
 }
-
-// Sizes lists the numbers of features that Experiment knows.
-func Sizes() []int { return slices.Sorted(maps.Keys(sets)) }
 
 // Experiment returns a feature set of the experiments. That of 104 has no feature for a missing
 // value.
 func Experiment(size int) (Features, error) {
 	names, ok := sets[size]
 	if !ok {
-		return nil, fmt.Errorf("adult: no feature set of %d columns, want one of %v", size, Sizes())
+		return nil, fmt.Errorf("adult: no feature set of %d columns, want 23 or 104", size)
 	}
 	var f Features
 	for _, name := range strings.Fields(names) {
@@ -172,43 +166,40 @@ func Experiment(size int) (Features, error) {
 
 // Denominator is the least L such that every feature times L is an integer.
 func (f Features) Denominator() int64 {
-	l := int64(1)
+	l, divisor := big.NewInt(1), new(big.Int)
 	for _, c := range f {
 		if c.Level < 0 {
-			a, b := l, int64(*Attributes[c.Attribute].Max)
-			for b != 0 { // Euclid
-				a, b = b, a%b
-			}
-			l = l / a * int64(*Attributes[c.Attribute].Max)
+			most := big.NewInt(int64(*Attributes[c.Attribute].Max))
+			l.Mul(l, most.Quo(most, divisor.GCD(nil, nil, l, most)))
 		}
 	}
-	return l
+	return l.Int64()
 }
 
 // Integers encodes records as features times Denominator, and labels as ±1.
 func (f Features) Integers(records []Record) (rows [][]int64, labels []int) {
-	l := f.Denominator()
-	return encode[int64, int](f, records, l, func(v, most int64) int64 { return v * (l / most) })
+	l := float64(f.Denominator())
+	shares, signs := f.Floats(records)
+	for i, share := range shares {
+		row := make([]int64, len(share))
+		for j, v := range share {
+			row[j] = int64(math.Round(v * l)) // integers below 2⁵⁰, to two roundings
+		}
+		rows, labels = append(rows, row), append(labels, int(signs[i]))
+	}
+	return rows, labels
 }
 
 // Floats encodes records as features in [0, 1], and labels as ±1.
 func (f Features) Floats(records []Record) (rows [][]float64, labels []float64) {
-	return encode[float64, float64](f, records, 1, func(v, most int64) float64 { return float64(v) / float64(most) })
-}
-
-// encode returns rows with one where a category has the level of the feature, and share(v, most)
-// for a number v of at most most.
-func encode[T int64 | float64, L int | float64](f Features, records []Record, one T, share func(v, most int64) T) (
-	rows [][]T, labels []L,
-) {
 	for _, r := range records {
-		row, label := make([]T, len(f)), L(-1)
+		row, label := make([]float64, len(f)), -1.0
 		for j, c := range f {
 			switch v := r.Value[c.Attribute]; {
 			case c.Level < 0:
-				row[j] = share(v, int64(*Attributes[c.Attribute].Max))
+				row[j] = float64(v) / *Attributes[c.Attribute].Max
 			case v == int64(c.Level):
-				row[j] = one
+				row[j] = 1
 			}
 		}
 		if r.Positive {

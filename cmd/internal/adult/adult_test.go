@@ -77,7 +77,7 @@ func TestReadRejects(t *testing.T) {
 }
 
 func TestExperiment(t *testing.T) {
-	for _, size := range adult.Sizes() {
+	for _, size := range []int{23, 104} {
 		f, err := adult.Experiment(size)
 		require.NoError(t, err)
 		require.Len(t, f, size)

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/floats"
 )
 
 // TestCurves: what the pictures say.
@@ -44,31 +43,4 @@ func TestCurves(t *testing.T) {
 	cancel()
 	_, err := Curves(ctx, "adaptive")
 	require.ErrorIs(t, err, context.Canceled)
-}
-
-// The declared constants hold: ∇f and its terms by differences, and their sum.
-func TestRegression(t *testing.T) {
-	for _, logistic := range []bool{false, true} {
-		f := newRegression(12, 5, 0.5, logistic)
-		f.ridge = 0.3
-		f.bound()
-		x := []float64{0.3, -1, 2, 0, 0.7}
-		g, sum, one := make([]float64, 5), make([]float64, 5), make([]float64, 5)
-		require.InDelta(t, f.Func(x), f.FuncGrad(g, x), 1e-14)
-		for i := range 12 {
-			f.GradTerms(one, x, []int{i})
-			floats.Add(sum, one)
-		}
-		require.InDeltaSlice(t, g, sum, 1e-13)
-		for j := range x {
-			const h = 1e-6
-			up := append([]float64(nil), x...)
-			up[j] += h
-			down := append([]float64(nil), x...)
-			down[j] -= h
-			require.InDelta(t, (f.Func(up)-f.Func(down))/(2*h), g[j], 1e-8)
-		}
-		require.LessOrEqual(t, f.TermSmoothness(), f.Smoothness())
-		require.LessOrEqual(t, f.Smoothness(), 12*f.TermSmoothness()*(1+1e-9))
-	}
 }
