@@ -355,7 +355,7 @@ const lines = `
 additive 257
 beam 1787
 beam/cmd/privopt-beam 260
-cmd/internal/adult 260
+cmd/internal/adult 251
 cmd/internal/screen 428
 cmd/internal/sweep 1941
 cmd/privopt 25
@@ -363,7 +363,7 @@ cmd/privopt/cli 5942
 cmd/privopt/report 582
 cmd/research 2316
 cmd/research/audit 6451
-cmd/research/experiment 2919
+cmd/research/experiment 2844
 cmd/scaling 1213
 dp 1604
 dp/dptest 304
