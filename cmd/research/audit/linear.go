@@ -340,11 +340,11 @@ func (c *linear) jumps(rec record) (at []float64) {
 	return at
 }
 
-// ziggurat is the normal generator of math/rand and gonum: below its tail a draw is a 32-bit
-// integer times one of 128 steps, 2³⁹ values in all.
+// ziggurat has the values of the normal generator of math/rand and gonum: below its tail a draw is a
+// 32-bit integer times one of 128 steps, 2³⁹ values in all.
 type ziggurat struct {
 	step [128]float64
-	edge [129]float64 // the right ends of the layers; edge[128] = 0
+	edge [128]float64 // the right ends of the layers
 }
 
 // lattice has the 128 layers of equal area of [MT00].
@@ -361,26 +361,6 @@ var lattice = func() (z ziggurat) {
 	}
 	return z
 }()
-
-// draw returns a normal draw from the layers. It draws again beyond the last edge, which cuts off
-// the tail.
-func (z *ziggurat) draw(src rand.Source) float64 {
-	for {
-		u := src.Uint64()
-		i, j := int(u&127), int32(u>>32)
-		x := float64(j) * z.step[i]
-		if math.Abs(x) < z.edge[i+1] {
-			return x
-		}
-		if i == 0 {
-			continue
-		}
-		f := func(x float64) float64 { return math.Exp(-x * x / 2) }
-		if y := f(z.edge[i]) + float64(src.Uint64()>>11)*0x1p-53*(f(z.edge[i+1])-f(z.edge[i])); y < f(x) {
-			return x
-		}
-	}
-}
 
 // has reports whether x is within tol of a value of the generator.
 func (z *ziggurat) has(x, tol float64) bool {

@@ -405,12 +405,12 @@ func linearControls() []Control {
 				return k + nu
 			})},
 		{"ziggurat", "the normal generator of math/rand", "lop/A1/lattice", 0, func(ctx context.Context) context.Context {
-			src, sigma := noise.Reproducible(9, "ziggurat"), 0.0
+			rnd, sigma := rand.New(noise.Reproducible(9, "ziggurat")), 0.0
 			ctx = planned(func(p *engine.Params) { sigma = p.Sigma })(ctx)
 			return fault.With(ctx, release.Drawn, func(q erm.Perturbation) erm.Perturbation {
 				q.Linear = make([]float64, len(q.Linear))
 				for i := range q.Linear {
-					q.Linear[i] = sigma * lattice.draw(src)
+					q.Linear[i] = sigma * rnd.NormFloat64()
 				}
 				return q
 			})

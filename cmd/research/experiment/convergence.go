@@ -55,9 +55,9 @@ type terms struct {
 	splitting.FuncGrader
 }
 
-// regression is the mean loss of least squares or logistic regression on n made-up records. Rows are
-// standard normal. Of least squares column j is shrunk to the size 10^(−2·decay·j/d), and of logistic
-// regression neighboring columns are correlated. Labels come from a sparse truth.
+// regression is the mean loss of least squares or logistic regression on n made-up records. Rows
+// are standard normal. Of least squares column j is shrunk to the size 10^(−2·decay·j/d), and of
+// logistic regression neighboring columns are correlated. Labels come from a sparse truth.
 func regression(n, d int, decay float64, logistic bool) terms {
 	src := noise.Reproducible(5, "convergence")
 	normal := func() float64 {

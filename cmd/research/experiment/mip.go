@@ -3,7 +3,6 @@
 package experiment
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,28 +18,13 @@ import (
 	"github.com/privopt/privopt/objpert"
 )
 
-// lpVariable is a variable of the program. Its bounds are 0 and 1 if it is binary.
-type lpVariable struct {
-	name   string
-	cost   float64
-	lo, hi float64
-	binary bool
-}
-
 // lpTerm is one summand of a row.
 type lpTerm struct {
-	col  int
+	name string // of a variable
 	coef float64
 }
 
-// lpRow is Σ terms (=, ≤ or ≥) rhs.
-type lpRow struct {
-	sense string // =, <= or >=
-	terms []lpTerm
-	rhs   float64
-}
-
-// lpModel is a problem of objpert as a mixed-integer program:
+// lpModel is a problem of objpert as a mixed-integer program, written in the LP format of CPLEX:
 //
 //	min  Σ_g |Pos_g − Neg_g| e_g − Σ_j Σ_k T_j[k] r_jk − Σ_q z[q] n_q
 //	     Σ_k r_jk = 1,  w_j = Σ_k Values[k] r_jk
@@ -51,57 +35,69 @@ type lpRow struct {
 // with M_g of bigM, and Σ_g min(Pos_g, Neg_g) left out. Rows are integers: a positive score is at
 // least 1.
 type lpModel struct {
-	cols    []lpVariable
-	rows    []lpRow
-	choice  [][]int // column of r_jk, -1 where not allowed
-	problem *objpert.Problem
-	values  []int // of a coordinate
+	problem              *objpert.Problem
+	values               []int      // of a coordinate
+	choice               [][]string // the name of r_jk, "" where not allowed
+	cost                 []lpTerm   // of all variables, also those that cost nothing
+	rows, bounds, binary strings.Builder
+	count                int // of rows
 }
 
-func (m *lpModel) add(c lpVariable) int {
-	m.cols = append(m.cols, c)
-	return len(m.cols) - 1
+// choose adds a variable that is 0 or 1.
+func (m *lpModel) choose(cost float64, format string, index ...any) (name string) {
+	name = fmt.Sprintf(format, index...)
+	m.cost = append(m.cost, lpTerm{name, cost})
+	fmt.Fprintf(&m.binary, " %s\n", name)
+	return name
+}
+
+// require adds the row Σ terms (=, <= or >=) rhs.
+func (m *lpModel) require(terms []lpTerm, sense string, rhs float64) {
+	fmt.Fprintf(&m.rows, " c%d:%s %s %s\n", m.count, lpSum(terms), sense, lpNumber(rhs))
+	m.count++
 }
 
 // newModel translates p.
 func newModel(p *objpert.Problem) *lpModel {
 	d := p.Dim()
 	space := p.Space()
-	m := &lpModel{problem: p, values: space.Values, choice: make([][]int, d)}
+	m := &lpModel{problem: p, values: space.Values, choice: make([][]string, d)}
 	table, norm := reals(p)
-	w := make([]int, d)  // columns of w_j
-	var squares []lpTerm // ‖w‖²
+	w := make([]string, d) // names of w_j
+	var squares []lpTerm   // ‖w‖²
 	for j := range d {
-		m.choice[j] = slices.Repeat([]int{-1}, len(space.Values))
+		m.choice[j] = make([]string, len(space.Values))
 		var one, sum []lpTerm
 		for k, v := range space.Values {
 			if space.Allowed != nil && !space.Allowed[j][k] {
 				continue
 			}
-			c := lpVariable{name: fmt.Sprintf("r%d_%d", j, k), binary: true}
+			cost := 0.0
 			if table != nil {
-				c.cost = -table[j][k]
+				cost = -table[j][k]
 			}
-			i := m.add(c)
-			m.choice[j][k] = i
-			one, sum = append(one, lpTerm{i, 1}), append(sum, lpTerm{i, float64(v)})
-			squares = append(squares, lpTerm{i, float64(v * v)})
+			r := m.choose(cost, "r%d_%d", j, k)
+			m.choice[j][k] = r
+			one, sum = append(one, lpTerm{r, 1}), append(sum, lpTerm{r, float64(v)})
+			squares = append(squares, lpTerm{r, float64(v * v)})
 		}
-		lo, hi := float64(space.Values[0]), float64(space.Values[len(space.Values)-1])
-		w[j] = m.add(lpVariable{name: fmt.Sprintf("w%d", j), lo: lo, hi: hi})
-		m.rows = append(m.rows, lpRow{"=", one, 1}, lpRow{"=", append(sum, lpTerm{w[j], -1}), 0})
+		w[j] = fmt.Sprintf("w%d", j)
+		m.cost = append(m.cost, lpTerm{w[j], 0})
+		fmt.Fprintf(&m.bounds, " %d <= %s <= %d\n", space.Values[0], w[j], space.Values[len(space.Values)-1])
+		m.require(one, "=", 1)
+		m.require(append(sum, lpTerm{w[j], -1}), "=", 0)
 	}
 	switch {
 	case norm != nil:
 		var one []lpTerm
 		for q, z := range norm {
-			i := m.add(lpVariable{name: fmt.Sprintf("n%d", q), cost: -z, binary: true})
-			one = append(one, lpTerm{i, 1})
-			squares = append(squares, lpTerm{i, -float64(q)})
+			n := m.choose(-z, "n%d", q)
+			one, squares = append(one, lpTerm{n, 1}), append(squares, lpTerm{n, -float64(q)})
 		}
-		m.rows = append(m.rows, lpRow{"=", one, 1}, lpRow{"=", squares, 0})
+		m.require(one, "=", 1)
+		m.require(squares, "=", 0)
 	case space.NormSq > 0:
-		m.rows = append(m.rows, lpRow{"<=", squares, float64(space.NormSq)})
+		m.require(squares, "<=", float64(space.NormSq))
 	}
 	rows, pos, neg := p.Rows()
 	for g, x := range rows {
@@ -109,18 +105,17 @@ func newModel(p *objpert.Problem) *lpModel {
 		if weight == 0 {
 			continue
 		}
-		e := m.add(lpVariable{name: fmt.Sprintf("e%d", g), cost: math.Abs(float64(weight)), binary: true})
+		e := m.choose(math.Abs(float64(weight)), "e%d", g)
 		var terms []lpTerm
 		for j, v := range x {
 			if v != 0 {
 				terms = append(terms, lpTerm{w[j], float64(v)})
 			}
 		}
-		big := bigM(&space, x)
-		if weight > 0 {
-			m.rows = append(m.rows, lpRow{">=", append(terms, lpTerm{e, big}), 1})
+		if big := bigM(&space, x); weight > 0 {
+			m.require(append(terms, lpTerm{e, big}), ">=", 1)
 		} else {
-			m.rows = append(m.rows, lpRow{"<=", append(terms, lpTerm{e, -big}), 0})
+			m.require(append(terms, lpTerm{e, -big}), "<=", 0)
 		}
 	}
 	return m
@@ -143,58 +138,36 @@ func bigM(s *objpert.Space, x []int64) float64 {
 
 func lpNumber(v float64) string { return strconv.FormatFloat(v, 'g', 17, 64) }
 
-// lp returns m in the LP format of CPLEX.
-func (m *lpModel) lp() []byte {
-	w := &bytes.Buffer{}
-	sum := func(terms []lpTerm) {
-		for i, t := range terms {
-			if i > 0 && i%6 == 0 {
-				fmt.Fprint(w, "\n ") // readers limit the length of a line
-			}
-			sign := "+"
-			if t.coef < 0 {
-				sign = "-"
-			}
-			fmt.Fprintf(w, " %s %s %s", sign, lpNumber(math.Abs(t.coef)), m.cols[t.col].name)
+// lpSum writes a sum. Readers limit the length of a line.
+func lpSum(terms []lpTerm) (text string) {
+	for i, t := range terms {
+		if i > 0 && i%6 == 0 {
+			text += "\n "
 		}
-	}
-	cost := make([]lpTerm, len(m.cols)) // all of them, also those that cost nothing
-	for i, c := range m.cols {
-		cost[i] = lpTerm{i, c.cost}
-	}
-	fmt.Fprint(w, "Minimize\n obj:")
-	sum(cost)
-	fmt.Fprint(w, "\nSubject To\n")
-	for i, r := range m.rows {
-		fmt.Fprintf(w, " c%d:", i)
-		sum(r.terms)
-		fmt.Fprintf(w, " %s %s\n", r.sense, lpNumber(r.rhs))
-	}
-	fmt.Fprint(w, "Bounds\n")
-	for _, c := range m.cols {
-		if !c.binary {
-			fmt.Fprintf(w, " %s <= %s <= %s\n", lpNumber(c.lo), c.name, lpNumber(c.hi))
+		sign := "+"
+		if t.coef < 0 {
+			sign = "-"
 		}
+		text += fmt.Sprintf(" %s %s %s", sign, lpNumber(math.Abs(t.coef)), t.name)
 	}
-	fmt.Fprint(w, "Binary\n")
-	for _, c := range m.cols {
-		if c.binary {
-			fmt.Fprintf(w, " %s\n", c.name)
-		}
-	}
-	fmt.Fprint(w, "End\n")
-	return w.Bytes()
+	return text
 }
 
-// point returns the w that values of the columns stand for: the largest r_jk of
-// each coordinate. ok is false if it is not a point of W.
-func (m *lpModel) point(value []float64) (w []int, ok bool) {
+// lp returns the text of m.
+func (m *lpModel) lp() string {
+	return "Minimize\n obj:" + lpSum(m.cost) + "\nSubject To\n" + m.rows.String() + "Bounds\n" + m.bounds.String() +
+		"Binary\n" + m.binary.String() + "End\n"
+}
+
+// point returns the w that values of the variables stand for: the largest r_jk of each coordinate.
+// ok is false if it is not a point of W.
+func (m *lpModel) point(value map[string]float64) (w []int, ok bool) {
 	w = make([]int, len(m.choice))
 	for j, choice := range m.choice {
 		best := math.Inf(-1)
-		for k, i := range choice {
-			if i >= 0 && value[i] > best {
-				w[j], best = m.values[k], value[i]
+		for k, r := range choice {
+			if r != "" && value[r] > best {
+				w[j], best = m.values[k], value[r]
 			}
 		}
 	}
@@ -225,8 +198,8 @@ var errNoPoint = errors.New("the solver found no point")
 
 // answer is what a solution file says.
 type answer struct {
-	status string    // its own words
-	value  []float64 // of the columns; nil if there is no solution
+	status string             // its own words
+	value  map[string]float64 // of the variables; nil if there is no solution
 }
 
 // cbc lets CBC solve m within a limit. It is killed 2 seconds later. The records are public.
@@ -237,7 +210,7 @@ func (m *lpModel) cbc(ctx context.Context, limit time.Duration) (a answer, err e
 	}
 	defer os.RemoveAll(dir)
 	model, solution := filepath.Join(dir, "model.lp"), filepath.Join(dir, "solution.sol")
-	if err := os.WriteFile(model, m.lp(), 0o600); err != nil {
+	if err := os.WriteFile(model, []byte(m.lp()), 0o600); err != nil {
 		return a, err
 	}
 	deadline, cancel := context.WithTimeout(ctx, limit+2*time.Second)
@@ -259,31 +232,25 @@ func (m *lpModel) cbc(ctx context.Context, limit time.Duration) (a answer, err e
 	return m.parse(string(text)), nil
 }
 
-// parse reads the solution file of CBC: the status, then lines that hold the name of a column
-// followed by its value. Columns that are not named are 0.
+// parse reads the solution file of CBC: the status, then lines that hold the name of a variable
+// followed by its value. Those that are not named are 0.
 func (m *lpModel) parse(text string) (a answer) {
-	index := make(map[string]int, len(m.cols))
-	for i, c := range m.cols {
-		index[c.name] = i
+	known := map[string]bool{}
+	for _, t := range m.cost {
+		known[t.name] = true
 	}
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
-		for i, f := range fields {
-			col, ok := index[f]
-			if !ok || i+1 >= len(fields) {
-				continue
+		at := slices.IndexFunc(fields, func(f string) bool { return known[f] })
+		if at >= 0 && at+1 < len(fields) {
+			if v, err := strconv.ParseFloat(fields[at+1], 64); err == nil && !math.IsNaN(v) {
+				if a.value == nil {
+					a.value = map[string]float64{}
+				}
+				a.value[fields[at]] = v
 			}
-			v, err := strconv.ParseFloat(fields[i+1], 64)
-			if err != nil || math.IsNaN(v) {
-				continue
-			}
-			if a.value == nil {
-				a.value = make([]float64, len(m.cols))
-			}
-			a.value[col] = v
-			break
 		}
-		if a.value == nil && a.status == "" && len(fields) > 0 {
+		if a.value == nil && a.status == "" {
 			a.status = strings.TrimSpace(line)
 		}
 	}

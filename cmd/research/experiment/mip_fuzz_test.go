@@ -85,7 +85,7 @@ func FuzzSolution(f *testing.F) {
 		if a.value == nil {
 			return
 		}
-		require.Len(t, a.value, len(m.cols))
+		require.NotEmpty(t, a.value)
 		if w, ok := m.point(a.value); ok {
 			require.True(t, p.Contains(w), "%v", w)
 			require.False(t, math.IsNaN(p.Objective(w)))
@@ -105,12 +105,13 @@ func FuzzModel(f *testing.F) {
 			return
 		}
 		m := newModel(p)
-		lp := string(m.lp())
+		lp := m.lp()
 		for _, word := range strings.Fields(lp) {
 			require.NotContains(t, []string{"NaN", "Inf", "+Inf", "-Inf"}, word, lp)
 		}
-		for _, c := range m.cols {
-			require.Contains(t, lp, c.name)
+		constraints := lp[strings.Index(lp, "Subject To"):]
+		for _, c := range m.cost {
+			require.Contains(t, constraints, " "+c.name)
 		}
 	})
 }
