@@ -361,9 +361,9 @@ cmd/internal/sweep 1941
 cmd/privopt 25
 cmd/privopt/cli 5942
 cmd/privopt/report 582
-cmd/research 2316
-cmd/research/audit 6451
-cmd/research/experiment 2844
+cmd/research 2276
+cmd/research/audit 6255
+cmd/research/experiment 2811
 cmd/scaling 1213
 dp 1604
 dp/dptest 304

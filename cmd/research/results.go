@@ -5,9 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/csv"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -27,9 +25,8 @@ import (
 
 const resultsHelp = `Every figure and table of docs/results, from scratch.
 
-A job runs commands or experiments and writes CSV files, from which pictures are drawn. A job
-that was finished by the same program with the same seed is not repeated, and a sweep goes on
-where it was interrupted: the folder .work of -out keeps the state. research run NAME repeats it.
+A job runs commands or experiments and writes CSV files, from which pictures are drawn. After an
+interruption, research run NAME… makes those that are left.
 
 A job that does not find its data or programs leaves its files as they are; in docs/results
 these came with the repository. made-seconds.csv says when each job was made last, by which
@@ -51,41 +48,38 @@ same on every run, except those with "seconds" in their names, which hold times 
 
 // bench makes the files of jobs, as its flags say.
 type bench struct {
-	jobs         []string
-	out          string
-	seed         int
-	small, again bool // again: also what is finished
+	jobs  []string
+	out   string
+	seed  int
+	small bool
 
 	root    string // of the repository
-	work    string // folder of the state that is kept between runs
+	work    string // folder of the parts, until the end
 	version string
-	self    [sha256.Size]byte // SHA-256 of this program
 }
 
 // runResults is the command results: it returns the exit code.
 func runResults(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	b := &bench{jobs: names()}
-	return b.command("results", resultsHelp, ctx, args, stdout, stderr)
+	return (&bench{jobs: names()}).command("results", "", resultsHelp, ctx, args, stdout, stderr)
 }
 
 // runSome is the command run: it returns the exit code.
 func runSome(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	b := &bench{again: true}
+	b := &bench{}
 	for len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		b.jobs, args = append(b.jobs, args[0]), args[1:]
 	}
-	return b.command("run", runHelp, ctx, args, stdout, stderr)
+	return b.command("run", " lowbits persons", runHelp, ctx, args, stdout, stderr)
 }
 
-func (b *bench) command(name, help string, ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func (b *bench) command(
+	name, some, help string, ctx context.Context, args []string, stdout, stderr io.Writer,
+) int {
 	f := sweep.NewFlags(name, help)
 	f.StringVar(&b.out, "out", "docs/results", "folder `DIR` of the figures and tables")
 	f.IntVar(&b.seed, "seed", 1, sweep.Between(1, 1e6), "seed `N` of all noise and data")
 	f.BoolVar(&b.small, "small", false, "small sizes, to see that every job works; not into docs/results")
-	f.Example = "go -C cmd/research run . " + name + " -small -out small"
-	if b.again {
-		f.Example = "go -C cmd/research run . run lowbits persons -small -out small"
-	}
+	f.Example = "go -C cmd/research run . " + name + some + " -small -out small"
 	return f.Run(args, stdout, stderr, &sweep.Options{Out: "."}, func() error {
 		if len(b.jobs) == 0 {
 			return listJobs(stdout)
@@ -100,6 +94,7 @@ func (b *bench) command(name, help string, ctx context.Context, args []string, s
 				"flag -small needs -out: its figures are no evidence and must not replace those of docs/results")
 		}
 		err := b.open(ctx)
+		defer os.RemoveAll(b.work)
 		if err != nil {
 			return err
 		}
@@ -159,13 +154,8 @@ func (b *bench) run(ctx context.Context, j job, stdout io.Writer) (err error) {
 		say("kept as shipped: %s", strings.Join(lacks, "; "))
 		return nil
 	}
-	key := b.key(j)
-	if !b.again && b.finished(j, key) {
-		say("finished before, by this program with seed %d", b.seed)
-		return nil
-	}
 	start := time.Now()
-	lines, err := b.make(ctx, j, key)
+	lines, err := b.make(ctx, j)
 	if err != nil {
 		return fmt.Errorf("%s: %w", j.name, err)
 	}
@@ -174,7 +164,7 @@ func (b *bench) run(ctx context.Context, j job, stdout io.Writer) (err error) {
 	for _, l := range lines {
 		say("  %s", l)
 	}
-	return errors.Join(b.finish(j, key), b.record(j, seconds))
+	return b.record(j, seconds)
 }
 
 // open makes the folders and cmd/scaling ready and learns the version.
@@ -188,8 +178,7 @@ func (b *bench) open(ctx context.Context) error {
 	if b.out, err = filepath.Abs(b.out); err != nil {
 		return err
 	}
-	b.work = filepath.Join(b.out, ".work")
-	if err := os.MkdirAll(b.work, 0o755); err != nil {
+	if err := os.MkdirAll(b.out, 0o755); err != nil {
 		return sweep.Usagef("cannot make the folder of -out: %w", err)
 	}
 	b.version = sweep.Version()
@@ -198,12 +187,7 @@ func (b *bench) open(ctx context.Context) error {
 	if text, err := describe.Output(); err == nil {
 		b.version = strings.TrimSpace(string(text))
 	}
-	path, err := os.Executable()
-	if err == nil {
-		text, e := os.ReadFile(path)
-		b.self, err = sha256.Sum256(text), e
-	}
-	if err != nil || !slices.ContainsFunc(jobs, b.scales) {
+	if b.work, err = os.MkdirTemp("", "research"); err != nil || !slices.ContainsFunc(jobs, b.scales) {
 		return err
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", b.place(scalingProgram), "./cmd/scaling")
@@ -225,12 +209,6 @@ func (b *bench) place(word string) string {
 	return strings.NewReplacer("ROOT", b.root, "WORK", b.work, "SEED", strconv.Itoa(b.seed)).Replace(word)
 }
 
-// key identifies the files that a job would make: this program and its version, and the seed.
-func (b *bench) key(j job) string {
-	hash := sha256.Sum256([]byte(fmt.Sprintln(b.self, b.version, b.seed, b.small, j.name)))
-	return hex.EncodeToString(hash[:16])
-}
-
 // args are the arguments of a command, with the values of environment variables.
 func (b *bench) args(p part) []string {
 	args := slices.Clone(p.command[1:])
@@ -243,28 +221,12 @@ func (b *bench) args(p part) []string {
 	return args
 }
 
-func (b *bench) stampPath(j job) string { return filepath.Join(b.work, j.name+".made") }
-
-// finished reports whether the table of the job is there, made with the same key.
-func (b *bench) finished(j job, key string) bool {
-	stamp, _ := os.ReadFile(b.stampPath(j))
-	tables, _ := filepath.Glob(filepath.Join(b.out, j.file()+"*.csv"))
-	return string(stamp) == key && len(tables) > 0
-}
-
-// finish keeps the key and removes what the sweeps kept.
-func (b *bench) finish(j job, key string) error {
-	return errors.Join(sweep.WriteFile(b.stampPath(j), []byte(key)), os.RemoveAll(b.folder(j, key)))
-}
-
-func (b *bench) folder(j job, key string) string { return filepath.Join(b.work, j.name+"-"+key[:8]) }
-
 // make runs the parts of a job and writes its files. The lines are shown.
-func (b *bench) make(ctx context.Context, j job, key string) (lines []string, err error) {
+func (b *bench) make(ctx context.Context, j job) (lines []string, err error) {
 	var folders []string
 	var kept []part
 	for i, p := range j.parts {
-		dir := filepath.Join(b.folder(j, key), strconv.Itoa(i))
+		dir := filepath.Join(b.work, j.name, strconv.Itoa(i))
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
 		}
@@ -307,15 +269,13 @@ func (b *bench) part(ctx context.Context, p part, dir string) error {
 			return err
 		}
 		seed := uint64(b.seed)
-		o := &sweep.Options{Seed: &seed, Out: dir, Resume: true, Formats: []string{"csv", "json"}, Quiet: true,
-			Workers: p.workers}
+		o := &sweep.Options{Seed: &seed, Out: dir, Formats: []string{"csv", "json"}, Quiet: true, Workers: p.workers}
 		_, err = e.Run(ctx, o, io.Discard, io.Discard)
 		return err
 	}
 	args := b.args(p)
 	if p.sweep {
-		args = append(args, "-seed", strconv.Itoa(b.seed+p.offset), "-out", dir, "-formats", "csv,json,png", "-quiet",
-			"-resume")
+		args = append(args, "-seed", strconv.Itoa(b.seed+p.offset), "-out", dir, "-formats", "csv,json", "-quiet")
 	}
 	for i, a := range args {
 		args[i] = b.place(strings.ReplaceAll(a, "DIR", dir))

@@ -95,7 +95,7 @@ var jobs = []job{
 			curves: append([]curve{{"nonprivate", "", 0, 0}}, boxed...)}}},
 	{name: "bound", what: "utility bound of quadratic perturbation",
 		parts: []part{{outside: true, small: []string{"-values", "4"},
-			command: strings.Fields(scalingProgram + " -figure bound -out DIR -formats csv,json,png -quiet -resume")}},
+			command: strings.Fields(scalingProgram + " -figure bound -out DIR -formats csv,json -quiet")}},
 		figures: []figure{{plot: sweep.Plot{
 			Title: "Bound on the excess risk of quadratic perturbation (n = 10, d = 12, D = rho = G = L = 1, exact anchor " +
 				"and solve)",
