@@ -53,6 +53,9 @@ func canonical(r *records) *Data {
 		r.slabs[n-1].trim()
 	}
 	r.floatsOnce = r.floats()
+	for i := range r.slabs {
+		r.measure(&r.slabs[i])
+	}
 	return newData(r)
 }
 
@@ -185,7 +188,7 @@ type Builder struct{ in *building } // a pointer, which fmt prints as an address
 type building struct {
 	records // sparse ones as they came, dense ones forced into the bounds
 	scratch []float64
-	ids     []digest // of records, as far as they are known
+	ids     [][]digest // of idsTogether records each, as far as they are known
 }
 
 // partWidth is the number of entries of a row for which the slabs of a Builder of sparse rows are
@@ -264,14 +267,14 @@ func (in *building) close(s *slab, label float64) {
 		return
 	}
 	in.scratch = resize(in.scratch, in.d)
-	norm, _ := in.force(s.x[len(s.x)-in.d:], in.scratch)
-	s.y, s.norm = append(s.y, forceLabel(label, in.bounds.Label)), append(s.norm, norm)
+	in.force(s.x[len(s.x)-in.d:], in.scratch)
+	s.y = append(s.y, forceLabel(label, in.bounds.Label))
 }
 
 // Data returns the records added, 0×d if there are none. The Builder must not be used after that.
 func (b *Builder) Data() *Data {
 	r := &b.in.records
-	b.in = nil
+	b.in.ids, b.in = nil, nil // r is a part of b.in
 	if !r.sparse {
 		r.sort()
 		return canonical(r)

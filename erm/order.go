@@ -141,7 +141,6 @@ func sparseInOrder(
 		s.col, s.x = append(s.col, c...), append(s.x, x...)
 		s.ptr = append(s.ptr, len(s.x))
 		s.y = append(s.y, label)
-		s.norm = append(s.norm, normAbove(x, b.Row))
 		r.n++
 	}
 	return r
@@ -309,7 +308,6 @@ func (r *records) swap(k, from int) {
 		x[c], y[c] = y[c], v
 	}
 	s.y[i], t.y[j] = t.y[j], s.y[i]
-	s.norm[i], t.norm[j] = t.norm[j], s.norm[i]
 }
 
 // Ranker tells where [Data] keep records, so that other machines can put parts of a table into the

@@ -4,10 +4,12 @@ package erm
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -445,4 +447,26 @@ func TestMapOfPersons(t *testing.T) {
 		_, ok := none.Persons()
 		require.True(t, ok)
 	}
+}
+
+// TestByPersonMemory checks that no record is held twice while the lines of persons are put beside
+// each other. A row of 7 numbers and its label are 64 bytes, and id, order, weight and norm 38. All
+// allocations count, with what the test itself makes of an id.
+func TestByPersonMemory(t *testing.T) {
+	const n = 200_000
+	b, err := NewBuilder(7, false, loss.Bounds{Row: 1, Label: 1})
+	require.NoError(t, err)
+	row, id := make([]float64, 7), make([]byte, 8)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range n {
+		row[i%7] = float64(i) / n
+		b.Add(row, 1)
+		binary.LittleEndian.PutUint64(id, uint64(i%(n/3)))
+		b.ID(string(id))
+	}
+	_, err = b.ByPerson(t.Context(), Persons{Rows: 2})
+	require.NoError(t, err)
+	runtime.ReadMemStats(&after)
+	require.Less(t, float64(after.TotalAlloc-before.TotalAlloc)/n, 200.0)
 }

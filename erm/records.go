@@ -88,7 +88,7 @@ func (r *records) open(room int) *slab {
 	if room == 0 && r.n > 0 {
 		rows = 1 << r.shift
 	}
-	s := slab{y: make([]float64, 0, rows), norm: make([]float64, 0, rows)}
+	s := slab{y: make([]float64, 0, rows)}
 	if r.sparse {
 		s.ptr = append(make([]int, 0, rows+1), 0)
 	} else {
@@ -100,7 +100,19 @@ func (r *records) open(room int) *slab {
 
 // trim frees the memory that slab s does not use.
 func (s *slab) trim() {
-	s.x, s.col, s.ptr, s.y, s.norm = fit(s.x), fit(s.col), fit(s.ptr), fit(s.y), fit(s.norm)
+	s.x, s.col, s.ptr, s.y = fit(s.x), fit(s.col), fit(s.ptr), fit(s.y)
+}
+
+// measure sets the norms of the rows of s, which are inside the bounds, unless they are known.
+func (r *records) measure(s *slab) {
+	if len(s.norm) == len(s.y) {
+		return
+	}
+	s.norm = make([]float64, len(s.y))
+	for k := range s.norm {
+		_, x := r.in(s, k)
+		s.norm[k] = normAbove(x, r.bounds.Row)
+	}
 }
 
 func fit[T any](s []T) []T {

@@ -430,12 +430,12 @@ func (r *records) mappedInPlace(m mapping) *Data {
 		s := out.open(r.n - i)
 		col, a := r.in(from, k)
 		copy(row, r.row(i, scratch))
-		label, size := from.y[k], from.norm[k]
+		label := from.y[k]
 		if y, keep := m(row, label); keep {
 			label = y
 			s.col, s.x = append(s.col, col...), append(s.x, a...)
 		} else {
-			label, size = 0, 0
+			label = 0
 			if !r.sparse {
 				s.x = append(s.x, make([]float64, r.d)...)
 			}
@@ -443,7 +443,7 @@ func (r *records) mappedInPlace(m mapping) *Data {
 		if out.sparse {
 			s.ptr = append(s.ptr, len(s.x))
 		}
-		s.y, s.norm = append(s.y, forceLabel(label, r.bounds.Label)), append(s.norm, size)
+		s.y = append(s.y, forceLabel(label, r.bounds.Label))
 		s.w = append(s.w, from.w[k])
 	}
 	return canonical(out)
