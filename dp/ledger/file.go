@@ -62,9 +62,9 @@ type state struct {
 func (s *state) head() string { return s.heads[len(s.heads)-1] }
 
 // lacks is the error for a hash that is not in the file.
-func (s *state) lacks(path, hash string) error {
-	return fmt.Errorf("%w: %s has %d entries and none of them is %.12s…, which was recorded elsewhere: entries were "+
-		"removed or it is another ledger; restore it from a copy", ErrBehind, path, len(s.entries), hash)
+func lacks(path, hash string) error {
+	return fmt.Errorf("%w: %s has no entry %.12s…, which was recorded elsewhere: entries were removed, or it is another "+
+		"ledger; restore it from a copy", ErrBehind, path, hash)
 }
 
 // hashMember is `,"hash":"` and what follows it has 64 digits and `"}`.

@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/big"
 	"strconv"
-	"strings"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/internal/num"
@@ -75,31 +74,41 @@ func (s spent) admits(t Terms, e Entry) error {
 		!sum.alone && sum.renyi(t) <= t.Total.Epsilon:
 		return nil
 	}
+	if t.filters() > 1 && !sum.alone {
+		return fmt.Errorf("%w: (ε = %.4g, δ = %.3g) of the plan is more than is left of ε = %g and δ = %g, declared; "+
+			"plan with a smaller budget, at most about ε = %.2g by this theorem", ErrOverspent, e.Epsilon, e.Delta,
+			t.Total.Epsilon, t.Total.Delta, e.Epsilon*s.room(t, sum))
+	}
 	shared, _ := share.Float64()
 	left := s.budget()
-	fix := s.refusals(t, sum) + "; plan with a smaller budget"
-	if t.filters() == 1 || sum.alone {
-		fix += fmt.Sprintf(", at most ε = %.6g", max(0, t.Total.Epsilon-left.Epsilon))
-	}
-	return fmt.Errorf("%w: %v of the plan and %v spent add up to %v, want at most ε = %g and δ = %g, declared%s",
-		ErrOverspent, dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}, left, sum.budget(), t.Total.Epsilon, shared, fix)
+	return fmt.Errorf("%w: %v of the plan and %v spent add up to %v, want at most ε = %g and δ = %g, declared; plan with a "+
+		"smaller budget, at most ε = %.6g", ErrOverspent, dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}, left,
+		sum.budget(), t.Total.Epsilon, shared, max(0, t.Total.Epsilon-left.Epsilon))
 }
 
-// refusals names a total that the plan exceeds for each of the filters besides that of sums.
-func (s spent) refusals(t Terms, sum spent) string {
-	if sum.alone {
-		return ""
-	}
-	var out strings.Builder
-	now, refused := s.uses(t), ""
+// room returns about the share of the plan's ε that the filter with the most room has left.
+func (s spent) room(t Terms, sum spent) (most float64) {
+	now, rooms := s.uses(t), map[string]float64{}
 	for i, u := range sum.uses(t) {
-		if u.Filter != basicFilter && u.Filter != refused && u.Used > u.Total {
-			refused = u.Filter
-			fmt.Fprintf(&out, "; filter %s: %.6g of %s needed, %.6g left", u.Filter, u.Used-now[i].Used, u.Sum,
-				max(0, u.Total-now[i].Used))
+		share := 1.0
+		if needed, left := u.Used-now[i].Used, max(0, u.Total-now[i].Used); needed > left {
+			share = left / needed
+			switch u.Sum {
+			case "Rényi divergence": // it grows as the square of ε
+				share = math.Sqrt(share)
+			case "δ", "failures":
+				share = 0
+			}
 		}
+		if room, ok := rooms[u.Filter]; ok {
+			share = min(share, room)
+		}
+		rooms[u.Filter] = share
 	}
-	return out.String()
+	for _, room := range rooms {
+		most = max(most, room)
+	}
+	return most
 }
 
 // share returns the δ of each filter.

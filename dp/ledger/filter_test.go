@@ -3,10 +3,12 @@
 package ledger
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"sort"
 	"strings"
 	"testing"
 
@@ -69,6 +71,34 @@ func TestAlone(t *testing.T) {
 	require.False(t, l.Entries()[0].Alone)
 	_, err = l.Spend(ctx, costs(0.5, 0.9e-6), nil)
 	require.ErrorIs(t, err, ErrOverspent)
+}
+
+// TestRoom: a refusal names the ε that would still be admitted, within a tenth.
+func TestRoom(t *testing.T) {
+	for _, total := range []float64{0.5, 2, 8} {
+		terms, err := NewTerms(dp.Budget{Epsilon: total, Delta: 1e-6}, dp.Replace)
+		require.NoError(t, err)
+		l, big := create(t, terms), gaussian(0.08*total, 1e-8)
+		for err == nil {
+			_, err = l.Spend(ctx, big, nil)
+		}
+		require.ErrorIs(t, err, ErrOverspent)
+		_, text, _ := strings.Cut(err.Error(), "at most about ε = ")
+		var most float64
+		_, err = fmt.Sscan(text, &most)
+		require.NoError(t, err, text)
+		require.Less(t, most, big.c.Epsilon)
+		for _, c := range []struct {
+			factor float64
+			fits   bool
+		}{{1.1, false}, {0.9, true}} {
+			shift := sort.Search(1000, func(i int) bool {
+				return gaussian(0.08*total*float64(i+1)/1000, 1e-8).c.Epsilon > c.factor*most
+			})
+			_, err = l.Spend(ctx, gaussian(0.08*total*float64(shift)/1000, 1e-8), nil)
+			require.Equal(t, c.fits, err == nil, "%v of %v: %v", c.factor, most, err)
+		}
+	}
 }
 
 // TestFormats checks which entries and versions of the format a ledger refuses to read, and that

@@ -438,7 +438,7 @@ func (l *Ledger) entry(hash string) (Entry, error) {
 			return e, nil
 		}
 	}
-	return Entry{}, l.s.lacks(l.path, hash)
+	return Entry{}, lacks(l.path, hash)
 }
 
 func fileDigest(file []byte) string {
@@ -459,7 +459,7 @@ func (l *Ledger) Verify(heads ...string) error {
 	}
 	for _, h := range heads {
 		if !slices.Contains(l.s.heads, h) {
-			return l.s.lacks(l.path, h)
+			return lacks(l.path, h)
 		}
 	}
 	return nil

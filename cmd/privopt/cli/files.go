@@ -166,20 +166,27 @@ func (a *app) create(path, kind string, force bool, reserve int) (*output, error
 	if path == "-" {
 		return &output{Writer: a.stdout, path: "standard output"}, nil
 	}
+	flag, fix := "--out", ", or --force to replace it"
+	if kind == kindPicture {
+		flag = "--plot"
+	}
+	if kind == kindPicture || kind == kindScore { // of commands without --force
+		fix = ""
+	}
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
-		return nil, usagef("--out: %s is a folder, want the name of a file", path)
+		return nil, usagef("%s: %s is a folder, want the name of a file", flag, path)
 	case err == nil && !info.Mode().IsRegular():
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		return &output{Writer: f, path: path, device: f}, err
 	case err == nil && !force:
-		return nil, usagef("--out: %s exists: choose another name, or --force to replace it", path)
+		return nil, usagef("%s: %s exists: choose another name%s", flag, path, fix)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, usagef("--out: %w", err)
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
-		return nil, usagef("--out: there is no folder %s", filepath.Dir(path))
+		return nil, usagef("%s: there is no folder %s", flag, filepath.Dir(path))
 	}
 	o := &output{path: path}
 	if info != nil {

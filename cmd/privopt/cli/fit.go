@@ -465,10 +465,12 @@ func (t *fitting) text(r *fitted, loss string, size int) string {
 	var b strings.Builder
 	c := r.Certificate
 	next := fmt.Sprintf("privopt explain %s; privopt predict --model %[1]s --data FILE", t.out)
-	entry := ""
+	entry, which := "", 0
 	l := t.options.Ledger
 	if l != nil {
-		entry = fmt.Sprintf(", entry %d of %s", len(l.Entries()), l.Path())
+		mine := func(e ledger.Entry) bool { return e.Hash == r.Entry } // others may have been made since
+		which = 1 + slices.IndexFunc(l.Entries(), mine)
+		entry = fmt.Sprintf(", entry %d of %s", which, l.Path())
 	}
 	if !t.verbose {
 		b.WriteString(paragraph("", fmt.Sprintf("%s: %s model with %s; cost ε = %s, δ = %s%s", t.out, loss,
@@ -483,7 +485,7 @@ func (t *fitting) text(r *fitted, loss string, size int) string {
 	if l != nil {
 		total := l.Terms().Total
 		b.WriteString(paragraph("  ledger   ", fmt.Sprintf("%s, entry %d of a total of ε = %s, δ = %s: privopt ledger show "+
-			"%[1]s prints what is left", l.Path(), len(l.Entries()), claim(total.Epsilon), claim(total.Delta, 3))))
+			"%[1]s prints what is left", l.Path(), which, claim(total.Epsilon), claim(total.Delta, 3))))
 	}
 	b.WriteString(paragraph("  next     ", next))
 	return b.String()

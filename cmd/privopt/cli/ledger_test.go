@@ -69,7 +69,7 @@ func TestVerify(t *testing.T) {
 		"committed to another file":      strings.Replace(a, "{", "{ ", 1),
 		"was edited, or is a second":     strings.Replace(b, headOf(b), headOf(a), 1),
 		"this one was edited, or":        strings.Replace(free, `"build"`, `"ledger": "`+headOf(a)+`", "build"`, 1),
-		"none of them is 000000000000":   strings.Replace(a, headOf(a), strings.Repeat("0", 64), 1),
+		"has no entry 000000000000":      strings.Replace(a, headOf(a), strings.Repeat("0", 64), 1),
 	} {
 		require.NoError(t, os.WriteFile(at("e.json"), []byte(edited), 0o600))
 		code, out, errs := call(t, "", "ledger", "verify", at("l"), at("a.json"), at("e.json"))
@@ -193,6 +193,10 @@ func TestLedgerFilters(t *testing.T) {
 		require.Equal(t, 0, code, errs)
 		require.NotContains(t, out, "spent")
 	}
+	l, err := ledger.Open(name)
+	require.NoError(t, err)
+	first := &fitting{task: task{options: model.Options{Ledger: l}}} // whose text is made when there are two entries
+	require.Contains(t, first.text(&fitted{Entry: l.Entries()[0].Hash}, "", 0), "entry 1 of")
 	used := show(name)
 	require.Equal(t, ledger.Use{Filter: "basic", Sum: "ε", Used: 0.6, Last: 0.3, Total: 1}, used[0])
 	_, out, _ := call(t, "", "ledger", "show", name)

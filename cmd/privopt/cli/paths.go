@@ -143,6 +143,7 @@ const (
 	kindScore       = "score"
 	kindPacked      = "packed table"
 	kindReport      = "report"
+	kindPicture     = "picture"
 	kindPredictions = "table of predictions"
 )
 

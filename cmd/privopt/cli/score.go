@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 
@@ -386,16 +385,11 @@ func (t *privateScore) create(a *app) (plot, out *output, err error) {
 		return nil, nil, usagef("--out -: want the name of a file; --json prints the score to standard output")
 	}
 	files := []*output{{}, {}}
-	for i, p := range []place{{"--plot", t.plot}, {"--out", t.out}} {
+	for i, p := range []struct{ path, kind string }{{t.plot, kindPicture}, {t.out, kindScore}} {
 		if p.path == "" {
 			continue
 		}
-		var o *output
-		if info, failed := os.Stat(p.path); failed == nil && info.Mode().IsRegular() {
-			err = usagef("%s: %s exists: choose another name", p.flag, p.path)
-		} else {
-			o, err = a.create(p.path, kindScore, false, 1<<16)
-		}
+		o, err := a.create(p.path, p.kind, false, 1<<16)
 		if err != nil {
 			files[0].abandon()
 			return nil, nil, err

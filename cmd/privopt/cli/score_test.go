@@ -89,6 +89,11 @@ func TestPrivateScore(t *testing.T) {
 		require.LessOrEqual(t, m.Value, 6*m.StdErr, m.Name)
 		require.GreaterOrEqual(t, m.Value, -6*m.StdErr, m.Name)
 	}
+	for _, taken := range [][]string{args("--plot", at("s.svg")), {"summary", at("model.json"), "--plot", at("s.svg")}} {
+		code, _, errs = call(t, "", taken...) // neither has --force
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, errs, "--plot: "+at("s.svg")+" exists: choose another name\n")
+	}
 	code, out, errs = call(t, "", args("--only", "accuracy")...)
 	require.Zero(t, code, errs)
 	require.NotContains(t, out, "AUC")

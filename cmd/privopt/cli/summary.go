@@ -54,7 +54,7 @@ be published with the model.`,
 				r := &report.Report{}
 				coefficientReport(r, m)
 				picture := func(w io.Writer) error { _, err := io.WriteString(w, report.Sheet(r.Forests)); return err }
-				if err := a.write(plot, "picture", false, picture); err != nil {
+				if err := a.write(plot, kindPicture, false, picture); err != nil {
 					return err
 				}
 			}
