@@ -14,30 +14,26 @@ import (
 	"github.com/privopt/privopt/table"
 )
 
-// sequences are the fits of package model that consist of several releases: least squares on mapped
-// rows, the same with a lasso and with intervals, logistic regression with intervals, and gradient
-// steps, at a hundredth of the budget.
+// sequences are the fits of package model that consist of several releases.
 func sequences(rel dp.Relation) []mechanism {
 	var list []mechanism
 	for _, c := range []struct {
-		name  string
-		o     model.Options
-		share float64 // of ε
+		name string
+		o    model.Options
 	}{
-		{"model.squares", model.Options{Loss: model.Loss{Name: model.Squares}, Penalty: model.Penalty{Ridge: 1e-6}}, 1},
+		{"model.squares", model.Options{Loss: model.Loss{Name: model.Squares}, Penalty: model.Penalty{Ridge: 1e-6}}},
 		{"model.squares with a lasso", model.Options{Loss: model.Loss{Name: model.Squares},
-			Penalty: model.Penalty{Lasso: 1e-4}}, 1},
+			Penalty: model.Penalty{Lasso: 1e-4}}},
 		{"model.squares with intervals", model.Options{Loss: model.Loss{Name: model.Squares}, Clip: 0.5,
-			Intervals: &model.Intervals{}}, 1},
+			Intervals: &model.Intervals{}}},
 		{"model.logistic with intervals", model.Options{Loss: model.Loss{Name: model.Logistic},
-			Intervals: &model.Intervals{}}, 1},
-		{"model.squares by gradients", model.Options{Loss: model.Loss{Name: model.Squares}}, 1},
-		{"model.logistic by gradients", model.Options{Loss: model.Loss{Name: model.Logistic}}, 1},
+			Intervals: &model.Intervals{}}},
+		{"model.squares by gradients", model.Options{Loss: model.Loss{Name: model.Squares}}},
+		{"model.logistic by gradients", model.Options{Loss: model.Loss{Name: model.Logistic}}},
 	} {
 		c.o.Relation = rel
 		list = append(list, mechanism{fmt.Sprintf("%s, %v", c.name, rel), rel, false, false, false,
 			func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) {
-				b.Epsilon *= c.share
 				return fitted(p, b, c.o)
 			}})
 	}

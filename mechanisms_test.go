@@ -141,7 +141,8 @@ var ternary = objpert.Space{Values: []int{-1, 0, 1}, NormSq: -1}
 
 type tracing = func(erm.Trace)
 
-// mechanisms is the table of all mechanisms of the module. Cover 1e-8 keeps the steps of
+// mechanisms is the table of all mechanisms of the module but objpert.OPSamp, which minimizes by an
+// oracle of the caller: tests of objpert and the audit attack it. Cover 1e-8 keeps the steps of
 // the grid of a release below 2⁵³, so that the attacks see all of their digits; 0 is the
 // default.
 func mechanisms(cover float64) []mechanism {
@@ -197,6 +198,10 @@ func mechanisms(cover float64) []mechanism {
 		})
 		add("sco.NoisySGD", false, false, func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) {
 			return opened(&sco.NoisySGD{Relation: rel, Radius: 1, Batch: 50, Steps: 4, StepSize: 0.1}, p, b)
+		})
+		add("sco.ProxGD", false, false, func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) {
+			sgd := sco.NoisySGD{Relation: rel, Radius: 1, Batch: 50, Steps: 4, StepSize: 0.1}
+			return opened(&sco.ProxGD{NoisySGD: sgd}, p, b)
 		})
 		add("sco.DPSGD", false, false, func(p *erm.Problem, b dp.Budget, _ tracing) (any, release, error) {
 			return opened(&sco.DPSGD{Relation: rel, Epochs: 1, Batch: 50, StepSize: 0.1, Clip: 0.5}, p, b)
