@@ -359,7 +359,7 @@ cmd/internal/adult 251
 cmd/internal/screen 428
 cmd/internal/sweep 1941
 cmd/privopt 37
-cmd/privopt/cli 5942
+cmd/privopt/cli 5946
 cmd/privopt/report 582
 cmd/research 2276
 cmd/research/audit 6255
@@ -368,7 +368,7 @@ cmd/scaling 1213
 dp 1604
 dp/dptest 304
 dp/internal/pld 875
-dp/ledger 1167
+dp/ledger 1176
 erm 5504
 erm/ermtest 122
 examples/ownmechanism 72
@@ -404,7 +404,7 @@ table/parquet 908
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72584 // of the module of the root
+	rootLines       = 72588 // of the module of the root
 	internalLines   = 10746 // of internal/
 	laboratoryLines = 11510 // of what measures the mechanisms
 	rootPackages    = 42
