@@ -49,9 +49,9 @@ func tables(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestResults: every job that has what it needs works in small, and a second run into another folder
-// gives the same tables: of quick jobs unless PRIVOPT_DEEP is set. The jobs of many seconds run with
-// PRIVOPT_LONG only.
+// TestResults: every job that has what it needs works in small, and a second run into another
+// folder gives the same tables: of quick jobs unless PRIVOPT_DEEP is set. The jobs of many seconds
+// run with PRIVOPT_LONG only.
 func TestResults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the commands and runs every job twice")

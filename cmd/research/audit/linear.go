@@ -340,8 +340,8 @@ func (c *linear) jumps(rec record) (at []float64) {
 	return at
 }
 
-// ziggurat has the values of the normal generator of math/rand and gonum: below its tail a draw is a
-// 32-bit integer times one of 128 steps, 2³⁹ values in all.
+// ziggurat has the values of the normal generator of math/rand and gonum: below its tail a draw is
+// a 32-bit integer times one of 128 steps, 2³⁹ values in all.
 type ziggurat struct {
 	step [128]float64
 	edge [128]float64 // the right ends of the layers
