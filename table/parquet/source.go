@@ -8,9 +8,9 @@
 //	data, err := erm.Open(src, loss.Bounds{Row: 1, Label: 1})
 //
 // The files are read by column and page, never row by row. A pass over a Parquet file costs more
-// processor time than one over a .npy file of the same records; privopt pack converts. With
-// a page index, records may be read in any order. Without one, the default of several writers, a
-// read in the middle of a row group decodes the group from its start; reads in order are as fast.
+// processor time than one over a .npy file of the same records; privopt pack converts. Records that
+// are read in order cost least. With a page index, a read elsewhere decodes the page it begins in;
+// without one, the default of several writers, the row group from its start.
 //
 // Memory holds one page of every column for each goroutine that reads: (2·GOMAXPROCS+2)·(d+1)
 // pages, of 1 MiB with most writers.
@@ -26,14 +26,17 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"runtime"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
 	"syscall"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/prefix"
@@ -70,14 +73,32 @@ type Source struct {
 	files    []*os.File
 	tails    hash.Hash // of all files: page indexes and footers
 
-	mu   sync.Mutex // guards the fields below, and chunk.pages
-	kept []*page    // decoded pages, at most most
+	mu   sync.Mutex
+	idle []*cursor // at most most, those used last at the end; nil after Close
 	most int
-	time uint64 // counts uses of pages
 }
 
 // group is a row group: one chunk for every feature, then the label.
-type group []*chunk
+type group struct {
+	chunks   []parquet.ColumnChunk
+	unsigned []bool
+	place    string // for errors
+}
+
+// cursor reads a row group from a row on.
+type cursor struct {
+	group   *group
+	row     int
+	columns []*column
+}
+
+// column reads the values of a column chunk in order.
+type column struct {
+	pages    parquet.Pages
+	page     parquet.Page
+	values   parquet.ValueReader // of page, nil between pages
+	unsigned bool
+}
 
 var _ erm.Source = (*Source)(nil)
 
@@ -104,7 +125,7 @@ func Open(o Options, paths ...string) (*Source, error) {
 		s.Close()
 		return nil, fmt.Errorf("%w: %d files with no record, want at least 1 record", ErrOptions, len(paths))
 	}
-	s.most = (2*runtime.GOMAXPROCS(0) + 2) * (len(s.features) + 1)
+	s.idle, s.most = []*cursor{}, 2*runtime.GOMAXPROCS(0)+2
 	return s, nil
 }
 
@@ -139,14 +160,14 @@ func (s *Source) open(path, label string) error {
 		if rows == 0 {
 			continue
 		}
-		var made group
+		made := group{place: fmt.Sprintf("%s: row group %d", path, i)}
 		for _, c := range columns {
 			if c.Index() >= len(g.ColumnChunks()) {
-				return fmt.Errorf("%w: %s: row group %d has no column %q; the file is damaged", ErrFile, path, i, name(c))
+				return fmt.Errorf("%w: %s has no column %q; the file is damaged", ErrFile, made.place, name(c))
 			}
-			k := newChunk(g.ColumnChunks()[c.Index()], c, rows)
-			k.place = fmt.Sprintf("%s: row group %d, column %q", path, i, name(c))
-			made = append(made, k)
+			unsigned, _ := integer(c.Type())
+			made.chunks = append(made.chunks, g.ColumnChunks()[c.Index()])
+			made.unsigned = append(made.unsigned, unsigned)
 		}
 		s.groups = append(s.groups, made)
 		s.first = append(s.first, s.first[len(s.first)-1]+rows)
@@ -255,10 +276,10 @@ func (s *Source) Features() []string { return append([]string(nil), s.features..
 func (s *Source) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.kept {
-		p.close()
+	for _, c := range s.idle {
+		c.close()
 	}
-	s.kept, s.most = nil, 0
+	s.idle = nil
 	var errs []error
 	for _, f := range s.files {
 		errs = append(errs, f.Close())
@@ -277,64 +298,208 @@ func (s *Source) Read(ctx context.Context, rows, labels []float64, first int) er
 	if first < 0 || first > n || count > n-first {
 		return prefix.Errorf("parquet: Read of %d records from number %d on, want records of the source", count, first)
 	}
-	columns := make([]column, d+1)
-	for i := range columns {
-		// Concurrent reads begin at different columns, so that they do not wait for each other at every
-		// one.
-		j := (i + first/erm.Chunk) % (d + 1)
-		if err := s.gather(ctx, &columns[j], j, first, first+count); err != nil {
-			return err
-		}
-	}
-	const tile = 256 // records whose rows stay in the first cache
-	for at := 0; at < count; at += tile {
-		end := min(at+tile, count)
-		for j := range d {
-			columns[j].copy(rows[at*d+j:], d, end-at)
-		}
-		columns[d].copy(labels[at:], 1, end-at)
-	}
-	for j := range columns {
-		s.served(columns[j].pages)
-	}
-	return nil
-}
-
-// column holds the parts of pages that a Read takes from one column.
-type column struct {
-	parts [][]float64
-	pages []*page
-}
-
-// gather finds the values of records [first, end) of column j.
-func (s *Source) gather(ctx context.Context, c *column, j, first, end int) error {
-	for at := first; at < end; {
+	for len(labels) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		g := sort.SearchInts(s.first, at+1) - 1
-		p, values, err := s.page(s.groups[g][j], at-s.first[g])
-		if err != nil {
-			return err
+		g := sort.SearchInts(s.first, first+1) - 1
+		m := min(len(labels), s.first[g+1]-first)
+		c := s.take(&s.groups[g], first-s.first[g])
+		if err := c.read(rows[:m*d], labels[:m], first-s.first[g]); err != nil {
+			c.close()
+			return fmt.Errorf("%w: %s: %w", ErrFile, c.group.place, err)
 		}
-		values = values[:min(len(values), end-at)]
-		c.parts, c.pages = append(c.parts, values), append(c.pages, p)
-		p.left.Add(-int64(len(values)))
-		at += len(values)
+		s.keep(c)
+		rows, labels = rows[m*d:], labels[m:]
+		first += m
 	}
 	return nil
 }
 
-// copy stores the next n values in dst, stride apart.
-func (c *column) copy(dst []float64, stride, n int) {
-	for k := 0; k < n; {
-		m := min(n-k, len(c.parts[0]))
-		for _, v := range c.parts[0][:m] {
-			dst[k*stride] = v
-			k++
-		}
-		if c.parts[0] = c.parts[0][m:]; len(c.parts[0]) == 0 {
-			c.parts = c.parts[1:]
+// take returns a cursor of g at or before row, the nearest of those that are idle.
+func (s *Source) take(g *group, row int) *cursor {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	best := -1
+	for i, c := range s.idle {
+		if c.group == g && c.row <= row && (best < 0 || c.row > s.idle[best].row) {
+			best = i
 		}
 	}
+	if best >= 0 {
+		c := s.idle[best]
+		s.idle = slices.Delete(s.idle, best, best+1)
+		return c
+	}
+	c := &cursor{group: g}
+	for j, k := range g.chunks {
+		c.columns = append(c.columns, &column{pages: k.Pages(), unsigned: g.unsigned[j]})
+	}
+	return c
+}
+
+// keep makes c idle, and closes the cursor that was used first if there are too many.
+func (s *Source) keep(c *cursor) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.idle == nil {
+		c.close()
+		return
+	}
+	if s.idle = append(s.idle, c); len(s.idle) > s.most {
+		s.idle[0].close()
+		s.idle = slices.Delete(s.idle, 0, 1)
+	}
+}
+
+func (c *cursor) close() {
+	for _, k := range c.columns {
+		k.pages.Close() // a buffer in memory: there is nothing to fail
+	}
+}
+
+// read reads records from the given row on, and moves the cursor behind them.
+func (c *cursor) read(rows, labels []float64, row int) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errDamaged
+		}
+	}()
+	d, buffer := len(c.columns)-1, make([]float64, 512)
+	for j, k := range c.columns {
+		skip := row - c.row
+		if skip > erm.Chunk { // a seek decodes the page of the row again
+			if err := k.seek(row); err != nil {
+				return err
+			}
+			skip = 0
+		}
+		for at := -skip; at < len(labels); {
+			n, err := k.read(buffer[:min(len(buffer), len(labels)-at)])
+			if err != nil {
+				return err
+			}
+			for i, v := range buffer[:n] {
+				switch {
+				case at+i < 0:
+				case j == d:
+					labels[at+i] = v
+				default:
+					rows[(at+i)*d+j] = v
+				}
+			}
+			at += n
+		}
+	}
+	c.row = row + len(labels)
+	return nil
+}
+
+// seek moves to a row.
+func (k *column) seek(row int) error {
+	k.values = nil
+	if err := k.pages.SeekToRow(int64(row)); err != nil {
+		return public(err)
+	}
+	return nil
+}
+
+// read reads at least one value.
+func (k *column) read(dst []float64) (int, error) {
+	for {
+		if k.values == nil {
+			page, err := k.pages.ReadPage()
+			if err == io.EOF {
+				return 0, errors.New("the pages hold fewer rows than the footer says")
+			} else if err != nil {
+				return 0, public(err)
+			}
+			k.page, k.values = page, page.Values()
+		}
+		n, err := k.some(dst)
+		if n > 0 {
+			return n, nil
+		}
+		if err != io.EOF {
+			return 0, public(err)
+		}
+		parquet.Release(k.page)
+		k.values = nil
+	}
+}
+
+// some reads values of the page.
+func (k *column) some(dst []float64) (int, error) {
+	if r, ok := k.values.(parquet.DoubleReader); ok { // without nulls and dictionary, the fastest
+		return r.ReadDoubles(dst)
+	}
+	var buffer [512]parquet.Value
+	n, err := k.values.ReadValues(buffer[:min(len(dst), len(buffer))])
+	for i, v := range buffer[:n] {
+		dst[i] = number(v, k.unsigned)
+	}
+	return n, err
+}
+
+// number returns a value as float64, NaN for a null.
+func number(v parquet.Value, unsigned bool) float64 {
+	switch {
+	case v.IsNull():
+		return math.NaN()
+	case v.Kind() == parquet.Double:
+		return v.Double()
+	case v.Kind() == parquet.Float:
+		return float64(v.Float())
+	case v.Kind() == parquet.Boolean:
+		if v.Boolean() {
+			return 1
+		}
+		return 0
+	case v.Kind() == parquet.Int32 && unsigned:
+		return float64(v.Uint32())
+	case v.Kind() == parquet.Int32:
+		return float64(v.Int32())
+	case unsigned:
+		return float64(v.Uint64())
+	}
+	return float64(v.Int64())
+}
+
+// numeric returns an error unless the column holds at most one number for each record.
+func numeric(c *parquet.Column) error {
+	if c.MaxRepetitionLevel() > 0 {
+		return fmt.Errorf("column %q is repeated; want one value for each record", name(c))
+	}
+	t := c.Type()
+	_, plain := integer(t)
+	switch t.Kind() {
+	case parquet.Boolean, parquet.Int32, parquet.Int64, parquet.Float, parquet.Double:
+		if plain {
+			return nil
+		}
+	}
+	return fmt.Errorf("column %q is of the type %s; want DOUBLE, FLOAT, INT32, INT64 or BOOLEAN, so convert it to "+
+		"DOUBLE where the file is written, or leave it out of Options.Features", name(c), t)
+}
+
+// integer reports whether a column is declared to hold unsigned integers, and whether it holds
+// plain numbers: without a declared meaning, or integers.
+func integer(t parquet.Type) (unsigned, plain bool) {
+	l := t.LogicalType()
+	if l == nil || l.Value == nil {
+		return false, true
+	}
+	i, plain := l.Value.(*format.IntType)
+	return plain && !i.IsSigned, plain
+}
+
+var errDamaged = errors.New("a page is damaged")
+
+// public returns errors of the operating system unchanged. Other errors of the library may hold a
+// value of a record, and become errDamaged.
+func public(err error) error {
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		return path
+	}
+	return errDamaged
 }
