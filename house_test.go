@@ -398,14 +398,14 @@ sco 1571
 splitting 6829
 table 4036
 table/npy 713
-table/parquet 908
+table/parquet 745
 `
 
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72588 // of the module of the root
-	internalLines   = 10746 // of internal/
+	rootLines       = 72425 // of the module of the root
+	internalLines   = 10744 // of internal/
 	laboratoryLines = 11510 // of what measures the mechanisms
 	rootPackages    = 42
 	threeValues     = 44 // statements that assign three or more values

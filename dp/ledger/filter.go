@@ -81,8 +81,8 @@ func (s spent) admits(t Terms, e Entry) error {
 	}
 	shared, _ := share.Float64()
 	left := s.budget()
-	return fmt.Errorf("%w: %v of the plan and %v spent add up to %v, want at most ε = %g and δ = %g, declared; plan with a "+
-		"smaller budget, at most ε = %.6g", ErrOverspent, dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}, left,
+	return fmt.Errorf("%w: %v of the plan and %v spent add up to %v, want at most ε = %g and δ = %g, declared; plan with "+
+		"a smaller budget, at most ε = %.6g", ErrOverspent, dp.Budget{Epsilon: e.Epsilon, Delta: e.Delta}, left,
 		sum.budget(), t.Total.Epsilon, shared, max(0, t.Total.Epsilon-left.Epsilon))
 }
 
