@@ -12,10 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/dp/ledger"
-	"github.com/privopt/privopt/model"
-	"github.com/privopt/privopt/table"
 )
 
 // unknownTable has a number, a category, an identifier and a label of two classes.
@@ -31,56 +28,6 @@ func unknownTable(n int) string {
 		fmt.Fprintf(&b, "%d,%s,s3cret%d,%s\n", age, []string{"Rome", "Oslo"}[rnd.IntN(2)], i, y)
 	}
 	return b.String()
-}
-
-// TestPrivateSchema: schema --private writes a schema that fit takes, and the ledger has one entry.
-func TestPrivateSchema(t *testing.T) {
-	at := folder(t)
-	require.NoError(t, os.WriteFile(at("t.csv"), []byte(unknownTable(20000)), 0o600))
-	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "2", "--delta", "1e-6")
-	require.Equal(t, 0, code, errs)
-	code, _, errs = call(t, "", "schema", "--private", at("t.csv"), "--label", "income", "--epsilon", "0.5",
-		"--ledger", at("l"), "--out", at("s.json"))
-	require.Equal(t, 0, code, errs)
-	require.Contains(t, strings.Join(strings.Fields(errs), " "),
-		"ε = 0.5, δ = 2.5e-09 (1/n₀² for 20,000 records), replace neighbors")
-	require.Contains(t, errs, "name is ignored: nothing repeated often enough")
-	text := must(os.ReadFile(at("s.json")))
-	require.NotContains(t, text, "s3cret")
-	s, err := table.ReadSchema(strings.NewReader(text))
-	require.NoError(t, err)
-	require.Equal(t, 20000, s.Records)
-	l, err := ledger.Open(at("l"))
-	require.NoError(t, err)
-	require.Len(t, l.Entries(), 1)
-	require.Equal(t, dp.Budget{Epsilon: 0.5, Delta: 2.5e-9}, l.Spent())
-	code, _, errs = call(t, "", "fit", "--schema", at("s.json"), "--data", at("t.csv"), "--epsilon", "1",
-		"--ledger", at("l"), "--out", at("m.json"))
-	require.Equal(t, 0, code, errs) // a fit by the published schema is charged by itself
-	l, err = ledger.Open(at("l"))
-	require.NoError(t, err)
-	require.Equal(t, 1.5, l.Spent().Epsilon)
-
-	part := `{"schema": 1, "label": {"column": "income"}, ` +
-		`"columns": [{"name": "age", "min": 0, "max": 99, "other": true}]}`
-	require.NoError(t, os.WriteFile(at("part.json"), []byte(part), 0o600))
-	code, partly, errs := call(t, "", "schema", "--private", at("t.csv"), "--label", "income", "--epsilon", "0.5",
-		"--partial", at("part.json"))
-	require.Equal(t, 0, code, errs)
-	s, err = table.ReadSchema(strings.NewReader(partly))
-	require.NoError(t, err)
-	require.Len(t, s.Discovery.Columns, 3, "age costs nothing")
-	require.Equal(t, 99., *s.Columns[0].Max)
-
-	code, out, errs := call(t, unknownTable(9000), "schema", "--private", "-", "--label", "income", "--epsilon", "1",
-		"--neighbors", "add-remove", "--delta", "1e-7", "--ignore", "name", "--positive", "low", "--seed", "1")
-	require.Equal(t, 0, code, errs)
-	require.Contains(t, errs, "NOT PRIVATE")
-	require.NotContains(t, errs, "may be published")
-	s, err = table.ReadSchema(strings.NewReader(out))
-	require.NoError(t, err)
-	require.Zero(t, s.Records)
-	require.Equal(t, []string{"low"}, s.Label.Positive)
 }
 
 // TestPrivateSchemaRefuses: nothing is spent, written or shown.
@@ -118,42 +65,6 @@ func TestPrivateSchemaRefuses(t *testing.T) {
 		require.NotContains(t, errs, "s3cret")
 		require.NoFileExists(t, at("m"))
 	}
-}
-
-// TestFitWithoutSchema: one budget pays for the schema and the model; a label of another task is a
-// refusal after spending, and the schema is kept.
-func TestFitWithoutSchema(t *testing.T) {
-	at := folder(t)
-	require.NoError(t, os.WriteFile(at("t.csv"), []byte(unknownTable(20000)), 0o600))
-	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "2", "--delta", "1e-6")
-	require.Equal(t, 0, code, errs)
-	fit := func(label, out string) (int, string, string) {
-		return call(t, "", "fit", "--data", at("t.csv"), "--label", label, "--task", "two-classes", "--epsilon", "1",
-			"--ledger", at("l"), "--out", at(out), "-v")
-	}
-	code, out, errs := fit("income", "m.json")
-	require.Equal(t, 0, code, errs)
-	require.Contains(t, flat(errs), "Columns used: age (20 to ")
-	require.Regexp(t, "; city \\((Rome, Oslo|Oslo, Rome)\\)\\.", flat(errs))
-	require.Contains(t, out, "model.discover/1")
-	m, err := model.Load(strings.NewReader(must(os.ReadFile(at("m.json")))))
-	require.NoError(t, err)
-	require.Equal(t, dp.Budget{Epsilon: 1, Delta: 2.5e-9}, m.Certificate().Budget)
-	require.NotNil(t, m.Encoder().Schema().Discovery)
-	code, _, errs = call(t, "", "ledger", "verify", at("l"), at("m.json"))
-	require.Equal(t, 0, code, errs)
-	code, _, errs = call(t, "", "predict", "--model", at("m.json"), "--data", at("t.csv"))
-	require.Equal(t, 0, code, errs)
-
-	code, _, errs = fit("name", "n.json")
-	require.Equal(t, exitRefused, code)
-	require.Contains(t, errs, "its budget counts as spent")
-	require.NotContains(t, errs, "s3cret")
-	require.NoFileExists(t, at("n.json"))
-	require.Contains(t, must(os.ReadFile(at("n.json.schema.json"))), `"problem"`)
-	l, err := ledger.Open(at("l"))
-	require.NoError(t, err)
-	require.Len(t, l.Entries(), 2)
 }
 
 // TestSearchPeople: --person and --rows, or a partial schema, protect persons in a search and

@@ -237,24 +237,6 @@ func TestPackErrors(t *testing.T) {
 	require.Contains(t, errs, "standard output is not a file")
 }
 
-// TestPackKeepsOthers checks that pack refuses an output name if its description file would
-// overwrite another file.
-func TestPackKeepsOthers(t *testing.T) {
-	at := folder(t)
-	schema := must(os.ReadFile(at("people.json")))
-	for name, want := range map[string]string{"people": "is the file of --schema",
-		"people.npy": "people.npy.json exists"} {
-		require.NoError(t, os.WriteFile(at("people.npy.json"), []byte("mine"), 0o600))
-		before := names(t, at(""))
-		code, _, errs := call(t, "", "pack", "--schema", at("people.json"), "--data", at("people.csv"), "--out", at(name))
-		require.Equal(t, exitUsage, code)
-		require.Contains(t, errs, want)
-		require.Equal(t, before, names(t, at("")))
-	}
-	require.Equal(t, schema, must(os.ReadFile(at("people.json"))))
-	require.Equal(t, "mine", must(os.ReadFile(at("people.npy.json"))))
-}
-
 // TestPackCancel checks that no file is left if pack is cancelled while it reads or sorts records.
 func TestPackCancel(t *testing.T) {
 	at := folder(t)

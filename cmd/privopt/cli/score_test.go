@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/dp/ledger"
 	"github.com/privopt/privopt/model/score"
 )
 
@@ -102,25 +101,6 @@ func TestPrivateScore(t *testing.T) {
 	require.Contains(t, out, "log loss")
 }
 
-// TestPrivateScoreHidesTheNumber: under add-remove neighbors no output tells the number of records.
-func TestPrivateScoreHidesTheNumber(t *testing.T) {
-	at, score := scorable(t)
-	for _, form := range []string{"--json=true", "--json=false"} {
-		code, out, errs := call(t, "", score(form, "--neighbors", "add-remove", "--records", "1000", "--seed", "3")...)
-		require.Zero(t, code, errs)
-		require.NotRegexp(t, `\b400\b`, out+errs)
-	}
-	code, _, errs := call(t, "", score("--neighbors", "add-remove")...)
-	require.Equal(t, exitUsage, code)
-	require.Contains(t, errs, "--records")
-	// An empty table is scored like any other.
-	require.NoError(t, os.WriteFile(at("none.csv"), []byte("age,job,pays\n"), 0o600))
-	code, out, errs := call(t, "", "score", "--epsilon", "2", "--model", at("model.json"), "--data", at("none.csv"),
-		"--neighbors", "add-remove", "--records", "1000")
-	require.Zero(t, code, errs)
-	require.Contains(t, out, "too few records")
-}
-
 // TestPrivateScoreOfAnyFields: fields and labels without a meaning are no errors.
 func TestPrivateScoreOfAnyFields(t *testing.T) {
 	at, score := scorable(t)
@@ -134,46 +114,4 @@ func TestPrivateScoreOfAnyFields(t *testing.T) {
 	require.Contains(t, out, "records   400\n")
 	code, _, _ = call(t, "", "score", "--model", at("model.json"), "--data", at("people.csv"))
 	require.Equal(t, exitUsage, code)
-}
-
-// TestPrivateScoreLedger: the ledger is charged once, before the score, and not by what is refused.
-func TestPrivateScoreLedger(t *testing.T) {
-	at, score := scorable(t)
-	code, _, errs := call(t, "", "ledger", "create", at("l"), "--epsilon", "5", "--delta", "1e-4",
-		"--filter", "basic")
-	require.Zero(t, code, errs)
-	entries := func() int {
-		l, err := ledger.Open(at("l"))
-		require.NoError(t, err)
-		return len(l.Entries())
-	}
-	for i, c := range []struct {
-		code int
-		text string
-		args []string
-	}{
-		{exitOK, "", score("--ledger", at("l"))},
-		{exitRefused, "noise alone", score("--ledger", at("l"), "--epsilon", "0.01")},
-		{exitRefused, "reproducible", score("--ledger", at("l"), "--seed", "1")},
-		{exitUsage, "--public", score("--ledger", at("l"), "--public")},
-		{exitUsage, "Shares", score("--ledger", at("l"), "--shares", "0.5,0.5")},
-		{exitUsage, "--only", score("--ledger", at("l"), "--only", "auc")},
-		{exitUsage, "there is no folder", score("--ledger", at("l"), "--plot", at("no/s.svg"))},
-		{exitUsage, "Delta = 0", score("--ledger", at("l"), "--delta", "0")},
-		{exitUsage, "--private needs", []string{"score", "--private", "--model", at("model.json"), "--data",
-			at("people.csv")}},
-		{exitUsage, "--ledger is a flag of private scores", []string{"score", "--model", at("model.json"), "--data",
-			at("people.csv"), "--ledger", at("l")}},
-		{exitOK, "", score("--ledger", at("l"))},
-		{exitRefused, "exceeded", score("--ledger", at("l"))},
-	} {
-		before := entries()
-		code, out, errs := call(t, "", c.args...)
-		require.Equal(t, c.code, code, "%d: %s", i, errs)
-		require.Contains(t, errs, c.text, "%d", i)
-		require.Equal(t, before+btoi(code == exitOK), entries(), "%d", i)
-		if code != exitOK {
-			require.Empty(t, out)
-		}
-	}
 }
