@@ -394,8 +394,8 @@ prox 4646
 prox/proxtest 315
 qop 3777
 randmat 1012
-sco 1571
-splitting 6829
+sco 1454
+splitting 6836
 table 4036
 table/npy 713
 table/parquet 745
@@ -404,7 +404,7 @@ table/parquet 745
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72425 // of the module of the root
+	rootLines       = 72315 // of the module of the root
 	internalLines   = 10744 // of internal/
 	laboratoryLines = 11510 // of what measures the mechanisms
 	rootPackages    = 42

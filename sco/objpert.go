@@ -126,22 +126,34 @@ func (m *Output) Calibrate(q erm.Public, b dp.Budget) (*lop.Plan, error) {
 	return asPlan(m.settings().Calibrate(q, b))
 }
 
-// bySVRG returns SVRG with the schedule for a plan, or nil where it would take more
-// than 2⁵³ gradients.
+// bySVRG returns SVRG that takes a full gradient in some 100κ steps, as often as [XZ14], but in no
+// more than n.
 func bySVRG(p engine.Params) release.Method {
-	schedule, ok := svrgFor(p)
-	if !ok {
-		return nil
+	n := float64(p.Records)
+	steps := math.Ceil(math.Max(1, math.Min(n, 100*(1+n*p.Smoothness/p.Ridge))))
+	return func(splitting.Problem, int) splitting.Method {
+		return &epochs{StochasticTOS: splitting.StochasticTOS{SVRG: true, Refresh: 1 / steps}, steps: int(steps), left: 200}
 	}
-	return func(splitting.Problem, int) splitting.Method { return &svrg{schedule: schedule} }
 }
 
-// svrgFor returns the schedule for a plan of ObjPert: from 2LM + 2M‖b‖/n + λM², a bound on the gap
-// at 0 for ‖b‖ ≤ σ√d + 6σ, to λR².
-func svrgFor(p engine.Params) (svrgSchedule, bool) {
-	n, m := float64(p.Records), p.Radius
-	lambda := p.Ridge / (2 * n)
-	b := p.Sigma * (math.Sqrt(float64(p.Dim)) + 6)
-	gap := 2*p.Lipschitz*m + 2*m*b/n + lambda*m*m
-	return newSVRGSchedule(p.Records, p.Smoothness, lambda, gap, lambda*p.Cover*p.Cover)
+// epochs is a method whose Step is several steps, up to a number of them.
+type epochs struct {
+	splitting.StochasticTOS
+	steps, left int
+}
+
+// Step implements splitting.Method.
+func (m *epochs) Step(loc *splitting.Location, stats *splitting.Stats) {
+	for range m.steps {
+		m.StochasticTOS.Step(loc, stats)
+	}
+	m.left--
+}
+
+// Status implements splitting.Statuser.
+func (m *epochs) Status() (splitting.Status, error) {
+	if m.left == 0 {
+		return splitting.Stalled, nil
+	}
+	return m.StochasticTOS.Status()
 }

@@ -251,6 +251,7 @@ func TestMethods(t *testing.T) {
 		"ForwardBackward/search":  &splitting.ForwardBackward{Rule: splitting.LineSearch},
 		"ForwardBackward/both":    &splitting.ForwardBackward{Rule: splitting.LineSearch, Plain: true},
 		"StochasticTOS/SVRG":      &splitting.StochasticTOS{SVRG: true},
+		"StochasticTOS/Refresh":   &splitting.StochasticTOS{SVRG: true, Refresh: 0.25},
 		"ProxSVRG":                &inH{splitting.StochasticTOS{SVRG: true}},
 		"BackwardForward/SVRG":    &inG{splitting.StochasticTOS{SVRG: true}},
 		"BackwardForward/Sampled": &inG{},

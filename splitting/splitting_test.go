@@ -382,6 +382,8 @@ func TestMethodsRefuse(t *testing.T) {
 		"VR step": {splitting.Problem{F: fs}, &splitting.StochasticTOS{SVRG: true, StepSize: 1},
 			splitting.ErrSettings,
 			"StochasticTOS.StepSize = 1"},
+		"VR refresh": {splitting.Problem{F: fs}, &splitting.StochasticTOS{SVRG: true, Refresh: 2}, splitting.ErrSettings,
+			"StochasticTOS.Refresh = 2"},
 		"VR NaN": {splitting.Problem{F: fs}, &splitting.StochasticTOS{SVRG: true, StepSize: nan},
 			splitting.ErrSettings,
 			"StochasticTOS.StepSize = NaN"},

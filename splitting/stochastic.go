@@ -27,7 +27,7 @@ import (
 //	         v, γ, λ, X                                                   limit
 //	sampled  n∇fᵢ(y), γ, λ_k = (k+1)^−0.502, X = y                        see (c), (d) there
 //	SVRG     n(∇fᵢ(y) − ∇fᵢ(w)) + ∇f(w), γ in (0, 1/(2L)), λ = 1;         the minimizer
-//	         w ← y with probability 1/n [JZ13, KHR20]; 3d numbers
+//	         w ← y with probability Refresh [JZ13, KHR20]; 3d numbers
 //
 // With SVRG the noise vanishes at the minimizer. Location.X is the point of the least residual so
 // far, and y before the first residual. Without it nothing is certified: the residual stays +Inf,
@@ -38,6 +38,8 @@ type StochasticTOS struct {
 	SVRG bool
 	// StepSize is γ > 0. 0 means 1/(4L) with SVRG and 1/L_f without.
 	StepSize float64
+	// Refresh is the probability in (0, 1] that a step of SVRG computes ∇f(w) anew; 0 means 1/n.
+	Refresh float64
 
 	sum    FiniteSum
 	rnd    *rand.Rand
@@ -111,7 +113,10 @@ func (m *StochasticTOS) estimate(dst, y []float64, stats *Stats) (scale float64)
 
 // exact returns ∇f(y) where y becomes the anchor.
 func (m *StochasticTOS) exact(y []float64, stats *Stats) (grad []float64, due bool) {
-	if !m.SVRG || m.rnd.IntN(m.n) != 0 {
+	if !m.SVRG {
+		return nil, false
+	}
+	if m.Refresh > 0 && m.rnd.Float64() >= m.Refresh || m.Refresh == 0 && m.rnd.IntN(m.n) != 0 {
 		return nil, false
 	}
 	copy(m.anchor, y)
@@ -127,6 +132,8 @@ func (m *StochasticTOS) step(lip float64) error {
 		first, limit = 1/(4*lip), 0.5
 	}
 	switch {
+	case !(m.Refresh >= 0 && m.Refresh <= 1):
+		return invalid("StochasticTOS.Refresh = %v, want a probability in (0, 1], or 0 for 1/n", m.Refresh)
 	case !(m.StepSize >= 0) || math.IsInf(m.StepSize, 1):
 		return invalid("StochasticTOS.StepSize = %v, want a positive finite number, or 0 for a default", m.StepSize)
 	case limit < 1 && math.IsInf(lip, 1):
