@@ -279,7 +279,8 @@ func pool(forms []table.Form, list []table.Coefficient) {
 }
 
 // predictions compares the predictions of fits with those of two fits almost without noise. What
-// noise these have is independent, so that it does not count in the mean of products.
+// noise these have is independent, so that it does not count in the mean of products. That mean may
+// be negative where there is little noise: the variance of the fits is the least that counts.
 func (s *simulation) predictions(out *Outlook, thetas [][]float64, pl *Plan, factor float64) error {
 	e := s.data.Encoder
 	unit, variance := 1.0, 5.0 // 1/p(1−p) for usual scores
@@ -287,24 +288,30 @@ func (s *simulation) predictions(out *Outlook, thetas [][]float64, pl *Plan, fac
 		unit, variance = e.LabelValue(1)-e.LabelValue(0), s.sigma*s.sigma/2
 	}
 	dim := len(e.Features())
-	square, scores := 0.0, [2][]float64{}
+	var square, spread float64
+	var scores [2][]float64
 	err := s.data.Records.Each(func(a []float64, _ float64) {
 		if len(scores[0]) > 1500 {
 			return
 		}
 		one, two := scoresOf(s.exact[0], a[:dim], unit), scoresOf(s.exact[1], a[:dim], unit)
 		scores[0], scores[1] = append(scores[0], one...), append(scores[1], two...)
+		all := make([][]float64, len(one))
 		for _, theta := range thetas {
 			for k, own := range scoresOf(theta, a[:dim], unit) {
 				square += (own - one[k]) * (own - two[k]) / float64(len(thetas))
+				all[k] = append(all[k], own)
 			}
+		}
+		for _, own := range all {
+			spread += stat.Variance(own, nil)
 		}
 	})
 	if err != nil {
 		return err
 	}
 	n, d := float64(s.pl.params.Records)*max(factor, 1), float64(dim)
-	out.Prediction = math.Sqrt(max(0, square) / float64(len(scores[0])))
+	out.Prediction = math.Sqrt(max(spread, square) / float64(len(scores[0])))
 	variation := max(stat.Covariance(scores[0], scores[1], nil), math.SmallestNonzeroFloat64)
 	out.Lost = out.Prediction * out.Prediction / variation
 	out.Chance = math.Sqrt(variance * d / n)

@@ -131,6 +131,24 @@ func TestUselessOutlook(t *testing.T) {
 	require.False(t, look(100, bad.EnoughEpsilon).Useless())
 }
 
+// TestOutlookOfLittleNoise: no forecast is 0, however little the noise of a few fits moves
+// predictions.
+func TestOutlookOfLittleNoise(t *testing.T) {
+	s, err := table.ReadSchema(strings.NewReader(`{"schema": 1, "records": 20000,
+		"label": {"column": "rent", "min": 0, "max": 2000}, "columns": [{"name": "size", "min": 20, "max": 120},
+		{"name": "district", "levels": ["center", "river", "hills"]}]}`))
+	require.NoError(t, err)
+	for _, eps := range []float64{2, 3, 4, 5, 6} {
+		pl, err := NewPlan(s, dp.Budget{Epsilon: eps, Delta: 2.5e-9}, &Options{Intervals: &Intervals{}})
+		require.NoError(t, err)
+		out, err := pl.Outlook(t.Context(), 2)
+		require.NoError(t, err)
+		require.Greater(t, out.Prediction, out.Chance/100, "%v", eps)
+		require.Positive(t, out.Lost)
+		require.Positive(t, out.Records)
+	}
+}
+
 // TestOutlookOfEverything: an outlook exists for every form of column, label and loss.
 func TestOutlookOfEverything(t *testing.T) {
 	columns := `"intercept": true, "missing": ["?"], "columns": [

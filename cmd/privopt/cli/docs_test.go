@@ -42,7 +42,8 @@ func fenced(t *testing.T, file, language string) []string {
 	return blocks
 }
 
-// shell runs commands in a folder. The command privopt is this test binary.
+// shell runs commands in a folder. The command privopt is this test binary. A command behind "!"
+// has to fail, which sh -e alone does not ask for.
 func shell(t *testing.T, dir, script string) string {
 	if _, err := exec.LookPath("awk"); err != nil {
 		t.Skip("this system has no awk")
@@ -51,6 +52,7 @@ func shell(t *testing.T, dir, script string) string {
 	self, err := filepath.Abs(os.Args[0])
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(self, filepath.Join(bin, "privopt")))
+	script = regexp.MustCompile(`(?m)^! (.*)$`).ReplaceAllString(script, "if $1; then echo it did not fail; exit 1; fi")
 	cmd := exec.Command("sh", "-eu", "-c", script)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PRIVOPT_TEST_MAIN=1", "PATH="+bin+":"+os.Getenv("PATH"))
@@ -106,12 +108,18 @@ func TestWalkthroughs(t *testing.T) {
 	}
 }
 
-// TestModelJSON checks that the Python program in the documentation of the model file makes the
-// same predictions as the command.
+// TestModelJSON checks that the programs in the documentation of the model file make the same
+// predictions as the command, those whose language is there.
 func TestModelJSON(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("this system has no python3")
+	programs := map[string][]string{}
+	if exec.Command("python3", "--version").Run() == nil {
+		programs["python"] = []string{"python3", "-c"}
+	}
+	if exec.Command("Rscript", "-e", "library(jsonlite)").Run() == nil {
+		programs["r"] = []string{"Rscript", "-e"}
+	}
+	if len(programs) == 0 {
+		t.Skip("this system has neither python3 nor Rscript with jsonlite")
 	}
 	at := folder(t)
 	bins := func(s string) string { return strings.Replace(s, `"max": 80`, `"max": 80, "bins": [30, 47.5, 60]`, 1) }
@@ -131,18 +139,20 @@ func TestModelJSON(t *testing.T) {
 		_, out, _ := call(t, "", "predict", "--model", at("model.json"), "--data", at("new.csv"))
 		want, err := csv.NewReader(strings.NewReader(out)).ReadAll()
 		require.NoError(t, err)
-		cmd := exec.Command(python, "-c", fenced(t, "model-json.md", "python")[0])
-		cmd.Dir = at("")
-		text, err := cmd.CombinedOutput()
-		require.NoError(t, err, string(text))
-		got := strings.Fields(string(text))
-		require.Len(t, got, len(want)-1)
-		for i, s := range got {
-			u, err := strconv.ParseFloat(s, 64)
-			require.NoError(t, err)
-			v, err := strconv.ParseFloat(want[i+1][1], 64)
-			require.NoError(t, err)
-			require.InEpsilon(t, v, u, 1e-5, "%d: %v", k, want[i+1])
+		for language, run := range programs {
+			cmd := exec.Command(run[0], run[1], fenced(t, "model-json.md", language)[0])
+			cmd.Dir = at("")
+			text, err := cmd.CombinedOutput()
+			require.NoError(t, err, string(text))
+			got := strings.Fields(regexp.MustCompile(`\[\d+\]`).ReplaceAllString(string(text), "")) // R counts its numbers
+			require.Len(t, got, len(want)-1, string(text))
+			for i, s := range got {
+				u, err := strconv.ParseFloat(s, 64)
+				require.NoError(t, err)
+				v, err := strconv.ParseFloat(want[i+1][1], 64)
+				require.NoError(t, err)
+				require.InEpsilon(t, v, u, 1e-5, "%s, %d: %v", language, k, want[i+1])
+			}
 		}
 	}
 }
