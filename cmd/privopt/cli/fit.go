@@ -291,10 +291,7 @@ func (a *app) foresee(ctx context.Context, t *fitting) {
 		return // the fit tells of an error, and many parameters take long to simulate
 	}
 	look, err := pl.Outlook(ctx, 3)
-	if err != nil {
-		return
-	}
-	if warning := t.useless(&look); warning != "" {
+	if warning := t.useless(&look); err == nil && warning != "" {
 		a.note("%s", warning)
 	}
 }
@@ -468,8 +465,7 @@ func (t *fitting) text(r *fitted, loss string, size int) string {
 	entry, which := "", 0
 	l := t.options.Ledger
 	if l != nil {
-		mine := func(e ledger.Entry) bool { return e.Hash == r.Entry } // others may have been made since
-		which = 1 + slices.IndexFunc(l.Entries(), mine)
+		which = 1 + slices.IndexFunc(l.Entries(), func(e ledger.Entry) bool { return e.Hash == r.Entry })
 		entry = fmt.Sprintf(", entry %d of %s", which, l.Path())
 	}
 	if !t.verbose {

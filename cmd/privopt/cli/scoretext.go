@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/model"
 	"github.com/privopt/privopt/model/score"
@@ -68,8 +71,6 @@ func baselinesOf(r *score.Scores) map[string]float64 {
 	out := map[string]float64{"AUC": 0.5, "R²": 0}
 	if k := len(r.Confusion); k > 0 {
 		out["balanced"] = 1 / float64(k)
-		total, most := 0.0, 0.0
-		entropy := 0.0
 		var sums []float64
 		for _, line := range r.Confusion {
 			sum := 0.0
@@ -77,16 +78,10 @@ func baselinesOf(r *score.Scores) map[string]float64 {
 				sum += v.Value
 			}
 			sums = append(sums, max(sum, 0))
-			total += max(sum, 0)
 		}
-		for _, s := range sums {
-			most = max(most, s)
-			if s > 0 {
-				entropy -= s / total * math.Log(s/total)
-			}
-		}
-		if total > 0 {
-			out["accuracy"], out["log loss"] = most/total, entropy
+		if total := floats.Sum(sums); total > 0 {
+			floats.Scale(1/total, sums)
+			out["accuracy"], out["log loss"] = floats.Max(sums), stat.Entropy(sums)
 		}
 	}
 	rmse, known := r.Metric("RMSE")
