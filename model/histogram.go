@@ -11,7 +11,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/release"
 )
 
@@ -78,7 +77,7 @@ func countBins(
 	if err != nil {
 		return nil, err
 	}
-	return withNoise(fault.At(fault.From(ctx), fault.Counts, counts), tau, exponent, src), nil
+	return withNoise(counts, tau, exponent, src), nil
 }
 
 // countGrid returns the exponent of a grid well below tau; 1 is a multiple of the grid.

@@ -121,7 +121,7 @@ func TestNoiseOfCurvature(t *testing.T) {
 	v, u := []float64{1, -2, 0.5}, []float64{0.3, 0.4, -1}
 	square := 0.0
 	for range runs {
-		e := releaseSum(nil, make([]int64, 6), 3, tau, -16, src)
+		e := releaseSum(make([]int64, 6), 3, tau, -16, src)
 		x := mat.Inner(mat.NewVecDense(3, u), e, mat.NewVecDense(3, v))
 		square += x * x / runs
 	}

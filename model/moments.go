@@ -11,7 +11,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/erm"
-	"github.com/privopt/privopt/internal/fault"
 	engine "github.com/privopt/privopt/internal/lop"
 	"github.com/privopt/privopt/internal/release"
 	"github.com/privopt/privopt/loss"
@@ -94,8 +93,8 @@ func addOuter(dst []int64, a []float64, w float64) {
 }
 
 // releaseSum adds noise of standard deviation tau to a sum and returns the symmetric matrix.
-func releaseSum(f *fault.Set, sum []int64, d int, tau float64, exponent int, src rand.Source) *mat.SymDense {
-	return symmetricOf(withNoise(fault.At(f, fault.Moments, sum), fault.At(f, fault.SumSigma, tau), exponent, src), d)
+func releaseSum(sum []int64, d int, tau float64, exponent int, src rand.Source) *mat.SymDense {
+	return symmetricOf(withNoise(sum, tau, exponent, src), d)
 }
 
 // symmetricOf returns the matrix of a vector (diagonal, √2·upper triangle), row by row.
@@ -132,12 +131,11 @@ func (pl *Plan) moments(
 		hessianTau: sensitivity[0] / (math.Sqrt(s.Shares.Hessian) * s.Mu) * release.SafeScale,
 		scoresTau:  sensitivity[1] / (math.Sqrt(s.Shares.Scores) * s.Mu) * release.SafeScale,
 	}
-	f := fault.From(ctx)
 	sum, err := sums(ctx, p.Data, theta, l, most, exponent)
 	if err != nil {
 		return nil, err
 	}
-	m.hessian = releaseSum(f, sum[0], pl.params.Dim, m.hessianTau, exponent[0], src)
-	m.scores = releaseSum(f, sum[1], pl.params.Dim, m.scoresTau, exponent[1], src)
+	m.hessian = releaseSum(sum[0], pl.params.Dim, m.hessianTau, exponent[0], src)
+	m.scores = releaseSum(sum[1], pl.params.Dim, m.scoresTau, exponent[1], src)
 	return m, nil
 }

@@ -100,7 +100,7 @@ func TestReleaseSum(t *testing.T) {
 	sum := []int64{8, 16, -8, 0, 8, 24}
 	diag, off, trace := 0.0, 0.0, 0.0
 	for range runs {
-		m := releaseSum(nil, append([]int64(nil), sum...), d, tau, -10, src)
+		m := releaseSum(append([]int64(nil), sum...), d, tau, -10, src)
 		diag += math.Pow(m.At(1, 1)-0, 2) / runs
 		off += math.Pow(m.At(0, 1)-16./1024/math.Sqrt2, 2) / runs
 		trace += math.Pow(mat.Trace(m)-32./1024, 2) / runs
@@ -141,7 +141,7 @@ func TestSumsAreTheMoments(t *testing.T) {
 	sum, err := sums(t.Context(), records(t, rows, labels), theta, loss.Logistic{}, most, exponent)
 	require.NoError(t, err)
 	for k := range most {
-		got := releaseSum(nil, sum[k], d, 0, exponent[k], noise.Reproducible(1))
+		got := releaseSum(sum[k], d, 0, exponent[k], noise.Reproducible(1))
 		require.True(t, mat.EqualApprox(want[k], got, 1e-5))
 	}
 }

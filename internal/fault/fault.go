@@ -118,18 +118,12 @@ var (
 	GridNoise = NewStep[[]int64]("grid-noise")
 	// Batch lists the records of a batch of stochastic gradients, or of a permutation, in order.
 	Batch = NewStep[[]int]("batch")
-	// Counts are the counts of a histogram, times a public power of two.
-	Counts = NewStep[[]int64]("counts")
 	// Cells are the counts of the cells of numbers of a search for a schema.
 	Cells = NewStep[[]int64]("cells")
 	// ColumnSensitivity is the sensitivity of the counts of one column of such a search.
 	ColumnSensitivity = NewStep[float64]("sensitivity of a column")
 	// Threshold is the least noisy count at which such a search shows a spelling.
 	Threshold = NewStep[int]("threshold of spellings")
-	// Moments is a sum of rounded symmetric matrices.
-	Moments = NewStep[[]int64]("moments")
-	// SumSigma is the deviation of the noise of Moments.
-	SumSigma = NewStep[float64]("noise of a sum")
 	// Release is a sum of rounded vectors before its noise.
 	Release = NewStep[Sum]("release")
 	// LineWeight is the weight of one of k lines of a person.

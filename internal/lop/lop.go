@@ -124,20 +124,14 @@ func (s Settings) anchor() float64 {
 
 // check refuses fields outside their ranges.
 func (s Settings) check() error {
-	if err := release.CheckField(ErrMechanism, "Ridge", "automatic", s.Ridge); err != nil {
-		return err
-	}
-	if err := release.CheckField(ErrMechanism, "Radius", "the radius of Set", s.Radius); err != nil {
-		return err
-	}
-	if err := release.CheckField(ErrMechanism, "Clip", "no clipping", s.Clip); err != nil {
-		return err
-	}
-	if err := release.CheckField(ErrMechanism, "Cover", "the default", s.Cover); err != nil {
-		return err
-	}
-	if err := release.CheckField(ErrMechanism, "Share", "the default", s.Share); err != nil {
-		return err
+	for _, f := range []struct {
+		name, zero string
+		value      float64
+	}{{"Ridge", "automatic", s.Ridge}, {"Radius", "the radius of Set", s.Radius}, {"Clip", "no clipping", s.Clip},
+		{"Cover", "the default", s.Cover}, {"Share", "the default", s.Share}} {
+		if err := release.CheckField(ErrMechanism, f.name, f.zero, f.value); err != nil {
+			return err
+		}
 	}
 	if s.Share >= 1 {
 		return fmt.Errorf("%w: Share = %v, want a number in (0, 1), or 0 for the default", ErrMechanism, s.Share)
