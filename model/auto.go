@@ -31,8 +31,9 @@ const (
 	spreadShare = 0.08  // Σaa′, where its noise allows
 	spreadNoise = 30.0  // norm of its noise, over the mean eigenvalue, from which on it has less
 	finishShare = 0.07  // offset and factor of the scores
+	logitWidth  = 2.0   // deviation of the logit of a rate, before counts
 	countShare  = 0.01  // Σw of persons whose lines weigh the same; the most for a count
-	countNoise  = 0.05  // enough for a count, over the declared number
+	countNoise  = 0.02  // enough for a count, over the declared number
 	widthShare  = 0.01  // histograms of single columns, where their noise allows
 	leastShare  = 0.005 // of a histogram
 )
@@ -93,6 +94,7 @@ type gradientFit struct {
 	coded       float64 // unit of the scales of features, in those of the rows
 	n           float64 // sum of the weights of all records
 	unit        float64 // noise of a mean of numbers up to 1 at the whole budget
+	miscount    float64 // deviation of the error of n, relative to it
 	left        float64 // share of μ² that is left
 	share       float64 // of a histogram
 
@@ -355,7 +357,7 @@ func (f *gradientFit) count(who erm.Persons) error {
 	if !equal {
 		part = max(least, 1+(v[0]-1)/(1+16*noise*noise)) // the declared number has an error of a quarter
 	}
-	f.n, f.unit = f.n*part, f.unit/part
+	f.n, f.unit, f.miscount = f.n*part, f.unit/part, noise/part
 	return nil
 }
 
@@ -369,10 +371,7 @@ func (f *gradientFit) offset() error {
 		if err != nil {
 			return err
 		}
-		no, yes := max(c[0], 0)+1/f.n, max(c[1], 0)+1/f.n
-		least := min(max(0.001, 3*noise), 0.5)
-		rate := min(max(yes/(no+yes), least), 1-least)
-		f.m, f.variance = math.Log(rate/(1-rate)), math.Pow(noise/(rate*(1-rate)), 2)
+		f.m, f.variance = logitOf(c, noise)
 		return nil
 	}
 	f.variance = 0.25
@@ -394,6 +393,7 @@ func (f *gradientFit) offset() error {
 		return err
 	}
 	update(v, variance)
+	f.variance += math.Pow(f.miscount*f.m, 2)
 	h, noise, err := f.histogram(residualEdges, f.share, func(r record) float64 { return f.m - r.y })
 	if err != nil {
 		return err
@@ -412,6 +412,31 @@ func (f *gradientFit) offset() error {
 	}
 	update(v, variance)
 	return nil
+}
+
+// logitOf returns the logit of a rate and the variance of its error, by noisy shares of both
+// classes: that of the mean rate, if the logit is normal before. It minimizes the
+// expected logistic loss.
+func logitOf(shares []float64, noise float64) (logit, variance float64) {
+	type guess struct{ rate, log float64 }
+	total := max(shares[0]+shares[1], 2*noise, 0.1)
+	var guesses []guess
+	best := math.Inf(-1)
+	for l := -7.0; l <= 7; l += 0.02 {
+		p := 1 / (1 + math.Exp(-l))
+		log := -0.5 * (math.Pow(shares[1]-total*p, 2) + math.Pow(shares[0]-total*(1-p), 2)) / (noise * noise)
+		log -= 0.5 * math.Pow(l/logitWidth, 2)
+		best = max(best, log)
+		guesses = append(guesses, guess{p, log})
+	}
+	sum, rate, square := 0.0, 0.0, 0.0
+	for _, g := range guesses {
+		w := math.Exp(g.log - best)
+		sum, rate, square = sum+w, rate+w*g.rate, square+w*g.rate*g.rate
+	}
+	rate /= sum
+	variance = (square/sum - rate*rate) / math.Pow(rate*(1-rate), 2)
+	return math.Log(rate / (1 - rate)), max(variance, 1e-5)
 }
 
 // theta returns the coefficients in the units of the data.

@@ -10,10 +10,13 @@ import (
 
 // Shares of the last release, over finishShare.
 const (
-	reachPart = 0.1 // histogram of the scores
-	lookPart  = 0.2 // histogram of the residuals
-	slopePart = 0.8 // of each round: sums of slopes; the rest: sums of curvatures
-	meanPart  = 0.7 // of the square of a vector of slopes: the offset; the rest: the factor
+	reachPart  = 0.1  // histogram of the scores
+	lookPart   = 0.2  // histogram of the residuals
+	slopePart  = 0.8  // of each round: sums of slopes; the rest: sums of curvatures
+	farScore   = 2.5  // of classes, from which on all scores have the same weight
+	farDoubt   = 0.5  // of the factor, where scores are far: steps stop short as the curvature falls
+	usualCurve = 0.23 // mean of ξt of normal scores
+	meanPart   = 0.7  // of the square of a vector of slopes: the offset; the rest: the factor
 )
 
 // calibrate sets the offset and the factor of the scores by two noisy equations,
@@ -40,7 +43,10 @@ func (f *gradientFit) calibrate() error {
 	if err != nil {
 		return err
 	}
-	clip, rounds := 1.0, 2
+	if f.logistic {
+		b = min(b, farScore)
+	}
+	clip, slopeClip, rounds := 1.0, 1.0, 2
 	var taken, bias float64
 	rest := 1 - reachPart
 	if !f.logistic {
@@ -55,14 +61,19 @@ func (f *gradientFit) calibrate() error {
 		rounds, rest = 1, rest-lookPart
 		clip = f.seen.clip(f.unit / math.Sqrt(meanPart*slopePart*rest*finishShare))
 		_, _, taken, bias = f.seen.at(clip)
+		slopeClip = f.seen.clip(f.unit / math.Sqrt((1-meanPart)*slopePart*rest*finishShare*usualCurve))
 	}
-	c := calibration{b: b, clip: clip, spread: spread, share: rest * finishShare / float64(rounds), doubt: f.doubt * b,
-		center: centered, taken: taken, bias: bias, row: row}
+	c := calibration{b: b, clip: clip, slopeClip: slopeClip, spread: spread,
+		share: rest * finishShare / float64(rounds), doubt: f.doubt * b, center: centered, taken: taken, bias: bias, row: row}
+	if f.logistic {
+		c.doubt = b * math.Hypot(f.doubt, farDoubt*spread*spread/(spread*spread+9))
+	}
 	c.prior[0] = 1e12
 	if f.icept >= 0 {
-		c.prior[0] = 1 / (4*f.variance + 0.09*f.choice.Clip*f.choice.Clip)
+		far := math.Pow(f.choice.Clip, 2) + math.Pow(f.seen.spread(), 2)
+		c.prior[0] = 1 / (4*f.variance + 0.09*far)
 		if f.logistic {
-			c.prior[0] = 1 / (2*f.variance + 1e-6)
+			c.prior[0] = 1 / (1.3*f.variance + 0.09*math.Pow(min(spread, 3), 2))
 		}
 	}
 	for round := range rounds {
@@ -79,22 +90,31 @@ func (f *gradientFit) calibrate() error {
 
 // calibration is the state of the last release.
 type calibration struct {
-	b, clip, spread, share, doubt, center float64
-	taken, bias                           float64    // what the clip takes from the mean, and its deviation
-	offset, factor                        float64    // what is added to a score: offset + factor·t
-	prior                                 [2]float64 // precisions of both
-	row                                   []float64
+	b, spread, share, doubt, center float64
+	clip, slopeClip                 float64    // of residuals, for the offset and for the factor
+	taken, bias                     float64    // what the clip takes from the mean, and its deviation
+	offset, factor                  float64    // what is added to a score: offset + factor·t
+	prior                           [2]float64 // precisions of both
+	row                             []float64
 }
 
 // position returns the score of a record as it is calibrated so far, t and ξ.
 func (f *gradientFit) position(c *calibration, r record) (score, t, xi float64) {
 	score, _ = f.score(c.row, r)
 	t = (score - c.center) / c.b
-	xi = t
-	if math.Abs(t) > 1 {
-		xi = 1 / t
+	return score + c.offset + c.factor*t, t, f.factorWeight(t)
+}
+
+// factorWeight returns ξ. The curvature of the logistic loss, which is what a factor moves, falls
+// with the score, so that far scores need no less weight.
+func (f *gradientFit) factorWeight(t float64) float64 {
+	switch {
+	case math.Abs(t) <= 1:
+		return t
+	case f.logistic:
+		return math.Copysign(1, t)
 	}
-	return score + c.offset + c.factor*t, t, xi
+	return 1 / t
 }
 
 // bend returns φ″ of a score.
@@ -109,15 +129,16 @@ func (f *gradientFit) bend(score float64) float64 {
 // round releases the sums of one Newton step and takes it.
 func (f *gradientFit) round(c *calibration, round int) error {
 	first, second := math.Sqrt(meanPart), math.Sqrt(1-meanPart)
-	g, noise, err := f.sum(2, c.clip, slopePart*c.share, func(dst []float64, w float64, r record) {
+	g, noise, err := f.sum(2, 1, slopePart*c.share, func(dst []float64, w float64, r record) {
 		score, _, xi := f.position(c, r)
-		slope := w * min(max(f.residual(score, r.y), -c.clip), c.clip)
-		dst[0] += first * slope
-		dst[1] += second * slope * xi
+		v := f.residual(score, r.y)
+		dst[0] += w * first * min(max(v/c.clip, -1), 1)
+		dst[1] += w * second * min(max(v/c.slopeClip, -1), 1) * xi
 	})
 	if err != nil {
 		return err
 	}
+	first, second = first/c.clip, second/c.slopeClip
 	most := math.Sqrt(3)
 	if f.logistic {
 		most /= 4
@@ -137,7 +158,7 @@ func (f *gradientFit) round(c *calibration, round int) error {
 	for k := range normal {
 		normal[k] = normalMean(func(q float64) float64 {
 			t := q * c.spread / c.b
-			xi := t * min(1, 1/max(t*t, math.SmallestNonzeroFloat64))
+			xi := f.factorWeight(t)
 			return f.bend(c.center+c.offset+t*(c.b+c.factor)) * [3]float64{1, xi, xi * t}[k]
 		})
 	}
@@ -151,7 +172,7 @@ func (f *gradientFit) round(c *calibration, round int) error {
 	most = 0.9 * math.Sqrt(h[0]*h[2])
 	h[1] = min(max(h[1], -most), most)
 	e := equations{h: h, slope: [2]float64{g[0]/first + c.taken, g[1] / second}, prior: c.prior,
-		weight: [2]float64{1 / (math.Pow(noise/first, 2) + c.bias*c.bias), math.Pow(second/noise, 2)}}
+		weight: [2]float64{1 / (math.Pow(noise/first, 2) + 0.1*c.bias*c.bias), math.Pow(second/noise, 2)}}
 	var offset, factor float64
 	if round == 0 {
 		e.prior[1] = 1 / (c.doubt * c.doubt)
@@ -162,6 +183,7 @@ func (f *gradientFit) round(c *calibration, round int) error {
 		offset, factor = p*o1+(1-p)*o2, p*f1+(1-p)*f2
 		for k := range c.prior {
 			c.prior[k] = 0.5 * (p*near[k] + (1-p)*far[k])
+			c.prior[k] = 1 / (1/c.prior[k] + math.Pow([2]float64{offset, factor}[k], 2)) // the loss is no parabola
 		}
 	} else {
 		offset, factor, _, _ = e.solve()

@@ -28,6 +28,7 @@ const (
 	firstClip = 0.0005 // least candidate
 	clipShare = 0.3    // least share of residuals within the clip of steps
 	forget    = 0.7    // weight of all histograms before the last one
+	freeNoise = 0.08   // of a mean, over the deviation of the residuals: it costs less than a clip may
 	oddShare  = 0.15   // prior probability that far residuals lie on one side
 	oddMean   = 0.2    // deviation of the mean that they have then, at most
 	oddPart   = 0.4    // and relative to the spread of the residuals
@@ -42,13 +43,14 @@ type residuals struct {
 	shares []float64 // of the bins, by the last histogram and a family of laws
 	raw    []float64 // of all histograms, with noise
 	noise  float64   // deviation of raw
+	scale  float64   // deviation of most residuals
 	// A mean of 0 that falls to −mean if residuals are clipped at meanClip, with its variance.
 	mean, meanVariance, meanClip float64
 }
 
 // add takes in a histogram.
 func (r *residuals) add(h []float64, noise float64) {
-	r.shares = lawOf(h, noise)
+	r.shares, r.scale = lawOf(h, noise)
 	if r.raw == nil {
 		r.raw, r.noise = append(r.raw, h...), noise
 		return
@@ -109,10 +111,12 @@ func (r *residuals) at(clip float64) (within, tail, taken, doubt float64) {
 // the scores; noise is that of a mean of numbers up to 1.
 func (r *residuals) clip(noise float64) float64 {
 	best, least := 2.0, math.Inf(1)
+	free := freeNoise * min(r.spread(), 2*r.scale)
 	for c := 2 * firstClip; c < 2.3; c *= clipRatio {
 		within, tail, _, doubt := r.at(c)
-		risk := doubt*doubt + 0.05*tail*tail + math.Pow(noise*c, 2)*(1+0.45/math.Pow(max(within, 0.1), 2))
-		if risk < least {
+		risk := doubt*doubt + 0.05*tail*tail +
+			max(0, math.Pow(noise*c, 2)*(1+0.45/math.Pow(max(within, 0.1), 2))-math.Pow(free, 2))
+		if risk <= least {
 			best, least = min(c, 2), risk
 		}
 	}
@@ -131,10 +135,10 @@ func (r *residuals) spread() float64 {
 // lawOf returns shares of the bins: the mean over a family of laws, weighted by the likelihood of a
 // noisy histogram, which then moves each share as far as its noise deserves. Where noise hides
 // everything, the guess remains.
-func lawOf(h []float64, noise float64) []float64 {
+func lawOf(h []float64, noise float64) (shares []float64, scale float64) {
 	type law struct {
-		shares []float64
-		log    float64
+		shares     []float64
+		log, scale float64
 	}
 	var laws []law
 	best, last := math.Inf(-1), len(h)-1
@@ -165,13 +169,14 @@ func lawOf(h []float64, noise float64) []float64 {
 				log -= 0.5*math.Pow((h[i]-v)/deviation, 2) + math.Log(deviation)
 			}
 			best = max(best, log)
-			laws = append(laws, law{q, log})
+			laws = append(laws, law{q, log, s})
 		}
 	}
 	out, total := make([]float64, len(h)), 0.0
 	for _, l := range laws {
 		w := math.Exp(l.log - best)
 		total += w
+		scale += w * l.scale
 		for i, v := range l.shares {
 			out[i] += w * v
 		}
@@ -186,5 +191,5 @@ func lawOf(h []float64, noise float64) []float64 {
 	for i := range out {
 		out[i] /= sum
 	}
-	return out
+	return out, math.Exp(scale / total)
 }
