@@ -357,7 +357,8 @@ func (f *gradientFit) count(who erm.Persons) error {
 	if !equal {
 		part = max(least, 1+(v[0]-1)/(1+16*noise*noise)) // the declared number has an error of a quarter
 	}
-	f.n, f.unit, f.miscount = f.n*part, f.unit/part, noise/part
+	f.miscount = noise / part
+	f.n, f.unit = f.n*part, f.unit/part
 	return nil
 }
 
@@ -429,10 +430,12 @@ func logitOf(shares []float64, noise float64) (logit, variance float64) {
 		best = max(best, log)
 		guesses = append(guesses, guess{p, log})
 	}
-	sum, rate, square := 0.0, 0.0, 0.0
+	var sum, rate, square float64
 	for _, g := range guesses {
 		w := math.Exp(g.log - best)
-		sum, rate, square = sum+w, rate+w*g.rate, square+w*g.rate*g.rate
+		sum += w
+		rate += w * g.rate
+		square += w * g.rate * g.rate
 	}
 	rate /= sum
 	variance = (square/sum - rate*rate) / math.Pow(rate*(1-rate), 2)

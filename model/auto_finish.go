@@ -46,7 +46,8 @@ func (f *gradientFit) calibrate() error {
 	if f.logistic {
 		b = min(b, farScore)
 	}
-	clip, slopeClip, rounds := 1.0, 1.0, 2
+	rounds := 2
+	clip, slopeClip := 1.0, 1.0
 	var taken, bias float64
 	rest := 1 - reachPart
 	if !f.logistic {

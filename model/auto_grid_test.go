@@ -179,7 +179,7 @@ func (g gridSet) draw(score float64, rnd *rand.Rand) float64 {
 type gridScore struct{ loss, bias, slope float64 }
 
 // score compares predictions with the labels of a table. Bias and slope of numbers are those of the
-// linear model: a prediction that is moved into the range of the labels has a bias without any noise.
+// linear model: predictions that are moved into the range of the labels have a bias without noise.
 func (g gridSet) score(t *testing.T, m *Model, data *table.Data) gridScore {
 	var p, raw, y []float64
 	require.NoError(t, data.Records.Each(func(a []float64, b float64) {
@@ -254,10 +254,10 @@ func (g gridSet) fit(
 	return out, mu
 }
 
-// TestAnswersOfAutomaticFits: on 25 tables, as ε grows, the loss never rises by more than its error;
-// from 1,000 records and ε = 0.1 on no fit is worse than a constant; the mean prediction is right
-// where nμ is 500 or more, and so is the slope where the columns explain half. Each bound is asked
-// for within three standard errors; a rise is looked at again with three times as many fits.
+// TestAnswersOfAutomaticFits: on 25 tables, as ε grows, the loss never rises by more than its
+// error; from 1,000 records and ε = 0.1 on no fit is worse than a constant; the mean prediction is
+// right where nμ is 500 or more, and so is the slope where the columns explain half. Each bound
+// holds within three standard errors; a rise is looked at again with three times as many fits.
 func TestAnswersOfAutomaticFits(t *testing.T) {
 	budgets := testkit.Of([]float64{1}, []float64{0.1, 1},
 		[]float64{0.05, 0.08, 0.1, 0.2, 0.3, 0.5, 0.51, 0.7, 1, 2, 3, 10})
