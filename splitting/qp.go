@@ -3,6 +3,7 @@
 package splitting
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -44,7 +45,7 @@ func NewQP(p mat.Symmetric, q []float64, a mat.Matrix, l, u, lo, hi []float64) (
 	}
 	f, err := NewQuadratic(p, lin, 0)
 	if err != nil {
-		return Problem{}, err
+		return Problem{}, fmt.Errorf("%w (of NewQP: Q is P, lin is −q)", err)
 	}
 	qp := Problem{F: f}
 	if lo != nil || hi != nil {
@@ -58,7 +59,10 @@ func NewQP(p mat.Symmetric, q []float64, a mat.Matrix, l, u, lo, hi []float64) (
 	} else if l != nil || u != nil {
 		return Problem{}, unfit("QP: bounds on Ax without A, want A, or nil for l and u")
 	}
-	return qp, qp.check(make([]float64, d))
+	if err := qp.check(make([]float64, d)); err != nil {
+		return qp, fmt.Errorf("%w (of NewQP: G holds lo and hi, H holds l and u)", err)
+	}
+	return qp, nil
 }
 
 // side is one inequality of a program: sign times its row is at most bound, and beyond it the

@@ -259,8 +259,8 @@ type Result struct {
 // up to the relative residuals of the [Result]. A multiplier of a constraint is its price: where
 // the bound of row i of Kx moves by t, the minimum moves by −t·H[i], to first order.
 //
-// Of an Infeasible problem they are a certificate: ⟨G,x⟩ + ⟨H,Kx⟩ < 0 is the same for all x up to
-// rounding, while every x of the constraints would have more.
+// Of an Infeasible problem they are a certificate: G + KᵀH is 0 up to rounding, so that ⟨G,x⟩ +
+// ⟨H,Kx⟩ is 0 for all x, while it would be negative for every x that satisfies the constraints.
 type Multipliers struct {
 	// G is u; of g + h where the method works on the sum. It is nil where the method knows no
 	// multipliers.

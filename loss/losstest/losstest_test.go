@@ -28,6 +28,7 @@ func (r *recorder) Errorf(format string, args ...any) {
 func TestCheckPasses(t *testing.T) {
 	losstest.Check(t, twoMargins{rank: 2, structure: loss.FixedRange})
 	losstest.Check(t, twoMargins{rank: 2, structure: loss.General})
+	losstest.Check(t, foreign{})
 }
 
 // TestCheckBites checks that Check finds faults. Each loss differs from a correct one in one way,
@@ -104,6 +105,18 @@ type lengths struct{ loss.Squared }
 func (l lengths) Func(theta, a []float64, b float64) float64 {
 	n := min(len(theta), len(a))
 	return l.Squared.Func(theta[:n], a[:n], b)
+}
+
+// foreign computes as a loss outside of this module would, whose panics are those of gonum.
+type foreign struct{ loss.Squared }
+
+func (foreign) Func(theta, a []float64, b float64) float64 {
+	u := floats.Dot(theta, a)
+	return (u - b) * (u - b) / 2
+}
+
+func (foreign) Grad(dst, theta, a []float64, b float64) {
+	floats.ScaleTo(dst, floats.Dot(theta, a)-b, a)
 }
 
 type allocates struct{ loss.Squared }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/prox"
 	"github.com/privopt/privopt/prox/proxtest"
@@ -25,7 +26,15 @@ func (r *recorder) Errorf(format string, args ...any) {
 func TestCheckPasses(t *testing.T) {
 	var r recorder
 	proxtest.Check(&r, prox.L1Box{Weight: 0.5, Lo: -1, Hi: 2}, 3)
+	proxtest.Check(&r, foreign{prox.SquaredL2{Weight: 2}}, 3)
 	require.Empty(t, r.reports)
+}
+
+// foreign has no length check of its own, and panics as gonum does.
+type foreign struct{ prox.SquaredL2 }
+
+func (foreign) Prox(dst, x []float64, gamma float64) {
+	floats.ScaleTo(dst, 1/(1+gamma*2), x)
 }
 
 // TestCheckBites checks that Check finds faults. Each operator differs from a correct one in one
