@@ -287,3 +287,13 @@ func methodsOfSplitting(t *testing.T) map[string]row {
 				splitting.Method(&splitting.ForwardBackward{})),
 		})
 }
+
+// adding is the sum of all labels as an erm.Fold.
+type adding struct{}
+
+func (adding) Size() int { return 1 }
+
+func (adding) Sum(_ context.Context, d *erm.Data) ([]int64, error) {
+	sum := make([]int64, 1)
+	return sum, d.Each(func(_ []float64, b float64) { sum[0] += int64(b) })
+}

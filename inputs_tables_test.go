@@ -477,6 +477,8 @@ func TestEveryInputERM(t *testing.T) {
 			add := func(dst []float64, w float64, a []float64, b float64) { dst[0] += w * b }
 			return p.Data.EachPerson(context.Background(), 1, most, add, func([]float64) {})
 		}, 1.0),
+		"Data.Fold": call(func(ctx context.Context, f erm.Fold) ([]int64, error) { return p.Data.Fold(ctx, f) },
+			context.Background(), erm.Fold(adding{})),
 		"Builder.Data": call(func(label float64) float64 { return built(rows[0], label).Label(0) }, 1.0),
 		"Data.Dims":    call(p.Data.Dims), "Data.Bounds": call(p.Data.Bounds),
 		"Data.Row": call(p.Data.Row, 1).keep(0), "Data.Label": call(p.Data.Label, 1).keep(0), // like indexing a slice

@@ -175,3 +175,7 @@ func (f *files) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// PersonBegins returns the first record of the file of record i: the lines of a person are in one
+// file. See erm.Fold.
+func (f *files) PersonBegins(i int) int { return f.First[sort.SearchInts(f.First, i+1)-1] }

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/gob"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
@@ -20,9 +21,9 @@ import (
 	"github.com/privopt/privopt/loss"
 )
 
-// Query is a request for sums over records at a point. It is secret, because the point is a
-// function of the records and of the noise of a release. fmt prints it as an address. MarshalBinary
-// writes the point: its bytes must be kept where the records are kept.
+// Query is a request for sums over records at a point, or for a [Fold]. It is secret, because the
+// point is a function of the records and of the noise of a release. fmt prints it as an address.
+// MarshalBinary writes the point: its bytes must be kept where the records are kept.
 //
 // Losses of package loss are known to every process. A process that receives a query about another
 // loss must register its type with encoding/gob.
@@ -40,9 +41,10 @@ type wireQuery struct {
 	Grain   int
 	Key     [2]uint64
 	Persons Persons // zero if every record is a unit of its own
+	Fold    Fold    // in place of all sums at a point, else nil
 }
 
-const wireVersion = 3
+const wireVersion = 4
 
 var (
 	errWire  = prefix.New("erm: not the bytes of a Query or of Sums of this version")
@@ -69,10 +71,11 @@ func (q *query) sealed(who *people) (*Query, error) {
 	var b bytes.Buffer
 	err := gob.NewEncoder(&b).Encode(wireQuery{
 		wireVersion, q.dim, uint8(q.ask), q.x, q.low, q.loss, q.bounds, q.stream, q.grain, q.key,
-		in.persons,
+		in.persons, q.fold,
 	})
 	if err != nil {
-		return nil, prefix.Errorf("erm: the loss %T cannot be sent to other processes: %w", q.loss, err)
+		return nil, prefix.Errorf("erm: the loss %T or the Fold %T cannot be sent to other processes: %w", q.loss, q.fold,
+			err)
 	}
 	in.x, in.low = slices.Clone(q.x), slices.Clone(q.low)
 	in.wire = binary.LittleEndian.AppendUint32(b.Bytes(), crc32.Checksum(b.Bytes(), castagnoli))
@@ -111,6 +114,20 @@ func (q *Query) UnmarshalBinary(b []byte) error {
 	if w.Version != wireVersion {
 		return fmt.Errorf("%w: version %d, want %d", errWire, w.Version, wireVersion)
 	}
+	if w.Persons != (Persons{}) {
+		if err := w.Persons.Check(); err != nil {
+			return err
+		}
+	}
+	if w.Fold != nil {
+		if err := errors.Join(checkShape(0, 0, w.Bounds), checkFeatures(w.Dim)); err != nil {
+			return err
+		}
+		in := &query{costs: costs{dim: w.Dim, bounds: w.Bounds}, fold: w.Fold, key: w.Key, wire: bytes.Clone(b),
+			persons: w.Persons}
+		q.q = func() *query { return in }
+		return nil
+	}
 	switch {
 	case len(w.X) != w.Dim || w.Dim < 1 || w.Low != nil && len(w.Low) != w.Dim:
 		return fmt.Errorf("%w: a point of %d numbers in %d dimensions", errWire, len(w.X), w.Dim)
@@ -120,11 +137,6 @@ func (q *Query) UnmarshalBinary(b []byte) error {
 		return fmt.Errorf("%w: sums of %d records", errWire, w.Grain)
 	case w.Loss == nil:
 		return fmt.Errorf("%w: no loss", errWire)
-	}
-	if w.Persons != (Persons{}) {
-		if err := w.Persons.Check(); err != nil {
-			return err
-		}
 	}
 	if err := loss.Check(w.Loss); err != nil {
 		return err
@@ -174,6 +186,9 @@ func (q *Query) Sum(ctx context.Context, src Source, first, count, threads int) 
 	}
 	if r.d != q.q().dim {
 		return nil, fmt.Errorf("%w: the source has %d features, the query is about %d", ErrSource, r.d, q.q().dim)
+	}
+	if q.q().fold != nil {
+		return q.q().foldOver(ctx, src, first, count)
 	}
 	p := &pass{query: *q.q(), ctx: ctx, data: r, first: first, count: count}
 	if err := p.run(threads); err != nil {

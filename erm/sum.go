@@ -101,6 +101,7 @@ type query struct {
 	// The fields below are set in a Query only.
 	wire    []byte  // the encoded query
 	persons Persons // zero if every record is a unit of its own
+	fold    Fold    // in place of sums of costs, else nil
 }
 
 // newQuery returns a query for the sums want over r. Its sums have the same bits for all records of
@@ -136,6 +137,9 @@ func (q *query) atHess() int { return atGrad + q.dim }
 
 // size returns the length of the vector of sums.
 func (q *query) size() int {
+	if q.fold != nil {
+		return 2 * q.fold.Size()
+	}
 	n := q.atHess()
 	if q.ask&(askHess|askGram) != 0 {
 		n += q.dim * (q.dim + 1) / 2

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -87,6 +88,11 @@ type gradientFit struct {
 	src      rand.Source
 	logistic bool
 	persons  bool
+	who      erm.Persons
+
+	elsewhere bool         // the machines of an erm.Remote compute the sums
+	outputs   [][]float64  // of all releases so far, if elsewhere
+	there     *gradientSum // on such a machine: the sum to compute
 
 	d, p, icept int     // coordinates of a row, without the intercept; its index, -1 for none
 	entry       float64 // of the intercept, in units of the rows
@@ -123,16 +129,28 @@ const mostCoordinates = 1 << 20
 func (pl *Plan) byGradients(
 	ctx context.Context, p *erm.Problem, src rand.Source, cert dp.Certificate,
 ) (*outcome, error) {
-	q := pl.params
-	if q.Dim > mostCoordinates {
+	if d := pl.params.Dim; d > mostCoordinates {
 		return nil, prefix.Errorf("model: %w: %d coordinates, want at most %d: lower the number of columns or levels",
-			dp.ErrCondition, q.Dim, mostCoordinates)
+			dp.ErrCondition, d, mostCoordinates)
 	}
-	f := &gradientFit{pl: pl, ctx: ctx, faults: fault.From(ctx), data: p.Data, src: src,
+	f := pl.newGradientFit(ctx, p.Data, src)
+	if err := f.run(); err != nil {
+		return nil, prefix.Errorf("model: %w", err)
+	}
+	theta, err := f.penalized(p, f.theta())
+	if err != nil {
+		return nil, prefix.Errorf("model: %w", err)
+	}
+	return &outcome{theta: theta, cert: cert, choice: &f.choice}, nil
+}
+
+func (pl *Plan) newGradientFit(ctx context.Context, data *erm.Data, src rand.Source) *gradientFit {
+	q := pl.params
+	f := &gradientFit{pl: pl, ctx: ctx, faults: fault.From(ctx), data: data, src: src,
 		left: 1, logistic: q.Loss.Name == Logistic, d: q.Dim, p: q.Dim, icept: -1,
 		row: q.Bounds.Row, label: q.Bounds.Label, n: float64(q.Records)}
-	var who erm.Persons
-	who, f.persons = p.Data.Persons()
+	f.who, f.persons = data.Persons()
+	f.elsewhere = slices.Contains(data.Assumptions(), erm.TrustedCluster)
 	if e := pl.encoder; e != nil {
 		f.coded = 1 / f.row
 		if !f.logistic {
@@ -148,18 +166,17 @@ func (pl *Plan) byGradients(
 	f.unit = pl.gradients() / (pl.params.Sequence.Mu * math.Sqrt(pl.params.Sequence.Shares.Gradients) * f.n)
 	size := 1 / f.unit // nμ/L
 	f.share = max(leastShare, min(math.Pow(12/size, 2), 0.025, 0.025*math.Pow(size/60, 2)))
-	for _, step := range []func() error{
-		func() error { return f.count(who) }, f.offset, f.center, f.spread, f.descend, f.calibrate,
-	} {
+	return f
+}
+
+// run makes all releases.
+func (f *gradientFit) run() error {
+	for _, step := range []func() error{f.count, f.offset, f.center, f.spread, f.descend, f.calibrate} {
 		if err := step(); err != nil {
-			return nil, prefix.Errorf("model: %w", err)
+			return err
 		}
 	}
-	theta, err := f.penalized(p, f.theta())
-	if err != nil {
-		return nil, prefix.Errorf("model: %w", err)
-	}
-	return &outcome{theta: theta, cert: cert, choice: &f.choice}, nil
+	return nil
 }
 
 // gradientSensitivity returns the ℓ₂ sensitivity of a sum of vectors of norm at most bound that are
@@ -234,16 +251,15 @@ func (f *gradientFit) sum(
 ) (mean []float64, noise float64, err error) {
 	sensitivity, exponent := gradientSensitivity(most, f.pl.gradients(), dim)
 	sigma := sensitivity / f.take(w) * release.SafeScale
-	total, unit := make([]int64, dim), math.Ldexp(1, -exponent)
-	if err := f.pass(); err != nil {
-		return nil, 0, err
-	}
-	err = f.each(dim, most, add, func(v []float64) {
-		for j, x := range v {
-			if x != 0 {
-				total[j] += int64(math.RoundToEven(x * unit))
+	unit := math.Ldexp(1, -exponent)
+	total, err := f.total(dim, func(total []int64) error {
+		return f.each(dim, most, add, func(v []float64) {
+			for j, x := range v {
+				if x != 0 {
+					total[j] += int64(math.RoundToEven(x * unit))
+				}
 			}
-		}
+		})
 	})
 	if err != nil {
 		return nil, 0, err
@@ -251,20 +267,6 @@ func (f *gradientFit) sum(
 	mean = f.release(total, exponent, sigma)
 	floats.Scale(1/f.n, mean)
 	return mean, sigma / f.n, nil
-}
-
-// release adds noise of deviation sigma to a sum of integers times 2^exponent.
-func (f *gradientFit) release(terms []int64, exponent int, sigma float64) []float64 {
-	s := fault.At(f.faults, fault.Release, fault.Sum{Terms: terms, Exponent: exponent, Sigma: sigma})
-	return withNoise(s.Terms, s.Sigma, s.Exponent, f.src)
-}
-
-// pass returns an error if the context has ended.
-func (f *gradientFit) pass() error {
-	if err := f.ctx.Err(); err != nil {
-		return fmt.Errorf("%w: %w", dp.ErrWithheld, err)
-	}
-	return nil
 }
 
 // histogram releases the shares of the records by the edges, and returns them with the deviation of
@@ -282,14 +284,13 @@ func (f *gradientFit) counts(
 ) (shares histogram, noise float64, err error) {
 	norm := math.Sqrt(square)
 	tau := f.pl.pair() * norm / f.take(w) * release.SafeScale
-	total, exponent := make([]int64, bins), countGrid(tau)
-	if err := f.pass(); err != nil {
-		return nil, 0, err
-	}
-	err = f.each(bins, norm, add, func(v []float64) {
-		for k, c := range v {
-			total[k] += int64(math.Floor(math.Ldexp(c, -exponent)))
-		}
+	exponent := countGrid(tau)
+	total, err := f.total(bins, func(total []int64) error {
+		return f.each(bins, norm, add, func(v []float64) {
+			for k, c := range v {
+				total[k] += int64(math.Floor(math.Ldexp(c, -exponent)))
+			}
+		})
 	})
 	if err != nil {
 		return nil, 0, err
@@ -339,9 +340,9 @@ func powers(base, ratio float64, lo, hi int) (out []float64) {
 
 // count releases the sum of the weights, where it may be far from the declared number: under
 // add-remove, and far below the number of persons where all lines weigh the same.
-func (f *gradientFit) count(who erm.Persons) error {
-	equal := f.persons && who.Weights == erm.LinesEqual
-	share, least := countShare, 1/float64(max(who.Rows, 1))
+func (f *gradientFit) count() error {
+	equal := f.persons && f.who.Weights == erm.LinesEqual
+	share, least := countShare, 1/float64(max(f.who.Rows, 1))
 	switch {
 	case equal:
 	case f.pl.params.Relation == dp.AddRemove:

@@ -159,26 +159,23 @@ func (f *gradientFit) spread() error {
 	share := spreadShare * min(1, math.Pow(spreadNoise/(5*math.Pow(p, 1.5)*f.unit), 2))
 	sensitivity, exponent := sumSensitivity(1, f.pl.pair(), f.p)
 	tau := sensitivity / f.take(share) * release.SafeScale
-	total := make([]int64, f.p*(f.p+1)/2)
-	if err := f.pass(); err != nil {
-		return err
-	}
 	weight := math.Ldexp(1, -exponent)
-	if f.persons {
-		err = f.each(len(total), 1, func(dst []float64, w float64, r record) {
-			unitRow(r)
-			outer(dst, row, w)
-		}, func(v []float64) {
-			for k, c := range v {
-				total[k] += int64(math.RoundToEven(c * weight))
-			}
-		})
-	} else {
-		err = f.data.Each(func(a []float64, _ float64) {
+	total, err := f.total(f.p*(f.p+1)/2, func(total []int64) error {
+		if f.persons {
+			return f.each(len(total), 1, func(dst []float64, w float64, r record) {
+				unitRow(r)
+				outer(dst, row, w)
+			}, func(v []float64) {
+				for k, c := range v {
+					total[k] += int64(math.RoundToEven(c * weight))
+				}
+			})
+		}
+		return f.data.Each(func(a []float64, _ float64) {
 			unitRow(record{a: a})
 			addOuter(total, row, weight)
 		})
-	}
+	})
 	if err != nil {
 		return err
 	}
@@ -261,7 +258,7 @@ func (f *gradientFit) plain(radius float64) error {
 // reachOf releases the length of the mapped rows and sets what steps need.
 func (f *gradientFit) reachOf(s *spectrum) error {
 	p := float64(f.p)
-	if !f.persons && f.n*p <= mostEntries {
+	if !f.persons && !f.elsewhere && f.there == nil && f.n*p <= mostEntries {
 		if err := f.keep(); err != nil {
 			return err
 		}

@@ -39,8 +39,9 @@ import (
 
 const long = `Fit a private model to a private table whose records a cluster adds up.
 
-Every pass over the records is one Apache Beam job; the noise, the solver and the
-certificate stay in this process. The flags of privopt fit mean the same here, and the
+Every pass over the records is one Apache Beam job, but for --intervals and where a
+minimizer's clip is chosen: there this process reads the encoded records itself. The
+noise, the solver and the certificate stay in this process. The flags of privopt fit mean the same here, and the
 model is that of the same packed file, bit by bit, except that its certificate lists the
 cluster among the assumptions.
 
