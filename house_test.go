@@ -353,8 +353,8 @@ func receiver(f *ast.FuncDecl) *ast.Ident {
 const lines = `
 . 71
 additive 257
-beam 1787
-beam/cmd/privopt-beam 260
+beam 1791
+beam/cmd/privopt-beam 261
 cmd/internal/adult 251
 cmd/internal/screen 428
 cmd/internal/sweep 1941
@@ -369,7 +369,7 @@ dp 1604
 dp/dptest 304
 dp/internal/pld 875
 dp/ledger 1176
-erm 5504
+erm 5693
 erm/ermtest 122
 examples/ownmechanism 72
 internal/enclose 542
@@ -387,7 +387,7 @@ lasso 599
 lop 325
 loss 1941
 loss/losstest 458
-model 7064
+model 7142
 model/score 2279
 objpert 5129
 prox 4646
@@ -404,7 +404,7 @@ table/parquet 745
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72380 // of the module of the root
+	rootLines       = 72700 // of the module of the root
 	internalLines   = 10744 // of internal/
 	laboratoryLines = 11510 // of what measures the mechanisms
 	rootPackages    = 42
