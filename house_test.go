@@ -387,7 +387,7 @@ lasso 599
 lop 325
 loss 1941
 loss/losstest 458
-model 7142
+model 7195
 model/score 2279
 objpert 5129
 prox 4646
