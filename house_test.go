@@ -369,7 +369,7 @@ dp 1604
 dp/dptest 304
 dp/internal/pld 875
 dp/ledger 1176
-erm 5693
+erm 5726
 erm/ermtest 122
 examples/ownmechanism 72
 internal/enclose 542
@@ -404,7 +404,7 @@ table/parquet 745
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72700 // of the module of the root
+	rootLines       = 72740 // of the module of the root
 	internalLines   = 10744 // of internal/
 	laboratoryLines = 11510 // of what measures the mechanisms
 	rootPackages    = 42

@@ -120,10 +120,43 @@ func (o *Objective) Hessian(dst *mat.SymDense, x []float64) {
 	} else if dst.SymmetricDim() != d {
 		panic(badHessian)
 	}
-	p := s.sum(askHess, x, nil)
-	p.hessTo(dst)
-	s.done(p)
+	if s.even(x) {
+		gram, _, _ := s.gramians()
+		dst.CopySym(gram)
+	} else {
+		p := s.sum(askHess, x, nil)
+		p.hessTo(dst)
+		s.done(p)
+	}
 	s.addQuadTo(dst)
+}
+
+// even reports whether φ″(⟨aᵢ,x⟩;bᵢ) = 1 for all records, as for squares that no clip reaches. The
+// Hessian is then the Gram matrix, which is kept. The records are read up to the first other one.
+func (s *objective) even(x []float64) bool {
+	r := s.data
+	if s.whole || r.src != nil || s.weight != 1 {
+		return false
+	}
+	p := partials.Get().(*partial)
+	defer partials.Put(p)
+	q := newQuery(s.costs, askHess, x, nil, r)
+	for lo, m := 0, 1; lo < r.n; lo += m {
+		if lo > 0 {
+			m = q.block(r, lo, r.n)
+		}
+		slab, k := r.at(lo)
+		if slab.weights(k, m) != nil {
+			return false
+		}
+		r.mul(p.u[:m], slab, k, x, q.stream)
+		for i, u := range p.u[:m] {
+			if _, _, curve := s.glm.Scalar(u, slab.y[k+i], slab.norm[k+i]); curve != 1 {
+				return false
+			}
+		}
+	}
+	return r.n > 0
 }
 
 // HessianIsFree reports whether a pass that computes the Hessian keeps the gradient too, so that a

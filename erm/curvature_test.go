@@ -81,6 +81,29 @@ func TestHessian(t *testing.T) {
 	}
 }
 
+// TestHessianIsKept: where no clip reaches a record, the Hessian is the Gram matrix that is kept, with
+// the bits of a pass that asks for the Hessian.
+func TestHessianIsKept(t *testing.T) {
+	for _, n := range []int{1, 300, 9000} {
+		data, x, _ := random(8, n, 6)
+		o := unperturbed(&Problem{Data: data, Loss: loss.Huber{Delta: 1e9}})
+		require.True(t, o.s().even(x))
+		p := o.s().sum(askHess, x, nil)
+		want := mat.NewSymDense(6, nil)
+		p.hessTo(want)
+		o.s().done(p)
+		got := mat.NewSymDense(6, nil)
+		o.Hessian(got, x)
+		require.Equal(t, want, got)
+		require.Positive(t, mat.Norm(got, 2))
+
+		long := make([]float64, 6)
+		floats.AddScaled(long, 1e12, x)
+		require.False(t, o.s().even(long), "records beyond the clip have no curvature")
+		require.False(t, unperturbed(&Problem{Data: data, Loss: loss.Logistic{}}).s().even(x))
+	}
+}
+
 func eigenvalues(a *mat.SymDense) []float64 {
 	var e mat.EigenSym
 	e.Factorize(a, false)
