@@ -17,6 +17,7 @@ import (
 	"github.com/privopt/privopt/cmd/privopt/report"
 	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/model"
+	"github.com/privopt/privopt/table"
 )
 
 func (a *app) summary() *cobra.Command {
@@ -94,11 +95,33 @@ func summaryText(m *model.Model, s model.Summary, all bool) string {
 		}
 		note += " The coefficients describe the average " + about + "."
 	}
+	if e := m.Encoder(); e != nil {
+		note += compared(e)
+	}
 	if s.Level > 0 {
 		head, rows = narrow(head, rows)
 	}
 	b.WriteString(grid(head, rows) + more + "\n" + paragraph("", note))
 	return b.String()
+}
+
+// compared names what the coefficients of levels and of missing numbers are differences from.
+func compared(e *table.Encoder) string {
+	var from []string
+	for _, f := range e.Forms() {
+		if len(f.At) == 0 && f.Column != "" && !slices.Contains(from, f.Name) {
+			from = append(from, f.Name)
+		}
+	}
+	for _, c := range e.Schema().Columns {
+		if c.Missing && c.Min != nil && c.Bins == nil && !c.Ignore {
+			from = append(from, fmt.Sprintf("%s = %s for %[1]s missing", c.Name, number((*c.Min+*c.Max)/2)))
+		}
+	}
+	if from == nil {
+		return ""
+	}
+	return " Coefficients of levels are differences from " + printable(strings.Join(from, ", ")) + "."
 }
 
 // narrow drops empty marks, and on a terminal of less than 100 columns z, which is debiased over

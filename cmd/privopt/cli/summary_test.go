@@ -38,7 +38,8 @@ func TestEstimateCells(t *testing.T) {
 func TestSummaryOfLevels(t *testing.T) {
 	at := folder(t)
 	for k, schema := range []string{people, strings.Replace(people, `, "other": true`, "", 1),
-		strings.Replace(people, `"max": 80`, `"max": 80, "bins": [40], "missing": true`, 1)} {
+		strings.Replace(people, `"max": 80`, `"max": 80, "bins": [40], "missing": true`, 1),
+		strings.Replace(people, `"max": 80`, `"max": 80, "missing": true`, 1)} {
 		require.NoError(t, os.WriteFile(at("s.json"), []byte(schema), 0o600))
 		data := strings.ReplaceAll(rows(400, true), "baker", "nurse")
 		require.NoError(t, os.WriteFile(at("t.csv"), []byte(data), 0o600))
@@ -52,6 +53,8 @@ func TestSummaryOfLevels(t *testing.T) {
 			want = want[:3]
 		case 2:
 			want = []string{"(intercept)", "age>=40", "age missing", "job=pilot", "job other"}
+		case 3:
+			want = []string{"(intercept)", "age", "age missing", "job=pilot", "job other"}
 		}
 		var got []string
 		for _, line := range strings.Split(out, "\n")[1:] {
@@ -60,6 +63,9 @@ func TestSummaryOfLevels(t *testing.T) {
 			}
 		}
 		require.Equal(t, want, got)
+		require.Contains(t, flat(out), "Coefficients of levels are differences from "+[]string{
+			"job=nurse.", "job=nurse.", "age<40, job=nurse.",
+			"job=nurse, age = 50 for age missing."}[k])
 		require.Contains(t, must(os.ReadFile(plot)), "<svg")
 	}
 }
