@@ -409,11 +409,11 @@ func (e *Encoder) LabelValue(b float64) float64 {
 }
 
 // row appends the columns and entries of the encoded features to col and val; fields[at[k]] is the
-// field of column k. It returns the index of a column whose field has no meaning, or -1. With
-// average, for a table to predict for, a field without a level counts as an equal share of each
-// declared one; with total, a field without a meaning does, too.
+// field of column k. It returns the index of a column whose field has no meaning, or -1. A field
+// without a level counts as an equal share of each declared one; with total, a field without a
+// meaning does, too.
 func (e *Encoder) row(
-	col []int32, val []float64, missing map[string]bool, fields [][]byte, at []int, total, average bool,
+	col []int32, val []float64, missing map[string]bool, fields [][]byte, at []int, total bool,
 ) ([]int32, []float64, int) {
 	if e.schema.Intercept {
 		col, val = append(col, 0), append(val, e.intercept)
@@ -422,7 +422,7 @@ func (e *Encoder) row(
 		c := &e.columns[k]
 		if c.cross != nil {
 			j, gap := e.combination(c, fields, at, missing)
-			if gap && average {
+			if gap {
 				col, val = e.combine(col, val, c, fields, at, missing)
 			} else if j >= 0 {
 				col, val = append(col, int32(j)), append(val, c.c)
@@ -435,7 +435,7 @@ func (e *Encoder) row(
 		}
 		if j >= 0 && v != 0 {
 			col, val = append(col, int32(j)), append(val, v)
-		} else if j == unknown && average {
+		} else if j == unknown {
 			col, val = c.average(col, val)
 		}
 	}

@@ -26,9 +26,7 @@ type Options struct {
 	// [parquet.CSV]: https://pkg.go.dev/github.com/privopt/privopt/table/parquet#CSV
 	Plain bool
 	// Skip leaves out empty lines and comments after the header, for predictions and scores.
-	// Without it each of these lines is a record of zeros: see the package comment. With Unlabeled,
-	// Skip or Total, a category that is missing and has no level for it counts as an equal share of
-	// each declared level, so that its prediction is the mean of theirs.
+	// Without it each of these lines is a record of zeros: see the package comment.
 	Skip bool
 	// Total gives every field a meaning: where the schema has none for a field, the level is missing,
 	// and the label is NaN. Private scores read so: no error shows a record.
@@ -269,8 +267,7 @@ func (r *Rows) Next() bool {
 		return false
 	}
 	var wrong int
-	average := r.o.Skip || r.o.Unlabeled || r.o.Total
-	r.col, r.val, wrong = r.e.row(r.col[:0], r.val[:0], r.missing, r.fields, r.at, r.o.Total, average)
+	r.col, r.val, wrong = r.e.row(r.col[:0], r.val[:0], r.missing, r.fields, r.at, r.o.Total)
 	if wrong >= 0 {
 		r.err = r.noMeaning(wrong)
 		return false

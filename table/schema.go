@@ -109,7 +109,8 @@ type Column struct {
 	// Other gives a category one more level, of all undeclared spellings, and counts a field that is
 	// no number as missing. Without it, both are errors.
 	Other bool `json:"other,omitzero"`
-	// Missing gives missing values a level of their own, else they are 0 in all coordinates.
+	// Missing gives missing values a level of their own. Else a missing number is the middle of its
+	// range, and a missing category counts as an equal share of each declared level.
 	Missing bool `json:"missing,omitzero"`
 	// Reference is the level, "other", "missing" or bin such as "<25" or "[25,35)" that has no
 	// coordinate: the coefficients of the column are differences from it, and the intercept and the
