@@ -92,8 +92,8 @@ func TestCoefficientsAreIdentified(t *testing.T) {
 	}
 }
 
-// TestMissingLevels: a category without a level counts as the mean of its declared levels, alone and
-// in interactions, in a table to fit, to pack and to predict for.
+// TestMissingLevels: a category without a level counts as the mean of its declared levels, alone
+// and in interactions, in a table to fit, to pack and to predict for.
 func TestMissingLevels(t *testing.T) {
 	for _, reference := range []string{"", `, "reference": "2"`} {
 		e := encoder(t, fmt.Sprintf(`{"schema": 1, "intercept": true, "missing": ["?"],

@@ -14,8 +14,9 @@
 // A number x of a column with the declared range [min, max] becomes v = (x − mid)/half in [−1, 1];
 // categories and binned numbers become an indicator of one level, and an interaction of them
 // becomes an indicator of one combination of levels. A missing number becomes 0 and a missing
-// category an equal share of each level, unless they have a level of their own. Every column g is a group of coordinates v_g with the weight w_g, so that a
-// row of the coordinates c_g·v_g has norm at most 1 without being clipped:
+// category an equal share of each level, unless they have a level of their own. Every column g is a
+// group of coordinates v_g with the weight w_g, so that a row of the coordinates c_g·v_g has norm
+// at most 1 without being clipped:
 //
 //	c_g = w_g/√(Σ_h w_h²),   ‖a‖² = Σ_g c_g²‖v_g‖² ≤ 1
 //
