@@ -95,6 +95,23 @@ func (a *app) open(ctx context.Context, flag, path, what string) (*input, error)
 	return in, nil
 }
 
+// readFile returns the text of a file of privopt and its name in messages. It refuses a file of
+// another kind than the one that is wanted, "" for any.
+func (a *app) readFile(ctx context.Context, flag, path, kind, want string) (text []byte, name string, err error) {
+	in, err := a.open(ctx, flag, path, "")
+	if err != nil {
+		return nil, "", err
+	}
+	defer in.close()
+	if text, err = io.ReadAll(in); err != nil {
+		return nil, "", fmt.Errorf("%s: %w", in.name, err)
+	}
+	if is := kindOf(text); kind != "" && is != "" && is != kind {
+		return nil, "", usagef("%s: %s is a %s: want %s", flag, in.name, is, want)
+	}
+	return text, in.name, nil
+}
+
 // kindOf says what a file of privopt is, "model", "schema", "score" or "ledger", or returns "". The
 // text may be cut off.
 func kindOf(text []byte) string {

@@ -243,9 +243,6 @@ func (a *app) doFit(ctx context.Context, t *fitting) (err error) {
 	if t.search != (searching{}) {
 		return usagef("--label, --task and the other flags of a search for a schema are for a fit without --schema")
 	}
-	if t.schemaPath == "-" && slices.Contains(t.data, "-") {
-		return usagef("--schema and --data are both standard input: want a file for one of them")
-	}
 	encoded := t.engine != nil || len(t.data) == 1 && isPacked(t.data[0])
 	if err := t.complete(ctx, a, !encoded); err != nil {
 		return err

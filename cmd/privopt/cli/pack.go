@@ -80,8 +80,6 @@ type packReport struct {
 
 func (a *app) doPack(ctx context.Context, p *packing) error {
 	switch {
-	case p.schema == "-" && p.data == "-":
-		return usagef("--schema and --data are both standard input: want a file for one of them")
 	case p.out != "-" && filepath.Ext(p.out) != ".npy":
 		return usagef("--out %s: want a name that ends with .npy", p.out)
 	case p.schema != "" && p.label != "":

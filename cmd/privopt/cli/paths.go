@@ -53,6 +53,10 @@ func (a *app) apart(c *cobra.Command, args []string) error {
 	for _, path := range args {
 		in = append(in, place{"argument", path})
 	}
+	std := slices.Clone(in)
+	if std = slices.DeleteFunc(std, func(p place) bool { return p.path != "-" }); len(std) > 1 {
+		return usagef("%s and %s are both standard input: want a file for one of them", std[0].flag, std[1].flag)
+	}
 	for i, w := range out {
 		for _, r := range slices.Concat(in, out[:i]) {
 			if a.one(w, r) {

@@ -28,20 +28,15 @@ func (a *app) readModel(ctx context.Context, flag, path string) (*model.Model, e
 
 // readModelFile returns the text of the file as well.
 func (a *app) readModelFile(ctx context.Context, flag, path string) (*model.Model, []byte, error) {
-	in, err := a.open(ctx, flag, path, "")
+	text, name, err := a.readFile(ctx, flag, path, kindModel, "a model that privopt fit wrote")
 	if err != nil {
 		return nil, nil, err
 	}
-	defer in.close()
-	var text bytes.Buffer
-	m, err := model.Load(io.TeeReader(in, &text))
-	if kind := kindOf(text.Bytes()); err != nil && kind != "" && kind != "model" {
-		return nil, nil, usagef("%s: %s is a %s: want a model that privopt fit wrote", flag, in.name, kind)
-	}
+	m, err := model.Load(bytes.NewReader(text))
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", in.name, err)
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return m, text.Bytes(), nil
+	return m, text, nil
 }
 
 // usage holds the flags of commands that apply a model to a table.
@@ -58,9 +53,6 @@ func (u *usage) flags(c *cobra.Command, table string) {
 }
 
 func (u *usage) open(ctx context.Context, a *app) (*model.Model, *input, error) {
-	if u.model == "-" && u.data == "-" {
-		return nil, nil, usagef("--model and --data are both standard input: want a file for one of them")
-	}
 	m, err := u.load(ctx, a)
 	if err != nil {
 		return nil, nil, err

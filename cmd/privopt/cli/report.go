@@ -94,23 +94,20 @@ may be published with the model.`,
 
 // readScore reads a private score, and refuses one of another model.
 func (a *app) readScore(ctx context.Context, flag, path string, m *model.Model) (*score.Scores, []byte, error) {
-	in, err := a.open(ctx, flag, path, "")
+	text, name, err := a.readFile(ctx, flag, path, "", "")
 	if err != nil {
 		return nil, nil, err
 	}
-	defer in.close()
-	var text bytes.Buffer
-	s, err := score.Load(io.TeeReader(in, &text))
+	s, err := score.Load(bytes.NewReader(text))
 	if err != nil {
-		return nil, nil, usagef("%s: %s is not a private score: make one by score --epsilon E --out FILE: %w", flag, in.name,
+		return nil, nil, usagef("%s: %s is not a private score: make one by score --epsilon E --out FILE: %w", flag, name,
 			err)
 	}
 	if m != nil && s.Model != m.SHA256() {
 		return nil, nil, fmt.Errorf("%w: %s: %s is a score of the model with the SHA-256 %.12s…, and this one has %.12s…: "+
-			"the file of either was exchanged or edited", ledger.ErrMismatch, flag, in.name, s.Model, m.SHA256())
+			"the file of either was exchanged or edited", ledger.ErrMismatch, flag, name, s.Model, m.SHA256())
 	}
-	_, err = io.Copy(&text, in)
-	return s, text.Bytes(), err
+	return s, text, nil
 }
 
 func newReport(ctx context.Context, m *model.Model) *report.Report {
@@ -416,16 +413,9 @@ func scoreReport(s *score.Scores, m *model.Model) *report.Score {
 	}
 	out.Tables = append(out.Tables, t)
 	if names := classNames(m); len(s.Confusion) > 0 && len(names) == len(s.Confusion) {
-		t := report.Table{Caption: "True classes (rows) and predicted classes (columns), as noisy counts",
-			Head: append([]string{"True class"}, names...)}
-		for i, row := range s.Confusion {
-			cells := []string{names[i]}
-			for _, v := range row {
-				cells = append(cells, rounded(v.Value)+" ± "+rounded(1.96*v.StdErr))
-			}
-			t.Rows = append(t.Rows, cells)
-		}
-		out.Tables = append(out.Tables, t)
+		out.Tables = append(out.Tables, report.Table{
+			Caption: "True classes (rows) and predicted classes (columns), as noisy counts",
+			Head:    append([]string{"True class"}, names...), Rows: confusion(s, names)})
 	}
 	if len(s.ROC) > 0 {
 		var points []report.Point

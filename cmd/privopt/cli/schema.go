@@ -161,21 +161,13 @@ func required(c *cobra.Command, flags ...string) {
 }
 
 func (a *app) readSchema(ctx context.Context, path string) (*table.Schema, error) {
-	in, err := a.open(ctx, "--schema", path, "")
+	text, name, err := a.readFile(ctx, "--schema", path, kindSchema, "a schema, see privopt schema -h")
 	if err != nil {
 		return nil, err
 	}
-	defer in.close()
-	text, err := io.ReadAll(in)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", in.name, err)
-	}
-	if kind := kindOf(text); kind != "" && kind != "schema" {
-		return nil, usagef("--schema: %s is a %s: want a schema, see privopt schema -h", in.name, kind)
-	}
 	s, err := table.ReadSchema(bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", in.name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return s, nil
 }

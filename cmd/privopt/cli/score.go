@@ -340,15 +340,6 @@ func (t *privateScore) check(ctx context.Context, a *app, u *usage) (*model.Mode
 	case t.options.Threshold != "" && t.options.Threshold != "accuracy" && t.options.Threshold != "balanced":
 		return nil, usagef("--threshold %q: want accuracy or balanced", t.options.Threshold)
 	}
-	stdin := 0
-	for _, path := range []string{u.model, u.data, t.compare} {
-		if path == "-" {
-			stdin++
-		}
-	}
-	if stdin > 1 {
-		return nil, usagef("two of --model, --compare and --data are standard input: want a file for one of them")
-	}
 	m, err := u.load(ctx, a)
 	if err != nil {
 		return nil, err

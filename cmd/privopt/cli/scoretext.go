@@ -48,7 +48,14 @@ func scoreText(r *score.Scores, m *model.Model) string {
 	if r.Cap > 0 {
 		fmt.Fprintf(&b, "Cap: errors above %s count %[1]s; it was chosen from released counts.\n", number(r.Cap, 3))
 	}
-	b.WriteString(confusion(r, m))
+	if len(r.Confusion) > 0 {
+		head, names := []string{"true class"}, []string{}
+		for _, c := range classNames(m) {
+			names = append(names, shorten(c))
+			head = append(head, "predicted "+shorten(c))
+		}
+		b.WriteString(grid(head, confusion(r, names)))
+	}
 	if t := r.Threshold; t != nil {
 		b.WriteString(paragraph("", fmt.Sprintf("threshold %s: the best for %s of the 23 public ones, chosen from the "+
 			"released cells", number(t.Value),
@@ -132,25 +139,16 @@ func metricCells(v score.Metric, ceiling float64, baselines map[string]float64) 
 	return []string{v.Name, full(v.Value), half, baseline, part(v.Sampling), part(v.Privacy)}, note
 }
 
-// confusion formats the confusion matrix.
-func confusion(r *score.Scores, m *model.Model) string {
-	classes := classNames(m)
-	if len(r.Confusion) == 0 {
-		return ""
-	}
-	head := []string{"true class"}
-	for _, c := range classes {
-		head = append(head, "predicted "+shorten(c))
-	}
-	var rows [][]string
+// confusion formats the rows of the confusion matrix after the names of their classes.
+func confusion(r *score.Scores, names []string) (rows [][]string) {
 	for y, line := range r.Confusion {
-		row := []string{shorten(classes[y])}
+		row := []string{names[y]}
 		for _, v := range line {
 			row = append(row, rounded(v.Value)+" ± "+rounded(1.96*v.StdErr))
 		}
 		rows = append(rows, row)
 	}
-	return grid(head, rows)
+	return rows
 }
 
 // shorten returns a printable name of at most twelve letters.
