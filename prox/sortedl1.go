@@ -18,11 +18,10 @@ import (
 // decided exactly.
 type SortedL1 struct{ Weights []float64 }
 
-// ranked is a coordinate in order of its key; sum and n belong to the block at
-// the same place of the stack of pool.
+// ranked is a coordinate in order of its key.
 type ranked struct {
-	key, sum, n float64
-	i           int
+	key float64
+	i   int
 }
 
 var rankings lender[ranked]
@@ -42,28 +41,17 @@ func magnitudes(x []float64) *[]ranked {
 	return buf
 }
 
-// pool replaces the keys by the nonincreasing sequence nearest to them. The blocks on the stack
-// z[:top] have strictly falling means, and a new key joins the blocks before it until the means
-// fall again. Every key is pushed and popped at most once.
+// pool replaces the keys by the nonincreasing sequence nearest to them.
 func pool(z []ranked) {
-	top := 0
+	buf := borrow(len(z))
+	defer giveBack(buf)
+	w := *buf
 	for k := range z {
-		sum, n := z[k].key, 1.0
-		for top > 0 && z[top-1].sum/z[top-1].n <= sum/n {
-			top--
-			sum += z[top].sum
-			n += z[top].n
-		}
-		z[top].sum, z[top].n = sum, n
-		top++
+		w[k] = -z[k].key
 	}
-	for end := len(z); top > 0; {
-		top--
-		mean := z[top].sum / z[top].n
-		for range int(z[top].n) {
-			end--
-			z[end].key = mean
-		}
+	monotone(w, w)
+	for k := range z {
+		z[k].key = -w[k]
 	}
 }
 
