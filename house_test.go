@@ -359,7 +359,7 @@ cmd/internal/adult 251
 cmd/internal/screen 428
 cmd/internal/sweep 1941
 cmd/privopt 37
-cmd/privopt/cli 5960
+cmd/privopt/cli 5939
 cmd/privopt/report 582
 cmd/research 2276
 cmd/research/audit 6255
@@ -390,7 +390,7 @@ loss/losstest 458
 model 7195
 model/score 2279
 objpert 5129
-prox 4646
+prox 4634
 prox/proxtest 317
 qop 3777
 randmat 1017
@@ -404,7 +404,7 @@ table/parquet 745
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72745 // of the module of the root
+	rootLines       = 72712 // of the module of the root
 	internalLines   = 10744 // of internal/
 	laboratoryLines = 11510 // of what measures the mechanisms
 	rootPackages    = 42

@@ -81,8 +81,8 @@ func TestHessian(t *testing.T) {
 	}
 }
 
-// TestHessianIsKept: where no clip reaches a record, the Hessian is the Gram matrix that is kept, with
-// the bits of a pass that asks for the Hessian.
+// TestHessianIsKept: where no clip reaches a record, the Hessian is the Gram matrix that is kept,
+// with the bits of a pass that asks for the Hessian.
 func TestHessianIsKept(t *testing.T) {
 	for _, n := range []int{1, 300, 9000} {
 		data, x, _ := random(8, n, 6)
