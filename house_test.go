@@ -362,7 +362,7 @@ cmd/privopt 37
 cmd/privopt/cli 5939
 cmd/privopt/report 582
 cmd/research 2276
-cmd/research/audit 6255
+cmd/research/audit 6249
 cmd/research/experiment 2811
 cmd/scaling 1213
 dp 1604

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -134,16 +135,21 @@ func steps(released, point, grid float64) int64 {
 	return int64(released/grid) - int64(math.RoundToEven(point/grid))
 }
 
-// added recovers the output noise of N(0, σ²) or of the rate. It replaces each integer by a uniform
-// point of its cell, which is a millionth of the scale of the noise.
+// addedTo returns the noise between the certified point and the released one. It replaces each
+// integer by a uniform point of its cell, which is a millionth of the scale of the noise.
+func addedTo(point, released []float64, grid float64, src rand.Source) []float64 {
+	nu := make([]float64, len(released))
+	for j, x := range released {
+		nu[j] = grid * (float64(steps(x, point[j], grid)) + uniform(src) - 0.5)
+	}
+	return nu
+}
+
+// added recovers the output noise of N(0, σ²) or of the rate.
 func (c *convex) added(ctx context.Context, e *env, grid, sigma, rate float64) (Finding, error) {
 	aux := e.source("cells")
 	return c.scores(ctx, e, e.rows(c.dim()), func(_ int, rel *dp.Release) ([]float64, error) {
-		nu := make([]float64, c.dim())
-		for j, x := range rel.Theta {
-			nu[j] = grid * (float64(steps(x, c.trace.Theta[j], grid)) + uniform(aux) - 0.5)
-		}
-		return standard(nu, sigma, rate), nil
+		return standard(addedTo(c.trace.Theta, rel.Theta, grid, aux), sigma, rate), nil
 	})
 }
 

@@ -129,11 +129,6 @@ func (c *linear) coarse(ctx context.Context, e *env) (Finding, error) {
 	})
 }
 
-// residues tests that the released integers have uniform residues modulo 8.
-func (c *linear) residues(ctx context.Context, e *env) (Finding, error) {
-	return c.pair.residues(ctx, e, c.dim(), c.Grid)
-}
-
 // covered tests the cover radius with the noise of each release.
 func (c *linear) covered(ctx context.Context, e *env) (Finding, error) {
 	b := make([]float64, c.dim())
@@ -255,11 +250,7 @@ func (c *linear) law1(i int) law {
 	sigma, rate := c.used.Sigma, c.used.Rate
 	if sigma+rate == 0 {
 		center := root(total / c.Ridge)
-		n := scalar{c.used.OutputSigma, c.used.OutputRate}
-		return law{
-			logDensity: func(x float64) float64 { return n.logDensity(x - center) },
-			lo:         center - n.width(), hi: center + n.width(), breaks: []float64{center},
-		}
+		return scalar{c.used.OutputSigma, c.used.OutputRate}.around(center)
 	}
 	n := scalar{sigma, rate}
 	l := law{logDensity: func(x float64) float64 {
@@ -318,6 +309,12 @@ func (n scalar) width() float64 {
 		return 40 / n.rate
 	}
 	return 12 * n.sigma
+}
+
+// around returns the law of noise that is added to x.
+func (n scalar) around(x float64) law {
+	return law{logDensity: func(y float64) float64 { return n.logDensity(y - x) }, lo: x - n.width(), hi: x + n.width(),
+		breaks: []float64{x}}
 }
 
 func sign(x float64) float64 { return float64(cmp.Compare(x, 0)) }

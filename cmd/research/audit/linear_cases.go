@@ -200,7 +200,9 @@ var linearKinds = map[string]kind[*linear]{
 	"outside":  {" from outside", BlackBox, (*linear).outside},
 	"output":   {" output noise", WhiteBox, (*linear).output},
 	"coarse":   {" coarse output noise", WhiteBox, (*linear).coarse},
-	"residues": {" residues", WhiteBox, (*linear).residues},
+	"residues": {" residues", WhiteBox, func(c *linear, ctx context.Context, e *env) (Finding, error) {
+		return c.residues(ctx, e, c.dim(), c.Grid)
+	}},
 	"cover":    {" cover", WhiteBox, (*linear).covered},
 	"permuted": {" order", WhiteBox, (*linear).permuted},
 	"named":    {"", BlackBox, (*linear).named},

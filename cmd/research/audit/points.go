@@ -53,10 +53,7 @@ func (c *points) apart() float64 {
 func (c *points) white(ctx context.Context, e *env) (Finding, error) {
 	aux, apart := e.source("cells"), c.apart()
 	f, err := c.scores(ctx, e, e.rows(c.Dim), func(i int, rel *dp.Release) ([]float64, error) {
-		nu := make([]float64, c.Dim)
-		for j, x := range rel.Theta {
-			nu[j] = c.Grid * (float64(steps(x, c.x[i][j], c.Grid)) + uniform(aux) - 0.5)
-		}
+		nu := addedTo(c.x[i], rel.Theta, c.Grid, aux)
 		switch {
 		case c.Budget.Delta > 0:
 			return standard(nu, gaussianScale(c.Budget, apart), 0), nil
@@ -71,23 +68,13 @@ func (c *points) white(ctx context.Context, e *env) (Finding, error) {
 	return f, err
 }
 
-// residues tests that the released integers have uniform residues modulo 8.
-func (c *points) residues(ctx context.Context, e *env) (Finding, error) {
-	return c.pair.residues(ctx, e, c.Dim, c.Grid)
-}
-
 // exact integrates the laws of two points on a line. The noise is that of the plan.
 func (c *points) exact(context.Context, *env) (Finding, error) {
-	at := func(x float64) law {
-		noise := scalar{c.OutputSigma, 0}
-		if c.OutputLaplace > 0 {
-			noise.rate = 1 / c.OutputLaplace
-		}
-		w := noise.width()
-		return law{logDensity: func(y float64) float64 { return noise.logDensity(y - x) }, lo: x - w, hi: x + w,
-			breaks: []float64{x}}
+	noise := scalar{c.OutputSigma, 0}
+	if c.OutputLaplace > 0 {
+		noise.rate = 1 / c.OutputLaplace
 	}
-	d, err := known(at(0), at(c.apart()), nil)
+	d, err := known(noise.around(0), noise.around(c.apart()), nil)
 	if err != nil {
 		return Finding{}, err
 	}
@@ -106,10 +93,12 @@ func (c *points) outside(ctx context.Context, e *env) (Finding, error) {
 // pointMechanisms lists the laws of package additive.
 func pointMechanisms() []mechanism {
 	kinds := map[string]kind[*points]{
-		"white":    {"", WhiteBox, (*points).white},
-		"residues": {" residues", WhiteBox, (*points).residues},
-		"exactly":  {" exactly", Exact, (*points).exact},
-		"outside":  {" from outside", BlackBox, (*points).outside},
+		"white": {"", WhiteBox, (*points).white},
+		"residues": {" residues", WhiteBox, func(c *points, ctx context.Context, e *env) (Finding, error) {
+			return c.residues(ctx, e, c.Dim, c.Grid)
+		}},
+		"exactly": {" exactly", Exact, (*points).exact},
+		"outside": {" from outside", BlackBox, (*points).outside},
 	}
 	of := func(dim int, l1, l2, delta float64) *points {
 		b := dp.Budget{Epsilon: 0.5, Delta: delta}
