@@ -216,6 +216,10 @@ func (a *app) searched(t *fitting, u *table.Undeclared, s *table.Schema) {
 	}
 	if len(t.data) > 0 {
 		a.note("Columns used: %s.", usedColumns(s))
+		if l := s.Label; l.Min != nil && l.Max != nil {
+			a.note("The label %s counts from %s to %s: values beyond are moved to the nearest end, and so are predictions.",
+				printable(l.Column), number(*l.Min), number(*l.Max))
+		}
 	}
 	if d.Problem != "" {
 		a.note("No model can be fitted yet: %s. The budget counts as spent.", d.Problem)
