@@ -378,7 +378,7 @@ internal/kernel 637
 internal/linear 3538
 internal/lop 816
 internal/noise 1485
-internal/num 1387
+internal/num 1366
 internal/prefix 61
 internal/release 1150
 internal/testkit 853

@@ -49,9 +49,6 @@ func TestEveryInputNum(t *testing.T) {
 	table["LeastRoot"] = call(func(root, start, tol float64) float64 {
 		return num.LeastRoot(func(x float64) float64 { return x - root }, start, tol)
 	}, 2., 1., 1e-9).mayBeNaN()
-	table["Least"] = call(func(root, guess float64) float64 {
-		return num.Least(func(x float64) bool { return x >= root }, guess)
-	}, 2., 1.).mayBeNaN()
 	table["Largest"] = call(func(most, guess, tol float64) float64 {
 		return num.Largest(func(x float64) float64 { return x }, most, guess, tol)
 	}, 2., 1., 1e-9).mayBeNaN()

@@ -70,11 +70,16 @@ func l1LogDelta(eps, a float64, m int) float64 {
 
 // sigmaFor returns the least σ, rounded up by a relative 1e-8 at most, with
 // logDelta(ε, shift/σ) ≤ log δ; +Inf if there is none. logDelta does not decrease with its second
-// argument. The guess affects speed only.
-func sigmaFor(logDelta func(eps, a float64) float64, b dp.Budget, shift, guess float64) float64 {
+// argument.
+func sigmaFor(logDelta func(eps, a float64) float64, b dp.Budget, shift float64) float64 {
 	target := num.Log(b.Delta) * (1 + 1e-12) // the margin covers the error of logDelta
 	ok := func(sigma float64) bool { return logDelta(b.Epsilon, shift/sigma) <= target }
-	return num.Least(ok, guess) * safeScale
+	const most = 0x1p900
+	if !ok(most) {
+		return math.Inf(1)
+	}
+	sigma, _ := num.Bisect(ok, most, 1/most)
+	return sigma * safeScale
 }
 
 // provedEpsilon returns the least ε, rounded up, at which noise of scale σ = shift/a is (ε,
@@ -90,12 +95,6 @@ func provedEpsilon(logDelta func(eps, a float64) float64, a, delta float64) floa
 	}
 	eps, _ := num.Bisect(ok, dp.MaxEpsilon, dp.MinEpsilon)
 	return math.Min(dp.MaxEpsilon, eps*safeScale)
-}
-
-// chiSigmaGuess returns the σ with P(aR + a²/2 > ε) = δ, R ~ χ_k and a = shift/σ.
-func chiSigmaGuess(b dp.Budget, shift float64, k int) float64 {
-	r := math.Sqrt(num.Chi2UpperQuantile(num.Log(b.Delta), float64(k)))
-	return shift * (r + math.Sqrt(r*r+2*b.Epsilon)) / (2 * b.Epsilon)
 }
 
 // paperSigma returns the published scale, which no proof covers, 7·factor·√ln(1/δ)/ε:

@@ -105,7 +105,7 @@ func (m *OPDisc) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 		pl.pure()
 	case c.Law == Gaussian && m.Sigma == 0:
 		theorem = theoremGaussian
-		unit = sigmaFor(logDelta, b, 1, chiSigmaGuess(b, 1, c.Noises))
+		unit = sigmaFor(logDelta, b, 1)
 	default:
 		theorem, stated = theoremSigma, m.Sigma
 		if c.Law == PaperSigma {

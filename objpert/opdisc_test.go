@@ -47,7 +47,7 @@ func TestOPDiscGolden(t *testing.T) {
 		require.Contains(t, p.String(), "not proved at the budget")
 		// The proved Gaussian at the shift of a set that is only separated.
 		b := q.Budget
-		safe(g.Proved92, sigmaFor(func(e, a float64) float64 { return linear.LogChi(e, a, g.D+1) }, b, g.ShiftAll, 1))
+		safe(g.Proved92, sigmaFor(func(e, a float64) float64 { return linear.LogChi(e, a, g.D+1) }, b, g.ShiftAll))
 	}
 	for _, g := range c.More {
 		q := public{Space: Lattice(g.Q), Dim: g.D, Range: 1, Budget: dp.Budget{Epsilon: g.Eps, Delta: g.Delta}}

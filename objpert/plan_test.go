@@ -166,11 +166,11 @@ func tail(scale float64, limit int64) float64 {
 func TestHopelessCalibrations(t *testing.T) {
 	never := func(float64, float64) float64 { return 0 }
 	b := dp.Budget{Epsilon: 1, Delta: 1e-6}
-	require.Equal(t, math.Inf(1), sigmaFor(never, b, 1, 1))
+	require.Equal(t, math.Inf(1), sigmaFor(never, b, 1))
 	require.Equal(t, math.Inf(1), provedEpsilon(never, 1, 1e-6))
 	always := func(float64, float64) float64 { return math.Inf(-1) }
 	require.Equal(t, dp.MinEpsilon, provedEpsilon(always, 1, 1e-6))
-	require.Positive(t, sigmaFor(always, b, 1, 1))
+	require.Positive(t, sigmaFor(always, b, 1))
 
 	_, err := calibrate(
 		&RSPM{Law: PaperSigma},

@@ -84,7 +84,7 @@ func (m *RSPM) Plan(p *Problem, b dp.Budget) (*Plan, error) {
 		g := math.Ldexp(1, c.Exponent)
 		c.Shift = math.Ceil(shift/g) * g // shifts are multiples of g
 		if c.Scale = published; c.Law == Gaussian {
-			c.Scale = sigmaFor(logDelta, b, c.Shift, published)
+			c.Scale = sigmaFor(logDelta, b, c.Shift)
 		}
 		if c.Exponent == 0 || reach()*(1+0x1p-20) < math.Ldexp(float64(c.Limit), c.Exponent) {
 			break

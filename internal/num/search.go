@@ -31,27 +31,6 @@ func BisectTo(ok func(x float64) bool, lo, hi, tol float64) (good, bad float64) 
 	return good, bad
 }
 
-// Least returns the least x at which ok, which is monotone, holds: a bracket from the guess > 0
-// outward by factors of 1.5, then [Bisect]. It returns +Inf if ok holds nowhere below 2⁹⁰⁰.
-func Least(ok func(x float64) bool, guess float64) float64 {
-	hi := guess
-	if !(hi > 0 && hi < 0x1p900) {
-		hi = 1
-	}
-	for !ok(hi) {
-		hi *= 1.5
-		if !(hi < 0x1p900) { // also NaN
-			return math.Inf(1)
-		}
-	}
-	lo := hi / 1.5
-	for ok(lo) && lo > 0x1p-900 {
-		hi, lo = lo, lo/1.5
-	}
-	good, _ := Bisect(ok, hi, lo)
-	return good
-}
-
 // LeastRoot returns an x > 0 with f(x) ≥ 0, above the least one by a relative tol at most, for an f
 // that does not decrease. It looks for a bracket from start > 0 on and narrows it by Narrow. It is
 // +Inf if f is negative or NaN up to the largest float64, and almost 0 if f is never negative.
