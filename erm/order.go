@@ -319,6 +319,9 @@ type Ranker struct {
 	row, scratch []float64
 }
 
+// Format prints no record, by any verb.
+func (Ranker) Format(f fmt.State, _ rune) { fmt.Fprint(f, "erm.Ranker") }
+
 // NewRanker returns a Ranker of records with d features. The error wraps [ErrData] for d outside 1
 // to 2³¹−1 and for invalid bounds.
 func NewRanker(d int, b loss.Bounds) (*Ranker, error) {

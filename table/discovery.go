@@ -80,6 +80,9 @@ type Undeclared struct {
 	units       int // records, or persons with an id
 }
 
+// Format prints no field, by any verb.
+func (Undeclared) Format(f fmt.State, _ rune) { io.WriteString(f, "table.Undeclared") }
+
 // undeclared holds the fields of a column to discover.
 type undeclared struct {
 	name    string

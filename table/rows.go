@@ -117,6 +117,9 @@ type Rows struct {
 	outside int
 }
 
+// Format prints no field, by any verb.
+func (Rows) Format(f fmt.State, _ rune) { io.WriteString(f, "table.Rows") }
+
 // Rows reads the header line, unless the schema has File.Fields, and returns the records that
 // follow. The error wraps ErrTable.
 func (e *Encoder) Rows(r io.Reader, o Options) (*Rows, error) {

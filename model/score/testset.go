@@ -87,11 +87,8 @@ func (m *scored) largestScore() float64 {
 	return sum + most
 }
 
-// String returns nothing about the records.
-func (t *TestSet) String() string { return "score.TestSet" }
-
-// GoString is String.
-func (t *TestSet) GoString() string { return t.String() }
+// Format prints nothing about the records, by any verb.
+func (TestSet) Format(f fmt.State, _ rune) { io.WriteString(f, "score.TestSet") }
 
 // Records returns the number of records, or of persons for a model whose schema has them. It is
 // public under [dp.Replace]. Not private under [dp.AddRemove].

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"hash/crc32"
 	"math"
 	"slices"
@@ -34,6 +35,9 @@ type Writer struct {
 	inBlock int // bytes of sum
 	err     error
 }
+
+// Format prints no record, by any verb.
+func (Writer) Format(f fmt.State, _ rune) { fmt.Fprint(f, "npy.Writer") }
 
 // errDone is the error of a Writer after Commit or Close.
 var errDone = prefix.New("npy: the Writer is closed already")
