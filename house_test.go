@@ -369,7 +369,7 @@ dp 1604
 dp/dptest 304
 dp/internal/pld 875
 dp/ledger 1176
-erm 5726
+erm 5729
 erm/ermtest 122
 examples/ownmechanism 72
 internal/enclose 542
@@ -396,15 +396,15 @@ qop 3777
 randmat 1017
 sco 1454
 splitting 6840
-table 4036
-table/npy 713
+table 4041
+table/npy 717
 table/parquet 745
 `
 
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72715 // of the module of the root
+	rootLines       = 72725 // of the module of the root
 	internalLines   = 10744 // of internal/
 	laboratoryLines = 11510 // of what measures the mechanisms
 	rootPackages    = 42
