@@ -3,6 +3,7 @@
 package additive
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -56,12 +57,7 @@ func (pl *Plan) Release(ctx context.Context, x []float64, src rand.Source) (*dp.
 }
 
 // Certificate returns the certificate of one release from the secure source.
-func (pl *Plan) Certificate() dp.Certificate {
-	if !pl.made() {
-		return dp.Certificate{}
-	}
-	return pl.cert.With()
-}
+func (pl *Plan) Certificate() dp.Certificate { return cmp.Or(pl, new(Plan)).cert.With() }
 
 // Profile returns the privacy profile of one release: that of Gaussian noise, or of a pure budget.
 func (pl *Plan) Profile() dp.Profile {

@@ -333,12 +333,7 @@ func radius(q erm.Public) float64 {
 }
 
 // Params returns a copy of the numbers of the plan.
-func (pl *Plan) Params() Params {
-	if !pl.made() {
-		return Params{}
-	}
-	return pl.params.clone()
-}
+func (pl *Plan) Params() Params { return cmp.Or(pl, new(Plan)).params.clone() }
 
 // unit names what Records counts.
 func (p Params) unit() string {
@@ -367,12 +362,7 @@ func copied[T any](p *T) *T {
 func (pl *Plan) made() bool { return pl != nil && pl.cert.Theorem != "" }
 
 // Certificate states what one fit costs, from the secure source.
-func (pl *Plan) Certificate() dp.Certificate {
-	if !pl.made() {
-		return dp.Certificate{}
-	}
-	return pl.cert.With()
-}
+func (pl *Plan) Certificate() dp.Certificate { return cmp.Or(pl, new(Plan)).cert.With() }
 
 // Profile returns the privacy profile of one fit.
 func (pl *Plan) Profile() dp.Profile {

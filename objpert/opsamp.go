@@ -188,12 +188,7 @@ type SampPlan struct{ params SampParams }
 var stepSamp = fault.NewStep[SampParams](fault.SampParams)
 
 // Params returns a copy of the parameters of the plan.
-func (pl *SampPlan) Params() SampParams {
-	if pl == nil {
-		return SampParams{}
-	}
-	return pl.params
-}
+func (pl *SampPlan) Params() SampParams { return cmp.Or(pl, new(SampPlan)).params }
 
 func (pl *SampPlan) empty() bool { return pl == nil || pl.params.Theorem == "" }
 

@@ -160,10 +160,7 @@ var stepParams = fault.NewStep[Params](fault.DiscreteParams)
 
 // Params returns a copy of the parameters of the plan.
 func (pl *Plan) Params() Params {
-	if pl == nil {
-		return Params{}
-	}
-	q := pl.params
+	q := cmp.Or(pl, new(Plan)).params
 	q.Space = q.clone()
 	return q
 }

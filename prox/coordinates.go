@@ -186,47 +186,16 @@ func (g tilted) check(dim int) error {
 	return Check(g.g, dim)
 }
 
-// slope returns the interval [a, b] = ∂g(t) of one coordinate.
-func (g Pinball) slope(t float64) (a, b float64) {
-	a, b = g.Tau-1, g.Tau
-	if t > 0 {
-		a = b
-	} else if t < 0 {
-		b = a
-	}
-	return a, b
-}
+func (g Pinball) kinked() kinked { return kinked{g.Tau - 1, g.Tau, 0} }
 
 // Func returns Σ Tau·max(x_i, 0) + (1−Tau)·max(−x_i, 0).
-func (g Pinball) Func(x []float64) float64 {
-	if !finite(x) {
-		return inf
-	}
-	sum := 0.0
-	for _, xi := range x {
-		sum += max(g.Tau*xi, (g.Tau-1)*xi)
-	}
-	return number(sum)
-}
+func (g Pinball) Func(x []float64) float64 { return g.kinked().Func(x) }
 
 // Prox stores x_i − P_[−γ(1−Tau),γTau](x_i) in dst.
-func (g Pinball) Prox(dst, x []float64, gamma float64) {
-	sameLen(dst, x)
-	for i, xi := range x {
-		dst[i] = xi - min(max(xi, gamma*(g.Tau-1)), gamma*g.Tau)
-	}
-}
+func (g Pinball) Prox(dst, x []float64, gamma float64) { g.kinked().Prox(dst, x, gamma) }
 
 // Dist returns dist(−v, ∂g(x)), where ∂g is {Tau} above 0, {Tau−1} below and [Tau−1, Tau] at 0.
-func (g Pinball) Dist(x, v []float64) float64 {
-	if !finite(x) {
-		return inf
-	}
-	return overCoordinates(x, v, func(_ int, xi, vi float64) float64 {
-		a, b := g.slope(xi)
-		return max(vi+a, -vi-b, 0)
-	})
-}
+func (g Pinball) Dist(x, v []float64) float64 { return g.kinked().Dist(x, v) }
 
 func (g Pinball) check(int) error {
 	if !(g.Tau >= 0 && g.Tau <= 1) {

@@ -69,43 +69,53 @@ func (g Huber) check(int) error {
 	return positive("Huber.Delta", g.Delta)
 }
 
-// Func returns Weight·Σmax(0, 1−x_i).
-func (g Hinge) Func(x []float64) float64 {
+// kinked is g(x) = Σ max(lo·(x_i−kink), hi·(x_i−kink)), lo ≤ hi: slope lo below the kink and hi
+// above. prox_{γg}(x) = max(x − γ·hi, min(x − γ·lo, kink)) decides the kink exactly.
+type kinked struct{ lo, hi, kink float64 }
+
+func (k kinked) Func(x []float64) float64 {
 	if !finite(x) {
 		return inf
 	}
 	sum := 0.0
 	for _, xi := range x {
-		sum += max(0, 1-xi)
+		sum += max(k.lo*(xi-k.kink), k.hi*(xi-k.kink))
 	}
-	return number(g.Weight * sum)
+	return number(sum)
 }
 
-// Prox stores max(x_i, min(x_i+t, 1)), t = γ·Weight, in dst.
-func (g Hinge) Prox(dst, x []float64, gamma float64) {
+func (k kinked) Prox(dst, x []float64, gamma float64) {
 	sameLen(dst, x)
-	t := gamma * g.Weight
 	for i, xi := range x {
-		dst[i] = max(xi, min(xi+t, 1))
+		dst[i] = max(xi-gamma*k.hi, min(xi-gamma*k.lo, k.kink))
 	}
 }
 
-// Dist: ∂max(0, 1−x) is {−1} where x < 1, [−1,0] at 1 and {0} where x > 1.
-func (g Hinge) Dist(x, v []float64) float64 {
+func (k kinked) Dist(x, v []float64) float64 {
 	if !finite(x) {
 		return inf
 	}
 	return overCoordinates(x, v, func(_ int, xi, vi float64) float64 {
-		a, b := 0.0, 0.0 // ∂g = [a,b]
-		if xi <= 1 {
-			a = -g.Weight
-		}
-		if xi < 1 {
-			b = -g.Weight
+		a, b := k.lo, k.hi // ∂g = [a,b]
+		if xi > k.kink {
+			a = b
+		} else if xi < k.kink {
+			b = a
 		}
 		return max(vi+a, -vi-b, 0)
 	})
 }
+
+func (g Hinge) kinked() kinked { return kinked{-g.Weight, 0, 1} }
+
+// Func returns Weight·Σmax(0, 1−x_i).
+func (g Hinge) Func(x []float64) float64 { return g.kinked().Func(x) }
+
+// Prox stores max(x_i, min(x_i+t, 1)), t = γ·Weight, in dst.
+func (g Hinge) Prox(dst, x []float64, gamma float64) { g.kinked().Prox(dst, x, gamma) }
+
+// Dist: ∂max(0, 1−x) is {−1} where x < 1, [−1,0] at 1 and {0} where x > 1.
+func (g Hinge) Dist(x, v []float64) float64 { return g.kinked().Dist(x, v) }
 
 func (g Hinge) check(int) error { return weight("Hinge.Weight", g.Weight) }
 

@@ -93,9 +93,7 @@ func (g *quadratic) Prox(dst, x []float64, gamma float64) {
 	floats.AddScaledTo(dst, x, -gamma, g.c)
 	f := g.factor(gamma)
 	if f == nil {
-		for i := range dst {
-			dst[i] = math.NaN()
-		}
+		fillNaN(dst)
 		return
 	}
 	to := blas64.Vector{N: len(dst), Data: dst, Inc: 1}

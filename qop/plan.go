@@ -3,6 +3,7 @@
 package qop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -96,12 +97,7 @@ var stepParams = fault.NewStep[Params](fault.QuadraticParams)
 func (pl *Plan) made() bool { return pl != nil && pl.cert.Theorem != "" }
 
 // Params returns a copy of the numbers of the plan.
-func (pl *Plan) Params() Params {
-	if !pl.made() {
-		return Params{}
-	}
-	return pl.params
-}
+func (pl *Plan) Params() Params { return cmp.Or(pl, new(Plan)).params }
 
 // Traced returns a copy of the plan whose fits call trace at the end of every solve. Not private:
 // the argument of trace is a function of the records.
@@ -115,12 +111,7 @@ func (pl *Plan) Traced(trace func(erm.Trace)) *Plan {
 }
 
 // Certificate returns the cost of one release from the secure source.
-func (pl *Plan) Certificate() dp.Certificate {
-	if !pl.made() {
-		return dp.Certificate{}
-	}
-	return pl.cert.With()
-}
+func (pl *Plan) Certificate() dp.Certificate { return cmp.Or(pl, new(Plan)).cert.With() }
 
 // String describes the plan in prose that may be published.
 func (pl *Plan) String() string {

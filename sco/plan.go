@@ -3,6 +3,7 @@
 package sco
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -86,20 +87,10 @@ var _ dp.Plan = (*Plan)(nil)
 func (pl *Plan) empty() bool { return pl == nil || pl.params.Theorem == "" }
 
 // Params returns a copy of the numbers of the plan, the zero value for an empty one.
-func (pl *Plan) Params() Params {
-	if pl.empty() {
-		return Params{}
-	}
-	return pl.params
-}
+func (pl *Plan) Params() Params { return cmp.Or(pl, new(Plan)).params }
 
 // Certificate returns the cost of one release, the zero value for an empty plan.
-func (pl *Plan) Certificate() dp.Certificate {
-	if pl.empty() {
-		return dp.Certificate{}
-	}
-	return pl.cert.With()
-}
+func (pl *Plan) Certificate() dp.Certificate { return cmp.Or(pl, new(Plan)).cert.With() }
 
 // Profile returns δ(ε) of one release: that of all noisy sums, by the accountant.
 func (pl *Plan) Profile() dp.Profile {

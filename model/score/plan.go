@@ -252,12 +252,7 @@ func (p *Plan) made() bool { return p != nil && p.cert.Theorem != "" }
 
 // Certificate states what one score costs, from the secure source. It is about the test set: the
 // model has a certificate of its own.
-func (p *Plan) Certificate() dp.Certificate {
-	if !p.made() {
-		return dp.Certificate{}
-	}
-	return p.cert.With()
-}
+func (p *Plan) Certificate() dp.Certificate { return cmp.Or(p, new(Plan)).cert.With() }
 
 // Profile returns the privacy profile of one score.
 func (p *Plan) Profile() dp.Profile {
