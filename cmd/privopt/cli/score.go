@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -293,12 +294,7 @@ func ofPersons(m *model.Model) bool {
 
 // relation returns the neighbors of a private score of m.
 func (t *privateScore) relation(m *model.Model) dp.Relation {
-	for _, r := range []dp.Relation{t.options.Relation, m.Encoder().Schema().Neighbors} {
-		if r != 0 {
-			return r
-		}
-	}
-	return dp.Replace
+	return cmp.Or(t.options.Relation, m.Encoder().Schema().Neighbors, dp.Replace)
 }
 
 func (a *app) scorePrivately(ctx context.Context, u *usage, t *privateScore) error {
