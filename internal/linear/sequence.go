@@ -148,17 +148,7 @@ func LargestShift(b dp.Budget, tolerance float64, at func(mu float64) Sequence) 
 	case within(hi):
 		return hi, nil
 	}
-	// From root on, both answers are known but close to it.
-	below, above := lo, hi
-	if root := rootShift(b, at); root > lo && root < hi {
-		if less := root * (1 - nearShift); tolerance > nearShift || within(less) {
-			below = less
-		}
-		if more := root * (1 + nearShift); tolerance > nearShift || !within(more) {
-			above = more
-		}
-	}
-	mu, _ := num.BisectTo(func(mu float64) bool { return mu <= below || mu < above && within(mu) }, lo, hi, tolerance)
+	mu, _ := num.BisectTo(within, lo, hi, tolerance)
 	return mu, nil
 }
 

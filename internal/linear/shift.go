@@ -9,39 +9,6 @@ import (
 	"github.com/privopt/privopt/internal/num"
 )
 
-// nearShift is a relative distance far above the error of rootShift.
-const nearShift = 1e-9
-
-// rootShift returns the μ at which the sequence at(μ) costs the whole budget, to about 1e-10 with
-// the best e₁; NaN or not within (0, ∞) if it finds none.
-func rootShift(b dp.Budget, at func(mu float64) Sequence) float64 {
-	eps, e1 := b.Epsilon, [2]float64{b.Epsilon / 2, b.Epsilon / 2}
-	log := func(mu float64) float64 {
-		q := at(mu)
-		logRemove, logAdd := q.logs(1)
-		if q.Relation != dp.Replace {
-			return max(logRemove(eps), logAdd(eps))
-		}
-		v := math.Log2(q.direct())*math.Ln2 + logRemove(eps)
-		remove, add := q.terms(0.5)
-		logRemove, logAdd = q.logs(0.5)
-		for i, g := range bothLegs {
-			first, second := add, remove
-			if g.removeFirst {
-				first, second = remove, add
-			}
-			e1[i] = leastE1(first, second, eps, e1[i])
-			g.e1 = e1[i]
-			v = min(v, g.log(eps, logRemove, logAdd))
-		}
-		return v
-	}
-	one := at(1)
-	size := one.shift(one.all(), 1)
-	// At μ·size = ε/√(−2 log δ) a Gaussian mechanism costs about the budget.
-	return 1 / least(log, num.Log(b.Delta/safeDelta), size*math.Sqrt(-2*num.Log(b.Delta))/eps, 1e-11)
-}
-
 // A term is one term e^{log} δ_G(ε−c, s) of a bound.
 type term struct{ log, c, s float64 }
 
