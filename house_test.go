@@ -352,14 +352,14 @@ func receiver(f *ast.FuncDecl) *ast.Ident {
 // A package that shrank gets its new number by `go test . -run TestSizeOfPackages -update`.
 const lines = `
 . 71
-additive 257
+additive 253
 beam 1791
 beam/cmd/privopt-beam 261
 cmd/internal/adult 251
 cmd/internal/screen 428
 cmd/internal/sweep 1941
 cmd/privopt 37
-cmd/privopt/cli 5943
+cmd/privopt/cli 5939
 cmd/privopt/report 582
 cmd/research 2276
 cmd/research/audit 6249
@@ -387,14 +387,14 @@ lasso 599
 lop 325
 loss 1941
 loss/losstest 458
-model 7195
-model/score 2279
-objpert 5129
-prox 4634
+model 7185
+model/score 2271
+objpert 5120
+prox 4611
 prox/proxtest 317
-qop 3777
+qop 3768
 randmat 1017
-sco 1454
+sco 1445
 splitting 6840
 table 4041
 table/npy 717
@@ -404,7 +404,7 @@ table/parquet 745
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72725 // of the module of the root
+	rootLines       = 72588 // of the module of the root
 	internalLines   = 10744 // of internal/
 	laboratoryLines = 11510 // of what measures the mechanisms
 	rootPackages    = 42
