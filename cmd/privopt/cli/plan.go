@@ -230,7 +230,7 @@ func (r *planned) text(t *task, all bool) string {
 	}
 	rows, more := first(rows, all)
 	b.WriteString("\n" + paragraph("", "Standard deviation that privacy noise is expected to give each coefficient, if "+
-		"the "+many+" are spread evenly over the levels of each column.") + "\n")
+		"the "+many+" are spread evenly over classes and levels; those of rare ones are larger.") + "\n")
 	b.WriteString(grid([]string{"coefficient", "deviation (" + unit + ")"}, rows))
 	b.WriteString(more)
 	return b.String()
