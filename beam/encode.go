@@ -50,12 +50,13 @@ var splitBytes int64 = 64 << 20
 // folder of o.Scratch. It returns a Source of these files, whose Close removes them. So the driver
 // reads no line of the table, and sums have the bits of one machine.
 //
-//	splits of files → encode → (bucket, sealed lines) → GroupByKey → order → files
+//	splits of files → encode → (bucket, place of sealed lines) → GroupByKey → order → files
 //
 // A split is a range of 64 MiB of a CSV file, or a whole file: Parquet, compressed, or with line
 // ends in quotes. A bucket is a range of the ranks of records or of ids, see erm.Ranker, so that
-// its lines of a person are all lines of that person. What travels is sealed with a key of the
-// attempt; the engine sees the numbers of splits and buckets and the sizes of blocks. A job that
+// its lines of a person are all lines of that person. Lines travel in blocks of 64 KiB, sealed with a
+// key of the attempt, in files of the folder, which the job ends with; through the engine go their
+// places, sealed, so that it sees how many blocks a split has for a bucket. A job that
 // fails is repeated twice, in another folder with another key, unless it refused a line of the
 // table. The splits that were read must be the whole of every file, each once, and every block must
 // arrive once.
@@ -178,6 +179,15 @@ func (e encoding) attempt(ctx context.Context, o Options) (_ *Source, err error)
 	}
 	if err := os.Remove(t.File); err != nil { // without the key, what the engine stored cannot be read
 		return nil, err
+	}
+	blocks, err := filepath.Glob(filepath.Join(dir, "split-*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range blocks {
+		if err := os.Remove(name); err != nil {
+			return nil, err
+		}
 	}
 	o.Label, o.Features = "", nil
 	s, err := NewSource(ctx, paths, o)

@@ -135,11 +135,15 @@ func TestManyLines(t *testing.T) {
 		require.NoError(t, os.WriteFile(made.Paths[0], []byte(text.String()), 0o600))
 		e, tk := attempt(t, made, 4)
 		for i := range e.Splits {
-			for _, some := range sent(t, tk, e, i) {
-				for _, b := range some {
-					size[k] += len(b)
-				}
-			}
+			sent(t, tk, e, i)
+		}
+		names, err := filepath.Glob(filepath.Join(filepath.Dir(tk.File), "split-*"))
+		require.NoError(t, err)
+		require.Len(t, names, len(e.Splits))
+		for _, name := range names {
+			info, err := os.Stat(name)
+			require.NoError(t, err)
+			size[k] += int(info.Size())
 		}
 		src, err := Encode(t.Context(), made, Options{Scratch: t.TempDir()})
 		require.NoError(t, err)
@@ -326,13 +330,33 @@ func TestBlocks(t *testing.T) {
 	_, err = ordered(t, tk, 0, append(sent(t, tk, e, 1)[0], sent(t, tk, e, 1)[0]...))
 	require.ErrorContains(t, err, "came twice")
 	// A line whose id is of another bucket, sealed by a worker with the key.
-	var b block
-	require.NoError(t, e.unseal(blocks[0][1][0], &b))
+	b, err := (&reader{dir: dir}).block(e, blocks[0][1][0])
+	require.NoError(t, err)
 	b.Bucket = 2
 	sealed, err := e.seal(&b)
 	require.NoError(t, err)
-	_, err = ordered(t, tk, 2, [][]byte{sealed})
+	require.NoError(t, os.WriteFile(filepath.Join(dir, blocksFile(0, 5)), sealed, 0o600))
+	message, err := e.seal(place{0, 5, 0, len(sealed)}.bytes())
+	require.NoError(t, err)
+	_, err = ordered(t, tk, 2, [][]byte{message})
 	require.ErrorContains(t, err, "a line is of another bucket")
+	// A block that is damaged or cut off where it stands.
+	names, err := filepath.Glob(filepath.Join(dir, "split-00000-*"))
+	require.NoError(t, err)
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.NotContains(t, string(text), "patient")
+		text[20] ^= 1
+		require.NoError(t, os.WriteFile(name, text[:len(text)-1], 0o600))
+	}
+	failures := map[string]bool{}
+	for k := range e.Buckets {
+		if _, err := ordered(t, tk, k, blocks[0][k]); err != nil {
+			failures[err.Error()[len(fmt.Sprintf("beam: bucket %d: ", k)):]] = true
+		}
+	}
+	require.Equal(t, map[string]bool{"EOF": true, "a message was damaged, or is not of this pass": true}, failures)
 	// Another job, and a file that changed.
 	other, otherTicket := attempt(t, visitFiles(t, 2), 5)
 	other.Key[0]++

@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 
@@ -128,12 +129,69 @@ func (l *lines) prune(ctx context.Context, e *table.Encoder) error {
 	return nil
 }
 
-// block is a message: lines of one split that belong to one bucket. Number counts the blocks of
+// block holds lines of one split that belong to one bucket. Number counts the blocks of
 // that split for that bucket. Run is a random name of the reading of the split.
 type block struct {
 	Split, Bucket, Number int
 	Run                   uint64
 	Lines                 lines
+}
+
+// place is a message: where the sealed block of a split stands, in its file of that reading.
+type place struct {
+	split int
+	run   uint64
+	from  int64
+	size  int
+}
+
+// bytes returns p in a fixed number of bytes, which say nothing about it once they are sealed.
+func (p place) bytes() []byte {
+	b := make([]byte, 0, 32)
+	for _, v := range []uint64{uint64(p.split), p.run, uint64(p.from), uint64(p.size)} {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	return b
+}
+
+// blocksFile is the name of the file of the blocks of a split, in the folder of the attempt.
+func blocksFile(split int, run uint64) string { return fmt.Sprintf("split-%05d-%016x", split, run) }
+
+// reader reads blocks. It keeps the last file open.
+type reader struct {
+	dir, name string
+	file      *os.File
+}
+
+// block returns the block at the place of a sealed message.
+func (r *reader) block(e *encoding, message []byte) (b block, err error) {
+	var at []byte
+	if err := e.unseal(message, &at); err != nil {
+		return b, err
+	}
+	if len(at) != 32 {
+		return b, errVersion
+	}
+	word := func(k int) uint64 { return binary.LittleEndian.Uint64(at[8*k:]) }
+	if name := blocksFile(int(word(0)), word(1)); name != r.name {
+		r.close()
+		if r.file, err = os.Open(filepath.Join(r.dir, name)); err != nil {
+			return b, err
+		}
+		r.name = name
+	}
+	sealed := make([]byte, word(3))
+	if _, err := r.file.ReadAt(sealed, int64(word(2))); err != nil {
+		return b, err
+	}
+	return b, e.unseal(sealed, &b)
+}
+
+func (r *reader) close() {
+	if r.file != nil {
+		r.file.Close()
+	}
+	r.name, r.file = "", nil
 }
 
 // encodeSplit encodes splits. Only its exported field is part of the pipeline.
@@ -142,8 +200,8 @@ type encodeSplit struct{ Ticket ticket }
 // refused begins the errors about lines and files that every other attempt would meet again.
 const refused = "the table is refused: "
 
-// ProcessElement emits the sealed blocks of a split with the numbers of their buckets, and its
-// tally in a bucket after the last.
+// ProcessElement writes the sealed blocks of a split to a file and emits their places with the
+// numbers of their buckets, and its tally in a bucket after the last.
 func (f *encodeSplit) ProcessElement(ctx context.Context, i int, emit func(int, []byte)) error {
 	return protect("encoding", func() error {
 		e, encoder, err := f.Ticket.loadEncoding()
@@ -153,7 +211,7 @@ func (f *encodeSplit) ProcessElement(ctx context.Context, i int, emit func(int, 
 		if i < 0 || i >= len(e.Splits) {
 			return fmt.Errorf("there are %d parts of files", len(e.Splits))
 		}
-		err = e.encode(ctx, encoder, i, emit)
+		err = e.encode(ctx, encoder, i, filepath.Dir(f.Ticket.File), emit)
 		for _, kind := range []error{table.ErrTable, parquet.ErrFile, parquet.ErrOptions, gzip.ErrHeader} {
 			if errors.Is(err, kind) {
 				return fmt.Errorf(refused+"%s: %w", e.place(i), err)
@@ -166,8 +224,10 @@ func (f *encodeSplit) ProcessElement(ctx context.Context, i int, emit func(int, 
 	})
 }
 
-// encode emits the blocks of split i.
-func (e *encoding) encode(ctx context.Context, encoder *table.Encoder, i int, emit func(int, []byte)) error {
+// encode writes the blocks of split i to a file in dir and emits their places.
+func (e *encoding) encode(
+	ctx context.Context, encoder *table.Encoder, i int, dir string, emit func(int, []byte),
+) error {
 	in, err := e.open(i, encoder.Schema())
 	if err != nil {
 		return err
@@ -185,15 +245,30 @@ func (e *encoding) encode(ctx context.Context, encoder *table.Encoder, i int, em
 	random := make([]byte, 8)
 	rand.Read(random)
 	run := binary.LittleEndian.Uint64(random)
+	file, err := os.OpenFile(filepath.Join(dir, blocksFile(i, run)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
 	blocks, sent := make([]lines, e.Buckets), make([]int, e.Buckets)
+	at := int64(0)
 	send := func(k int) error {
 		sealed, err := e.seal(&block{i, k, sent[k], run, blocks[k]})
-		if err == nil {
-			emit(k, sealed)
+		if err != nil {
+			return err
 		}
+		message, err := e.seal(place{i, run, at, len(sealed)}.bytes())
+		if err != nil {
+			return err
+		}
+		if _, err := file.Write(sealed); err != nil {
+			return err
+		}
+		emit(k, message)
+		at += int64(len(sealed))
 		sent[k]++
 		blocks[k].clear()
-		return err
+		return nil
 	}
 	for rows.Next() {
 		if err := ctx.Err(); err != nil {
@@ -232,6 +307,9 @@ func (e *encoding) encode(ctx context.Context, encoder *table.Encoder, i int, em
 				return err
 			}
 		}
+	}
+	if err := file.Close(); err != nil {
+		return err
 	}
 	sealed, err := e.seal([]tally{{Split: i, Bucket: -1, Blocks: sent, Runs: []uint64{run}, Start: in.start, End: in.end}})
 	if err == nil {
@@ -299,7 +377,7 @@ func (o *orderBucket) ProcessElement(
 		} else {
 			busy <- struct{}{}
 			defer func() { <-busy }()
-			t, l, err := e.gather(ctx, encoder, bucket, next)
+			t, l, err := e.gather(ctx, encoder, bucket, filepath.Dir(o.Ticket.File), next)
 			if err != nil {
 				return err
 			}
@@ -317,7 +395,7 @@ func (o *orderBucket) ProcessElement(
 // gather returns the lines of a bucket. It refuses a block that comes twice, also from another
 // reading of its split, and a line of another bucket.
 func (e *encoding) gather(
-	ctx context.Context, encoder *table.Encoder, bucket int, next func(*[]byte) bool,
+	ctx context.Context, encoder *table.Encoder, bucket int, dir string, next func(*[]byte) bool,
 ) (*tally, *lines, error) {
 	to, err := e.router(encoder)
 	if err != nil {
@@ -327,10 +405,12 @@ func (e *encoding) gather(
 	t := &tally{Split: -1, Bucket: bucket, Blocks: make([]int, n), Runs: make([]uint64, n)}
 	l := &lines{Dim: len(to.row)}
 	got := map[[2]int]bool{}
+	from := &reader{dir: dir}
+	defer from.close()
 	var message []byte
 	for most := 4 * bucketBytes; next(&message); {
-		var b block
-		if err := e.unseal(message, &b); err != nil {
+		b, err := from.block(e, message)
+		if err != nil {
 			return nil, nil, err
 		}
 		i := b.Split

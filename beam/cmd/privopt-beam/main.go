@@ -39,11 +39,11 @@ import (
 
 const long = `Fit a private model to a private table whose records a cluster adds up.
 
-Every pass over the records is one Apache Beam job, but for --intervals and where a
-minimizer's clip is chosen: there this process reads the encoded records itself. The
-noise, the solver and the certificate stay in this process. The flags of privopt fit mean the same here, and the
-model is that of the same packed file, bit by bit, except that its certificate lists the
-cluster among the assumptions.
+Every pass over the records is one Apache Beam job, but for --intervals and where the clip
+of a minimizer is chosen: there this process reads the encoded records itself. The noise,
+the solver and the certificate stay in this process. The flags of privopt fit mean the
+same here, and the model is that of the same packed file, bit by bit, except that its
+certificate lists the cluster among the assumptions.
 
 The table is one or several files of one kind:
 
@@ -54,9 +54,9 @@ The table is one or several files of one kind:
 
 Of the last two, workers encode the lines, group those of each person and write the
 encoded rows, in canonical order, to files of mode 0600 in a folder of mode 0700 inside
---scratch, which this process removes at the end. The engine keeps sealed lines between
-its steps, and the certificate lists that the workers are trusted to do this. If they are
-not, privopt pack makes a .npy file on this machine. Workers have to see --scratch and the
+--scratch, which this process removes at the end. Sealed lines stand there between the
+steps, and the certificate lists that the workers are trusted to do this. If they are not,
+privopt pack makes a .npy file on this machine. Workers have to see --scratch and the
 files that they read under the same names.
 
 --scratch is as secret as the table: the points of the solver stand there while a pass
