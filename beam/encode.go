@@ -54,12 +54,12 @@ var splitBytes int64 = 64 << 20
 //
 // A split is a range of 64 MiB of a CSV file, or a whole file: Parquet, compressed, or with line
 // ends in quotes. A bucket is a range of the ranks of records or of ids, see erm.Ranker, so that
-// its lines of a person are all lines of that person. Lines travel in blocks of 64 KiB, sealed with a
-// key of the attempt, in files of the folder, which the job ends with; through the engine go their
-// places, sealed, so that it sees how many blocks a split has for a bucket. A job that
-// fails is repeated twice, in another folder with another key, unless it refused a line of the
-// table. The splits that were read must be the whole of every file, each once, and every block must
-// arrive once.
+// its lines of a person are all lines of that person. Lines travel in blocks of 64 KiB, sealed with
+// a key of the attempt, in files of the folder, which end with the job. Through the engine go their
+// places, sealed, so that it sees how many blocks a split has for a bucket. A job that fails is
+// repeated twice, in another folder with another key, unless it refused a line of the table. The
+// splits that were read must be the whole of every file, each once, and every block must arrive
+// once.
 //
 // Certificates of fits over the Source list erm.TrustedEncoding. The error wraps ErrOptions, also
 // for a table that was refused, or erm.ErrSource for jobs that failed; nothing has been released
