@@ -387,10 +387,10 @@ lasso 599
 lop 325
 loss 1941
 loss/losstest 458
-model 7185
-model/score 2271
-objpert 5120
-prox 4611
+model 7275
+model/score 2279
+objpert 5129
+prox 4634
 prox/proxtest 317
 qop 3768
 randmat 1017

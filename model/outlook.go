@@ -10,14 +10,19 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
+	engine "github.com/privopt/privopt/internal/lop"
 	"github.com/privopt/privopt/internal/prefix"
+	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table"
 )
 
@@ -57,6 +62,8 @@ const (
 	mostLost     = 0.5
 	enoughLost   = 0.25
 	rareShare    = 0.02 // of the levels "other" and "missing"
+	roughDim     = 50   // with more parameters, the minimizers of plans with intervals are not solved
+	roughSteps   = 4    // of Newton's method, for the logistic loss
 )
 
 // Outlook simulates the plan by a number of fits, 0 for 36; with 2 it leaves out EnoughRecords and
@@ -114,6 +121,7 @@ type simulation struct {
 	part  float64     // made-up records over those of the plan
 	sigma float64     // deviation of a label around its mean, in units of the label
 	exact [][]float64 // two fits almost without noise
+	rough *rough      // nil: minimizers are solved
 }
 
 // simulation makes up the rows.
@@ -127,6 +135,9 @@ func (pl *Plan) simulation(fits int) (*simulation, error) {
 	if fits <= 3 {
 		most = min(most, 600)
 	}
+	if p.Intervals != nil && p.Dim > roughDim {
+		most = max(most, 4*p.Dim)
+	}
 	n := min(p.Records, most)
 	schema.Records, schema.File = n, table.File{Multiline: true}
 	schema.Neighbors = p.Relation
@@ -135,7 +146,11 @@ func (pl *Plan) simulation(fits int) (*simulation, error) {
 	if err != nil {
 		return nil, prefix.Errorf("model: made-up rows: %w", err)
 	}
-	return &simulation{pl: pl, data: data, part: float64(n) / float64(p.Records), sigma: sigma}, nil
+	out := &simulation{pl: pl, data: data, part: float64(n) / float64(p.Records), sigma: sigma}
+	if p.Intervals != nil && p.Dim > roughDim {
+		out.rough = newRough(data, p)
+	}
+	return out, nil
 }
 
 // task returns the problem of the made-up rows and a plan for it, whose noise on a mean is that of
@@ -168,6 +183,9 @@ func (s *simulation) task(factor float64) (*task, *Plan, error) {
 	}
 	b.Epsilon = min(b.Epsilon*scale, 1e4)
 	other, err := t.plan(b)
+	if err == nil && s.rough != nil {
+		other.rough = &rough{s.rough.solution, s.rough.hessian, factor != 1}
+	}
 	return t, other, err
 }
 
@@ -221,6 +239,7 @@ func (s *simulation) run(ctx context.Context, factor float64, runs int) (Outlook
 	forms := e.Forms()
 	values, weak := make([][]float64, len(forms)), make([]int, len(forms))
 	var thetas [][]float64
+	looks := 0 // fits with intervals
 	for k := range runs {
 		out, err := pl.run(ctx, t.problem, dp.Seeded(outlookSeed+1+uint64(k)))
 		if err != nil {
@@ -232,6 +251,10 @@ func (s *simulation) run(ctx context.Context, factor float64, runs int) (Outlook
 		if out.moments != nil {
 			s, _ := m.estimates()
 			rows = s.Rows
+			looks++
+		}
+		if pl.rough != nil { // one look at intervals takes as long as a hundred rough fits
+			pl.rough.lossOnly = true
 		}
 		for i := range forms {
 			c := forms[i].Apply(out.theta)
@@ -249,7 +272,7 @@ func (s *simulation) run(ctx context.Context, factor float64, runs int) (Outlook
 	for i, f := range forms {
 		c := f.Coefficient
 		c.Value = stat.StdDev(values[i], nil)
-		out.Weak[i] = 2*weak[i] > runs
+		out.Weak[i] = 2*weak[i] > looks
 		out.Coefficients = append(out.Coefficients, c)
 	}
 	pool(forms, out.Coefficients)
@@ -439,4 +462,70 @@ func field(c table.Column, x float64) string {
 		return start.Add(time.Duration(x * 24 * float64(time.Hour))).Format(c.Date)
 	}
 	return strconv.FormatFloat(x, 'g', -1, 64)
+}
+
+// rough takes the place of the minimizers of a simulation: with many parameters, each would take as
+// long as the fit that it is to foresee.
+type rough struct {
+	solution []float64
+	hessian  *mat.SymDense
+	lossOnly bool // leave out the sums for standard errors
+}
+
+func (r *rough) plain() bool { return r != nil && r.lossOnly }
+
+// newRough solves the problem of made-up rows without noise.
+func newRough(data *table.Data, p Params) *rough {
+	l, _ := p.Loss.of(data.Records.Bounds(), 2).(loss.Linear)
+	r := &rough{solution: make([]float64, p.Dim)}
+	steps := roughSteps
+	if p.Loss.Name == Squares {
+		steps = 1
+	}
+	for range steps {
+		r.hessian = mat.NewSymDense(p.Dim, nil)
+		slope := make([]float64, p.Dim)
+		data.Records.Each(func(a []float64, b float64) { // of records in memory: no error
+			_, d1, d2 := l.Scalar(floats.Dot(a, r.solution), b, 0)
+			floats.AddScaled(slope, d1, a)
+			r.hessian.SymRankOne(r.hessian, d2, mat.NewVecDense(p.Dim, a))
+		})
+		r.step(slope, 1e-6*mat.Trace(r.hessian))
+	}
+	return r
+}
+
+// step subtracts (H + ΔI)⁻¹v from the solution.
+func (r *rough) step(v []float64, ridge float64) {
+	h := mat.NewSymDense(len(v), nil)
+	h.CopySym(r.hessian)
+	for j := range v {
+		h.SetSym(j, j, h.At(j, j)+ridge)
+	}
+	var c mat.Cholesky
+	if x := mat.NewVecDense(len(v), nil); c.Factorize(h) && c.SolveVecTo(x, mat.NewVecDense(len(v), v)) == nil {
+		floats.Sub(r.solution, x.RawVector().Data)
+	}
+}
+
+// minimize releases the minimizer of a plan, or in a simulation one Newton step from the solution:
+//
+//	θ − (H + ΔI)⁻¹(Δθ + b) + noise
+func (pl *Plan) minimize(
+	ctx context.Context, plan *engine.Plan, p *erm.Problem, src rand.Source,
+) (*dp.Release, error) {
+	if pl.rough == nil {
+		return plan.Fit(ctx, p, src)
+	}
+	q, rnd := plan.Params(), rand.New(src)
+	r := rough{solution: slices.Clone(pl.rough.solution), hessian: pl.rough.hessian}
+	slope := make([]float64, len(r.solution))
+	for j, v := range r.solution {
+		slope[j] = q.Ridge*v + q.Sigma*rnd.NormFloat64()
+	}
+	r.step(slope, q.Ridge)
+	for j := range r.solution {
+		r.solution[j] += q.OutputSigma * rnd.NormFloat64()
+	}
+	return &dp.Release{Theta: r.solution}, nil
 }

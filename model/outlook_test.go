@@ -195,3 +195,35 @@ func TestOutlookOfClasses(t *testing.T) {
 	}
 	require.Less(t, last, 0.01)
 }
+
+// TestRoughOutlook: with many parameters and intervals, minimizers of a simulation are not solved.
+// The noise that predictions get is about the same.
+func TestRoughOutlook(t *testing.T) {
+	for _, label := range []string{`"min": 0, "max": 100`, `"positive": ["1"], "negative": ["0"]`} {
+		columns := ""
+		for j := range roughDim + 10 {
+			columns += fmt.Sprintf(`, {"name": "x%d", "min": -4, "max": 4}`, j)
+		}
+		s, err := table.ReadSchema(strings.NewReader(fmt.Sprintf(`{"schema": 1, "records": 20000, "intercept": true,
+			"label": {"column": "y", %s}, "columns": [%s]}`, label, columns[2:])))
+		require.NoError(t, err)
+		for _, eps := range []float64{2, 8} {
+			pl, err := NewPlan(s, dp.Budget{Epsilon: eps, Delta: 1e-8}, &Options{Intervals: &Intervals{}})
+			require.NoError(t, err)
+			var moved []float64
+			for _, solved := range []bool{false, true} {
+				sim, err := pl.simulation(3)
+				require.NoError(t, err)
+				require.NotNil(t, sim.rough)
+				if solved {
+					sim.rough = nil
+				}
+				look, err := sim.run(t.Context(), 1, 3)
+				require.NoError(t, err)
+				moved = append(moved, look.Prediction)
+			}
+			t.Logf("%s ε = %v: %.3g", label, eps, moved)
+			require.InDelta(t, 0, math.Log(moved[0]/moved[1]), math.Log(1.6), "%s ε = %v: %v", label, eps, moved)
+		}
+	}
+}

@@ -80,6 +80,7 @@ type Plan struct {
 	smoothness, modulus float64        // β and μ_r
 	encoder             *table.Encoder // nil without a schema
 	options             Options        // without ledger and source, for simulations
+	rough               *rough         // nil but for simulations: minimizers are not solved
 }
 
 var _ dp.Plan = (*Plan)(nil)

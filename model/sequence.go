@@ -396,7 +396,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 		if err != nil {
 			return nil, err
 		}
-		first, err := plan.Fit(ctx, p, src)
+		first, err := pl.minimize(ctx, plan, p, src)
 		if err != nil {
 			return nil, err
 		}
@@ -413,7 +413,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 	if err != nil {
 		return nil, err
 	}
-	last, err := plan.Fit(ctx, p, src)
+	last, err := pl.minimize(ctx, plan, p, src)
 	if err != nil {
 		return nil, err
 	}
@@ -421,7 +421,7 @@ func (pl *Plan) steps(ctx context.Context, p *erm.Problem, src, direct rand.Sour
 	choice.Ridge, choice.Sigma = params.Ridge, params.Sigma
 	choice.OutputSigma = params.OutputSigma
 	out := &outcome{theta: last.Theta, cert: last.Certificate, choice: choice}
-	if pl.params.Intervals != nil {
+	if pl.params.Intervals != nil && !pl.rough.plain() {
 		if out.moments, err = pl.moments(ctx, p, choice.Clip, last.Theta, params, direct); err != nil {
 			return nil, prefix.Errorf("model: %w", err)
 		}
