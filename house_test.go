@@ -388,9 +388,9 @@ lop 325
 loss 1941
 loss/losstest 458
 model 7275
-model/score 2279
-objpert 5129
-prox 4634
+model/score 2271
+objpert 5120
+prox 4611
 prox/proxtest 317
 qop 3768
 randmat 1017
@@ -404,7 +404,7 @@ table/parquet 745
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72588 // of the module of the root
+	rootLines       = 72690 // of the module of the root
 	internalLines   = 10744 // of internal/
 	laboratoryLines = 11510 // of what measures the mechanisms
 	rootPackages    = 42
