@@ -376,12 +376,13 @@ type Scores struct {
 	Accuracy float64 `json:"accuracy,omitzero"` // share of records with the right class
 	Baseline float64 `json:"baseline,omitzero"` // the same of the most frequent class
 	LogLoss  float64 `json:"logLoss,omitzero"`  // mean of −log p of the true class, where there are probabilities
-	R2       float64 `json:"r2,omitzero"`       // 1 − Σ(b−b̂)²/Σ(b−b̄)², of numbers
+	R2       float64 `json:"r2,omitzero"`       // 1 − Σ(b−b̂)²/Σ(b−b̄)², of numbers; 0 if all are equal
 	RMSE     float64 `json:"rmse,omitzero"`     // root of the mean squared error, in the units of the label
 	Outside  int     `json:"outside,omitzero"`  // number of labels beyond their declared range
-	// AUC is the area under the ROC curve of two classes. Best is the accuracy at the best Threshold
-	// of the probability, or of the score for losses without probabilities. Tenths go from the highest
-	// scores down. Scores that differ by less than 2⁻¹⁰ count as equal.
+	// AUC is the area under the ROC curve of two classes, 0 if one of them does not occur. Best is the
+	// accuracy at the best Threshold of the probability, or of the score for losses without
+	// probabilities. Tenths go from the highest scores down. Scores that differ by less than 2⁻¹⁰ count
+	// as equal.
 	AUC       float64 `json:"auc,omitzero"`
 	Best      float64 `json:"best,omitzero"`
 	Threshold float64 `json:"threshold,omitzero"`
@@ -503,7 +504,7 @@ func (s *tally) scores() Scores {
 	}
 	if len(s.counts) == 0 {
 		out.RMSE = math.Sqrt(s.se / n)
-		if total := s.square - s.sum*s.sum/n; total > 0 {
+		if total := s.square - s.sum*s.sum/n; total > 1e-12*s.square { // else equal up to rounding
 			out.R2 = 1 - s.se/total
 		}
 		return out

@@ -136,9 +136,13 @@ func publicScore(m *model.Model, s model.Scores, public bool) string {
 	line := func(name, value string) { fmt.Fprintf(&b, "%-9s %s\n", name, value) }
 	line(units(s.Persons), humanize.Comma(int64(s.Records)))
 	if classNames(m) == nil {
-		line("R²", number(s.R2)+" (1 is best; baseline 0, always the mean)")
+		r2 := number(s.R2) + " (1 is best; baseline 0, always the mean)"
+		if s.R2 == 0 {
+			r2 = "– (all labels are equal)"
+		}
+		line("R²", r2)
 		line("RMSE", number(s.RMSE)+" in units of "+printable(m.Encoder().Schema().Label.Column))
-		if s.R2 < 1 {
+		if s.R2 < 1 && s.R2 != 0 {
 			line("baseline", number(s.RMSE/math.Sqrt(1-s.R2))+" (RMSE of always the mean)")
 		}
 		if s.Outside > 0 {
@@ -160,7 +164,11 @@ func publicScore(m *model.Model, s model.Scores, public bool) string {
 		if hasProbabilities(m) {
 			what = "probability"
 		}
-		line("AUC", number(s.AUC)+" (baseline 0.5)")
+		auc := number(s.AUC) + " (baseline 0.5)"
+		if s.Baseline == 1 {
+			auc = "– (all labels are equal)"
+		}
+		line("AUC", auc)
 		line("best", fmt.Sprintf("%s accuracy, at the threshold %s of the %s", percent(s.Best), number(s.Threshold, 3), what))
 		head := []string{"tenth by score", units(s.Persons), "positives"}
 		if hasProbabilities(m) {

@@ -5,6 +5,7 @@ package cli
 import (
 	"encoding/json"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -114,4 +115,22 @@ func TestPrivateScoreOfAnyFields(t *testing.T) {
 	require.Contains(t, out, "records   400\n")
 	code, _, _ = call(t, "", "score", "--model", at("model.json"), "--data", at("people.csv"))
 	require.Equal(t, exitUsage, code)
+}
+
+// TestScoreOfOneLabel: where all labels are equal, a public score has no R², no baseline of the
+// error and no AUC.
+func TestScoreOfOneLabel(t *testing.T) {
+	at := folder(t)
+	number := strings.Replace(people, `"positive": ["yes"], "negative": ["no"]`, `"min": 0, "max": 100`, 1)
+	for label, schema := range map[string]string{"7": number, "0.1": number, "33.3": number, "yes": people} {
+		table := regexp.MustCompile(`(?m),(yes|no)$`).ReplaceAllString(rows(400, true), ","+label)
+		require.NoError(t, os.WriteFile(at("t.csv"), []byte(table), 0o600))
+		require.NoError(t, os.WriteFile(at("s.json"), []byte(schema), 0o600))
+		code, _, errs := call(t, "", "fit", "--schema", at("s.json"), "--data", at("t.csv"), "--epsilon", "2", "--force",
+			"--out", at("m.json"))
+		require.Zero(t, code, errs)
+		_, out, _ := call(t, "", "score", "--model", at("m.json"), "--data", at("t.csv"), "--public")
+		require.Regexp(t, `(?m)^(R²|AUC) +– \(all labels are equal\)$`, out, label)
+		require.NotContains(t, out, "RMSE of always the mean")
+	}
 }
