@@ -359,7 +359,7 @@ cmd/internal/adult 251
 cmd/internal/screen 428
 cmd/internal/sweep 1941
 cmd/privopt 37
-cmd/privopt/cli 5939
+cmd/privopt/cli 5947
 cmd/privopt/report 582
 cmd/research 2276
 cmd/research/audit 6249
@@ -387,7 +387,7 @@ lasso 599
 lop 325
 loss 1941
 loss/losstest 458
-model 7275
+model 7276
 model/score 2271
 objpert 5120
 prox 4611
