@@ -381,8 +381,8 @@ type Scores struct {
 	Outside  int     `json:"outside,omitzero"`  // number of labels beyond their declared range
 	// AUC is the area under the ROC curve of two classes, 0 if one of them does not occur. Best is the
 	// accuracy at the best Threshold of the probability, or of the score for losses without
-	// probabilities. Tenths go from the highest scores down. Scores that differ by less than 2⁻¹⁰ count
-	// as equal.
+	// probabilities. Tenths go from the highest scores down. Scores that differ by less than 2⁻¹⁰ are
+	// equal.
 	AUC       float64 `json:"auc,omitzero"`
 	Best      float64 `json:"best,omitzero"`
 	Threshold float64 `json:"threshold,omitzero"`
