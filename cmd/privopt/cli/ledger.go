@@ -26,7 +26,11 @@ func openLedger(flag, path string) (*ledger.Ledger, error) {
 			"ledger create %s --epsilon E --delta D", flag, path, path)
 	}
 	if errors.Is(err, ledger.ErrBroken) {
-		if kind, _ := contentsOf(path); kind != "" && kind != "ledger" {
+		switch kind, _ := contentsOf(path); kind {
+		case "ledger":
+		case "":
+			return nil, fmt.Errorf("%w; it does not begin as a ledger: is it the right file?", err)
+		default:
 			return nil, usagef("%s: %s is a %s: want a ledger, see privopt ledger -h", flag, path, kind)
 		}
 	}

@@ -337,6 +337,9 @@ func TestLedgerIsAFile(t *testing.T) {
 			require.Contains(t, errs, "is a folder, a pipe or a device")
 		}
 	}
+	code, _, errs := call(t, "", "ledger", "show", at("people.csv"))
+	require.Equal(t, exitRefused, code)
+	require.Contains(t, errs, "is it the right file?")
 }
 
 // TestNumbersOfFlags: every flag of a number reads decimal numbers only.
