@@ -217,7 +217,7 @@ func TestHardlyVaries(t *testing.T) {
 				continue
 			}
 			require.True(t, rows[4].Interval.Weak, column)
-			require.Contains(t, m.Summary().Note, "no variation in: "+column+".")
+			require.Contains(t, m.Summary().Note, "hides the variation of: "+column+".")
 			for j, r := range fit(rest).Summary().Rows[1:] {
 				require.False(t, rows[j+1].Interval.Weak, "%s beside %s", r.Name, column)
 				require.InEpsilon(t, r.Interval.StdErr, rows[j+1].Interval.StdErr, 0.4, "%s beside %s", r.Name, column)

@@ -142,7 +142,7 @@ func (m *Model) note(rows []Row, q *inference) string {
 	if q.part != nil {
 		about = " The other intervals suppose that they have the effect of an average row."
 	}
-	return note + " At this budget the records show no variation in: " + strings.Join(few, ", ") + more + "." + about
+	return note + " At this budget noise hides the variation of: " + strings.Join(few, ", ") + more + "." + about
 }
 
 // Contrast estimates ⟨k,θ⟩, with θ in the units of encoded rows, and with an interval if
