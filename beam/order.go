@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -30,54 +31,88 @@ func init() {
 	register.Iter1[[]byte]()
 }
 
-// lines are encoded lines, an erm.Identified. It stores no zeros.
+// lines are encoded lines, an erm.Identified, one behind the other in bytes:
+//
+//	length of the id, id, label, number of entries, their columns and values
+//
+// It stores no zeros. Without pointers, it costs the garbage collector nothing.
 type lines struct {
-	Dim    int
-	IDs    []string // empty without persons
-	Labels []float64
-	Ends   []int // of the entries of each line
-	Cols   []int32
-	Vals   []float64
+	Dim  int
+	Data []byte
+	at   []int // where each line begins in Data
 
-	size int // about that in bytes
+	col []int32 // of the line that was read last
+	val []float64
 }
 
 // add appends a line.
 func (l *lines) add(id string, col []int32, val []float64, label float64) {
-	l.IDs, l.Labels = append(l.IDs, id), append(l.Labels, label)
-	l.size += 40 + len(id) + 12*len(val)
-	for i, v := range val {
+	l.at = append(l.at, len(l.Data))
+	n := 0
+	for _, v := range val {
 		if v != 0 {
-			l.Cols, l.Vals = append(l.Cols, col[i]), append(l.Vals, v)
+			n++
 		}
 	}
-	l.Ends = append(l.Ends, len(l.Vals))
+	b := append(binary.AppendUvarint(l.Data, uint64(len(id))), id...)
+	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(label))
+	b = binary.AppendUvarint(b, uint64(n))
+	for i, v := range val {
+		if v != 0 {
+			b = binary.LittleEndian.AppendUint64(binary.AppendUvarint(b, uint64(col[i])), math.Float64bits(v))
+		}
+	}
+	l.Data = b
 }
 
 // clear removes all lines.
-func (l *lines) clear() {
-	l.IDs, l.Labels = l.IDs[:0], l.Labels[:0]
-	l.Cols, l.Vals = l.Cols[:0], l.Vals[:0]
-	l.Ends, l.size = l.Ends[:0], 0
+func (l *lines) clear() { l.Data, l.at = l.Data[:0], l.at[:0] }
+
+// id returns the id of line i, and the rest of the line.
+func (l *lines) id(i int) (id, rest []byte) {
+	n, k := binary.Uvarint(l.Data[l.at[i]:])
+	from := l.at[i] + k
+	return l.Data[from : from+int(n)], l.Data[from+int(n):]
 }
 
-// entries returns line i.
-func (l *lines) entries(i int) (id string, col []int32, val []float64, label float64) {
-	from := 0
-	if i > 0 {
-		from = l.Ends[i-1]
+// entries returns line i, until the next call, and how long the line is.
+func (l *lines) entries(i int) (id []byte, col []int32, val []float64, label float64, length int) {
+	id, b := l.id(i)
+	label = math.Float64frombits(binary.LittleEndian.Uint64(b))
+	n, k := binary.Uvarint(b[8:])
+	b = b[8+k:]
+	l.col, l.val = l.col[:0], l.val[:0]
+	for range n {
+		j, k := binary.Uvarint(b)
+		l.col = append(l.col, int32(j))
+		l.val = append(l.val, math.Float64frombits(binary.LittleEndian.Uint64(b[k:])))
+		b = b[k+8:]
 	}
-	return l.IDs[i], l.Cols[from:l.Ends[i]], l.Vals[from:l.Ends[i]], l.Labels[i]
+	return id, l.col, l.val, label, len(l.Data) - len(b) - l.at[i]
+}
+
+// line returns the bytes of line i.
+func (l *lines) line(i int) []byte {
+	end := len(l.Data)
+	if i+1 < len(l.at) {
+		end = l.at[i+1]
+	}
+	return l.Data[l.at[i]:end]
+}
+
+// keep appends a line of other lines.
+func (l *lines) keep(line []byte) {
+	l.at, l.Data = append(l.at, len(l.Data)), append(l.Data, line...)
 }
 
 // Dims implements erm.Source.
-func (l *lines) Dims() (records, features int) { return len(l.Labels), l.Dim }
+func (l *lines) Dims() (records, features int) { return len(l.at), l.Dim }
 
 // Read implements erm.Source.
 func (l *lines) Read(_ context.Context, rows, labels []float64, first int) error {
 	clear(rows)
 	for i := range labels {
-		_, col, val, label := l.entries(first + i)
+		_, col, val, label, _ := l.entries(first + i)
 		for k, j := range col {
 			rows[i*l.Dim+int(j)] = val[k]
 		}
@@ -88,7 +123,10 @@ func (l *lines) Read(_ context.Context, rows, labels []float64, first int) error
 
 // ReadIDs implements erm.Identified.
 func (l *lines) ReadIDs(_ context.Context, ids []string, first int) error {
-	copy(ids, l.IDs[first:])
+	for i := range ids {
+		id, _ := l.id(first + i)
+		ids[i] = string(id)
+	}
 	return nil
 }
 
@@ -109,12 +147,13 @@ func (l *lines) prune(ctx context.Context, e *table.Encoder) error {
 		return nil
 	}
 	surplus, seen := 0, map[string]int{}
-	for _, id := range l.IDs {
-		if seen[id]++; seen[id] > p.Rows {
+	for i := range l.at {
+		id, _ := l.id(i)
+		if seen[string(id)]++; seen[string(id)] > p.Rows {
 			surplus++
 		}
 	}
-	if 2*surplus < len(l.IDs) {
+	if 2*surplus < len(l.at) {
 		return nil
 	}
 	order, _, err := l.order(ctx, e)
@@ -123,7 +162,7 @@ func (l *lines) prune(ctx context.Context, e *table.Encoder) error {
 	}
 	kept := lines{Dim: l.Dim}
 	for _, i := range order {
-		kept.add(l.entries(i))
+		kept.keep(l.line(i))
 	}
 	*l = kept
 	return nil
@@ -286,13 +325,13 @@ func (e *encoding) encode(
 		b := &blocks[k]
 		b.Dim = d
 		b.add(id, col, val, label)
-		if b.size < blockBytes {
+		if len(b.Data) < blockBytes {
 			continue
 		}
 		if err := b.prune(ctx, encoder); err != nil {
 			return err
 		}
-		if 2*b.size > blockBytes {
+		if 2*len(b.Data) > blockBytes {
 			if err := send(k); err != nil {
 				return err
 			}
@@ -302,7 +341,7 @@ func (e *encoding) encode(
 		return err
 	}
 	for k := range blocks {
-		if len(blocks[k].Labels) > 0 {
+		if len(blocks[k].at) > 0 {
 			if err := send(k); err != nil {
 				return err
 			}
@@ -423,18 +462,20 @@ func (e *encoding) gather(
 		got[[2]int{i, b.Number}] = true
 		t.Blocks[i]++
 		t.Runs[i] = b.Run
-		for j := range b.Lines.Labels {
-			id, col, val, label := b.Lines.entries(j)
-			if k, counts := to.bucket(id, col, val, label); k != bucket || !counts {
+		for some := &b.Lines; len(some.Data) > 0; {
+			some.at = append(some.at[:0], 0)
+			id, col, val, label, length := some.entries(0)
+			if k, counts := to.bucket(string(id), col, val, label); k != bucket || !counts {
 				return nil, nil, errors.New("a line is of another bucket")
 			}
-			l.add(id, col, val, label)
+			l.keep(some.Data[:length])
+			some.Data = some.Data[length:]
 		}
-		if l.size > most {
+		if len(l.Data) > most {
 			if err := l.prune(ctx, encoder); err != nil {
 				return nil, nil, err
 			}
-			most = max(most, 2*l.size)
+			most = max(most, 2*len(l.Data))
 		}
 	}
 	return t, l, nil
@@ -457,7 +498,7 @@ func (l *lines) write(ctx context.Context, e *encoding, encoder *table.Encoder, 
 	row, left := make([]float64, len(e.Columns)-1), 0
 	features := row[len(row)-l.Dim:]
 	for k, i := range order {
-		_, col, val, label := l.entries(i)
+		_, col, val, label, _ := l.entries(i)
 		clear(row)
 		for c, j := range col {
 			features[j] = val[c]
