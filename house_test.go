@@ -353,7 +353,7 @@ func receiver(f *ast.FuncDecl) *ast.Ident {
 const lines = `
 . 71
 additive 257
-beam 1882
+beam 1922
 beam/cmd/privopt-beam 261
 cmd/internal/adult 251
 cmd/internal/screen 428
