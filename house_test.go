@@ -375,7 +375,7 @@ examples/ownmechanism 72
 internal/enclose 542
 internal/fault 161
 internal/kernel 637
-internal/linear 3495
+internal/linear 3447
 internal/lop 816
 internal/noise 1485
 internal/num 1366

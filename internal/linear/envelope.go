@@ -33,9 +33,6 @@ type scalar struct {
 	exact    bool      // under is a proof, if mu is a lower bound
 }
 
-// gridSize is the number of points of a grid.
-const gridSize = 48
-
 // newScalar prepares the curve for a modulus: for records, or for persons of whose Hessians at most
 // so many eigenvalues are positive. For these κ is h/μ, as several rows may exceed log1p(h/μ).
 func newScalar(l, mu, beta float64, envelope func(lo, hi float64) float64, monotone bool, persons int) *scalar {
@@ -115,35 +112,7 @@ func (k *scalar) logRemove(eps, s, o float64) (log, p float64) {
 	if k.steepest {
 		return k.at(eps, s, o, 1, k.c), 1
 	}
-	f := func(p, kappa float64) float64 { return k.at(eps, s, o, p, kappa) }
-	// δ_G(e, S) = φ(a)(R(a)−R(a+S)) ≤ e^{−a²/2} S/(1+a²) for a = e/S − S/2 ≥ 0, as 1 − aR(a) ≤
-	// 1/(1+a²), leaves few points of the grid.
-	var most [gridSize]float64
-	peak := 0
-	for i, p := range k.grid {
-		shift := math.Sqrt(s*s*p*p + o*o)
-		if a := (eps-k.kappas[i])/shift - shift/2; a > 0 {
-			most[i] = -a*a/2 + num.Log(min(1, shift/(1+a*a)))
-		}
-		if k.persons > 0 {
-			most[i] += k.kappas[i]/2 + s*s*p*p/8
-		}
-		if most[i] > most[peak] {
-			peak = i
-		}
-	}
-	at := f(k.grid[peak], k.kappas[peak])
-	best := 0
-	log = math.Inf(-1)
-	for i, p := range k.grid {
-		if most[i]+1e-9 < at { // far more than rounding
-			continue
-		}
-		if v := f(p, k.kappas[i]); v > log {
-			log, best = v, i
-		}
-	}
-	return k.refine(f, best, log, 3e-5, 0)
+	return k.largest(func(p, kappa float64) float64 { return k.at(eps, s, o, p, kappa) }, 3e-5, 0)
 }
 
 // largest returns the largest f(p, κ(p)) that a search finds, and its p: that of refine from the
@@ -356,10 +325,7 @@ func (k *scalar) leastNoise(eps, o, target, most float64, from *guess, replace b
 			}
 		}
 	}
-	if most = min(u, most); from.leg != nil && !k.mayGain(*from.leg, eps, 1/most, o) {
-		return u, false
-	}
-	if v := k.renyiNoise(eps, o, target, most, replace); v < u {
+	if v := k.renyiNoise(eps, o, target, min(u, most), replace); v < u {
 		return v, true
 	}
 	return u, false

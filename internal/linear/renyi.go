@@ -121,13 +121,6 @@ func (k *scalar) renyiReplace(eps, s, o float64, near *leg) (log float64, best l
 	return log, best
 }
 
-// mayGain reports whether renyi is less than e times the other bound on removal, both at g, the
-// best leg for the other bound. If it is not, renyi improves no leg.
-func (k *scalar) mayGain(g leg, eps, s, o float64) bool {
-	er, _, _, _ := g.parts(eps)
-	return k.envelope == nil && k.renyi(er, s, o/2) < k.at(er, s, o/2, 1, k.c)+1
-}
-
 // renyiNoise returns u = σ/L at which a record costs at most (ε, e^{target}) with output noise of
 // shift o, by renyi for removing it. It is +Inf unless u is below most by more than a millionth: a
 // smaller gain is not worth another theorem.

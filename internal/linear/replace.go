@@ -197,7 +197,7 @@ func (k *scalar) boundReplace(eps, s, o float64) float64 {
 	_, g := k.logReplace(eps, s, o, nil)
 	log := g.log(eps, func(eps float64) float64 { return k.boundRemove(eps, s, o/2) },
 		func(eps float64) float64 { return k.logAdd(eps, s, o/2) })
-	if k.mayGain(g, eps, s, o) {
+	if k.envelope == nil {
 		renyi, _ := k.renyiReplace(eps, s, o, nil)
 		log = min(log, renyi)
 	}

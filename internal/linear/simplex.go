@@ -114,12 +114,7 @@ func (m *simplex) delta(eps, s float64, x func(l float64) float64) float64 {
 		}
 		for j := range nodes {
 			t := (nodes[j] + 1) / 2
-			factor, x := weights[j]/2*(l-at)*math.Exp(eps-at-t*(l-at)), from+t*rise
-			// (K−1) P(√2 N > x) ≤ (K−1)e^{−x²/4}
-			if x > 0 && factor*float64(m.k)*math.Exp(-x*x/4) < 0x1p-55*total {
-				continue // would not change the sum
-			}
-			total += factor * m.tail(x)
+			total += weights[j] / 2 * (l - at) * math.Exp(eps-at-t*(l-at)) * m.tail(from+t*rise)
 		}
 		at, from = l, to
 	}
@@ -201,10 +196,8 @@ func (m *simplex) logCurves(s, o float64, replace bool) (remove, add func(eps fl
 		}
 		return then(both), then(both)
 	}
-	return then(func(eps float64) float64 {
-		return m.logRemove(eps, s,
-			true)
-	}), then(func(eps float64) float64 { return m.logAdd(eps, s) })
+	return then(func(eps float64) float64 { return m.logRemove(eps, s, true) }),
+		then(func(eps float64) float64 { return m.logAdd(eps, s) })
 }
 
 // simplex returns the bounds for the multinomial logistic loss without their tables, nil for
