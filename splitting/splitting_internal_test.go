@@ -3,9 +3,11 @@
 package splitting
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -281,29 +283,126 @@ func TestVarianceReducedRate(t *testing.T) {
 	f := newToy(n, d, 2, x, plus(u, v))
 	psi, ok := sumOf(g, h)
 	require.True(t, ok)
-	p := Problem{F: f, H: psi}
-	at, star := make([]float64, d), make([]float64, d)
-	m := &StochasticTOS{SVRG: true}
-	require.NoError(t, m.Init(p, make([]float64, d), rand.New(rand.NewPCG(1, 2))))
 	lip := float64(n) * f.lipOne
-	require.InEpsilon(t, 1/(4*lip), m.gamma, 1e-12)
-	lyapunov := func() float64 {
-		var sigma float64 // σ is nΣ‖tᵢ − ∇fᵢ(x*)‖²
-		for i := range n {
-			f.GradTerms(star, x, []int{i})
-			f.GradTerms(at, m.anchor, []int{i})
-			sigma += n * math.Pow(floats.Distance(at, star, 2), 2)
+	for _, refresh := range []float64{0, f.ridge / lip, 0.25, 1} {
+		m := &StochasticTOS{SVRG: true, Refresh: refresh}
+		require.NoError(t, m.Init(Problem{F: f, H: psi}, make([]float64, d), rand.New(rand.NewPCG(1, 2))))
+		require.InEpsilon(t, 1/(4*lip), m.gamma, 1e-12)
+		q := cmp.Or(refresh, 1.0/n)
+		rho := 1 - math.Min(f.ridge/(8*lip), q/2)
+		start := lyapunov(m, x, x, 4/q)
+		loc, stats := &Location{X: make([]float64, d)}, &Stats{}
+		steps := int(math.Log(1e-14) / math.Log(rho)) // 10⁶ρᵏ is 1e-8 after these steps
+		for range steps {
+			m.Step(loc, stats)
 		}
-		return math.Pow(floats.Distance(m.z, x, 2), 2) + 4*n*m.gamma*m.gamma*sigma
+		require.LessOrEqual(t, lyapunov(m, x, x, 4/q), 1e6*math.Pow(rho, float64(steps))*start, "refresh %g", refresh)
 	}
-	rho := 1 - math.Min(f.ridge/(8*lip), 1/(2.0*n))
-	start := lyapunov()
-	loc, stats := &Location{X: make([]float64, d)}, &Stats{}
-	steps := int(math.Log(1e-14) / math.Log(rho)) // 10⁶ρᵏ is 1e-8 after these steps
-	for range steps {
-		m.Step(loc, stats)
+}
+
+// lyapunov returns ‖z−z*‖² + wγ²σ², σ² = nΣ‖tᵢ − ∇fᵢ(x*)‖².
+func lyapunov(m *StochasticTOS, x, z []float64, w float64) float64 {
+	at, star := make([]float64, len(x)), make([]float64, len(x))
+	var sigma float64
+	for i := range m.n {
+		m.sum.GradTerms(star, x, []int{i})
+		m.sum.GradTerms(at, m.anchor, []int{i})
+		sigma += float64(m.n) * math.Pow(floats.Distance(at, star, 2), 2)
 	}
-	require.LessOrEqual(t, lyapunov(), 1e6*math.Pow(rho, float64(steps))*start)
+	return math.Pow(floats.Distance(m.z, z, 2), 2) + w*m.gamma*m.gamma*sigma
+}
+
+// script is a source of two numbers: one that draws the term i of n, and one that refreshes or not.
+type script struct {
+	i, n    uint64
+	refresh bool
+	second  bool
+}
+
+func (s *script) Uint64() uint64 {
+	first := !s.second
+	s.second = first
+	switch {
+	case first:
+		return (s.i<<32 + 1<<31) / s.n << 32
+	case s.refresh:
+		return 1 << 37 // 0 of IntN(n), 2⁻¹⁶ of Float64()
+	}
+	return math.MaxUint64
+}
+
+// TestVarianceReducedDescent checks the documented inequalities of one step of SVRG exactly: it
+// takes the step with every term, with and without a refresh, from the same state.
+func TestVarianceReducedDescent(t *testing.T) {
+	const n, d = 20, 9
+	g, h, x, u, v := plantedPair(d)
+	f := newToy(n, d, 2, x, plus(u, v))
+	psi, ok := sumOf(g, h)
+	require.True(t, ok)
+	lip := float64(n) * f.lipOne
+	r := rand.New(rand.NewPCG(5, 6))
+	zero, grad, star := make([]float64, d), make([]float64, d), make([]float64, d)
+	f.Grad(star, x)
+	// check compares E V with most(V, b) for V with the weight w/q, b = ⟨y−x*, ∇f(y)−∇f(x*)⟩.
+	check := func(p Problem, u []float64, refresh, step, w float64, most func(v, b float64) float64) {
+		q := cmp.Or(refresh, 1.0/n)
+		m, src := &StochasticTOS{SVRG: true, Refresh: refresh, StepSize: step / lip}, &script{n: n}
+		require.NoError(t, m.Init(p, zero, rand.New(src)))
+		z, at, y := make([]float64, d), make([]float64, d), make([]float64, d)
+		floats.AddScaledTo(at, x, m.gamma, u)
+		near, old := math.Pow(10, -3*r.Float64()), math.Pow(10, -3*r.Float64())
+		for j := range z {
+			z[j] = at[j] + near*r.NormFloat64()
+			y[j] = x[j] + old*r.NormFloat64()
+		}
+		anchor, total := slices.Clone(y), make([]float64, d)
+		f.Grad(total, anchor)
+		state := func() {
+			copy(m.z, z)
+			copy(m.anchor, anchor)
+			copy(m.total, total)
+		}
+		state()
+		start := lyapunov(m, x, at, w/q)
+		operator(p.G).Prox(y, z, m.gamma)
+		f.Grad(grad, y)
+		var b, mean float64
+		for j := range y {
+			b += (y[j] - x[j]) * (grad[j] - star[j])
+		}
+		for i := range n {
+			for _, due := range []bool{false, true} {
+				if !due && q == 1 {
+					continue
+				}
+				state()
+				src.i, src.refresh = uint64(i), due
+				m.Step(&Location{X: make([]float64, d)}, &Stats{})
+				require.Equal(t, i, m.idx[0])
+				require.Equal(t, due, slices.Equal(m.anchor, y))
+				share := q
+				if !due {
+					share = 1 - q
+				}
+				mean += share / n * lyapunov(m, x, at, w/q)
+			}
+		}
+		require.LessOrEqual(t, mean, most(start, b)+1e-12*start, "refresh %g, step %g/L", refresh, step)
+	}
+	for range 10 {
+		for _, refresh := range []float64{0, 1e-3, 0.25, 1} {
+			for _, c := range []float64{0.02, 0.25, 0.32, 0.49} { // γL
+				gamma := c / lip
+				a := func(v, b float64) float64 { return v - 2*gamma*(1-2*c)*b }
+				check(Problem{F: f, G: g, H: h}, u, refresh, c, 2, a)
+				check(Problem{F: f, H: psi}, zero, refresh, c, 2, a)
+				if c < 1.0/3 {
+					rate := math.Min(2*gamma*f.ridge*(1-3*c), cmp.Or(refresh, 1.0/n)/2)
+					check(Problem{F: f, H: psi}, zero, refresh, c, 4, func(v, _ float64) float64 { return (1 - rate) * v })
+				}
+			}
+		}
+	}
 }
 
 // TestEstimators checks that the gradient estimates are unbiased.

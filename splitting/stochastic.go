@@ -38,7 +38,7 @@ type StochasticTOS struct {
 	SVRG bool
 	// StepSize is γ > 0. 0 means 1/(4L) with SVRG and 1/L_f without.
 	StepSize float64
-	// Refresh is the probability in (0, 1] that a step of SVRG computes ∇f(w) anew; 0 means 1/n.
+	// Refresh in (0, 1] is how likely a step of SVRG computes ∇f(w) and a certificate; 0 means 1/n.
 	Refresh float64
 
 	sum    FiniteSum
