@@ -299,6 +299,8 @@ func TestErrors(t *testing.T) {
 		{2, "both standard input", fit("-", "-")},
 		{2, "there is no folder", fit(ok, csv, "--out", at("none/m.json"))},
 		{2, "exists: choose another name, or --force", fit(ok, csv, "--out", at("model.json"))},
+		{2, "--clip 3: want a share in (0, 1]", fit(ok, csv, "--clip", "3")},
+		{2, "--clip -1: want a share in (0, 1]", fit(ok, csv, "--clip", "-1")},
 		{2, `columns[0].min: 90 is not below max = 80`, fit(put("s1", strings.Replace(people, `"min": 20`, `"min": 90`, 1)),
 			csv)},
 		{2, `unknown key "mim"`, fit(put("s2", strings.Replace(people, `"min"`, `"mim"`, 1)), csv)},

@@ -111,6 +111,8 @@ func (t *task) choices() (err error) {
 		}
 	}
 	switch {
+	case !(o.Clip >= 0 && o.Clip <= 1):
+		return usagef("--clip %v: want a share in (0, 1], or 0 for a private choice", o.Clip)
 	case t.intervals:
 		o.Intervals = &model.Intervals{Level: t.level, Radius: t.bound}
 	case t.bound != 0 || t.level != 0.95:
