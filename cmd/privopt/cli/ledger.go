@@ -29,7 +29,7 @@ func openLedger(flag, path string) (*ledger.Ledger, error) {
 		switch kind, _ := contentsOf(path); kind {
 		case "ledger":
 		case "":
-			return nil, fmt.Errorf("%w; it does not begin as a ledger: is it the right file?", err)
+			return nil, fmt.Errorf("%w; it does not begin as a ledger, is it the right file?", err)
 		default:
 			return nil, usagef("%s: %s is a %s: want a ledger, see privopt ledger -h", flag, path, kind)
 		}
