@@ -359,7 +359,7 @@ cmd/internal/adult 251
 cmd/internal/screen 428
 cmd/internal/sweep 1941
 cmd/privopt 37
-cmd/privopt/cli 5951
+cmd/privopt/cli 5953
 cmd/privopt/report 582
 cmd/research 2276
 cmd/research/audit 6249
