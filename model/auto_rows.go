@@ -4,6 +4,7 @@ package model
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -263,7 +264,10 @@ func (f *gradientFit) reachOf(s *spectrum) error {
 			return err
 		}
 	}
-	base, row := math.Sqrt(p/f.n), make([]float64, f.p)
+	// Rows that had their full length must not lie just above an edge where all directions are alike.
+	sorted, row := slices.Sorted(slices.Values(s.upper)), make([]float64, f.p)
+	base := 1 / math.Sqrt(sorted[f.p/2]*f.n)
+	base *= math.Pow(2, 0.25*math.Round(4*math.Log2(math.Sqrt(p/f.n)/base)))
 	var err error
 	length := func(r record) float64 { return floats.Norm(f.mapped(row, r), 2) }
 	f.reach, err = f.quantile(powers(base, math.Pow(2, 0.25), -10, 10), reachLevel, f.share, base, length)
@@ -368,7 +372,7 @@ func newSpectrum(gram *mat.SymDense, tau, trace float64) (*spectrum, bool) {
 		case x < -edge:
 			upper = middle - out + edge
 		}
-		upper = min(upper, 1.2*middle*math.Sqrt(p)+max(0, x-edge)*trust)
+		upper = min(upper, 1.2*middle*math.Sqrt(p)+max(0, x-edge*min(1, edge/trace))*trust)
 		s.upper[j] = max(upper, min(0.7*edge, middle), 0.1*middle)
 		pull := 0.0
 		for i, v := range values {

@@ -22,7 +22,7 @@ const (
 	classDrift  = 1   // the same for two classes, whose loss is no parabola
 	caution     = 50  // of two classes: nμ per coordinate from which on steps go far
 	guessSpread = 0.7 // of scores, over that of the labels
-	guessWidth  = 1.2 // deviation of the logarithm of that guess
+	guessWidth  = 0.8 // deviation of the logarithm of that guess
 )
 
 // steps returns the shares of the steps. Their number follows from the map and from public
@@ -239,7 +239,7 @@ func (f *gradientFit) stepClip(total, part, scale float64) (clip, within, taken,
 			break
 		}
 		lost = max(lost, mean*mean)
-		risk := math.Pow(c/q*f.unit, 2)*inverse/(0.5*total) + 0.1*math.Pow(5, part)*tail*tail +
+		risk := math.Pow(c/q*f.unit, 2)*inverse/(0.5*total) + 0.05*math.Pow(5, part)*tail*tail +
 			dev*dev + 3*lost*signal*signal
 		if risk < least {
 			least, clip = risk, min(c, 2)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
@@ -286,6 +287,31 @@ func TestWeightOfClasses(t *testing.T) {
 		require.LessOrEqual(t, w*max(p, 1-p), classClip*(1+1e-15))
 		require.InDelta(t, 0, p*w*(p-1)+(1-p)*w*p, 1e-16)
 		require.InEpsilon(t, min(p, 1-p), w*p*(1-p)/classClip, 1e-12)
+	}
+}
+
+// TestSpectrumCoversEigenvalues: where the noise of a matrix is far below its trace, eigenvalues
+// that hardly stand out of it are no larger than the values that limit the steps. With limits of
+// half of them, one fit in six of a table of four factors went astray.
+func TestSpectrumCoversEigenvalues(t *testing.T) {
+	const p, tau = 20, 0.003
+	edge := tau * math.Sqrt(2*p)
+	for _, over := range []float64{1.05, 1.2, 1.5, 2, 4} {
+		gram, trace := mat.NewSymDense(p, nil), 0.0
+		for j := range p {
+			v := 0.0005
+			if j < 5 {
+				v = over * edge
+			}
+			gram.SetSym(j, j, v)
+			trace += v
+		}
+		s, ok := newSpectrum(gram, tau, trace)
+		require.True(t, ok)
+		for j := p - 5; j < p; j++ {
+			value := edge * (over + math.Sqrt(over*over-1)) / 2 // without the noise
+			require.Greater(t, s.upper[j], 0.8*value, "%v times the noise", over)
+		}
 	}
 }
 
