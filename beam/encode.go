@@ -26,7 +26,8 @@ import (
 )
 
 // Table is a table in files that workers read and encode: Parquet if the name ends with .parquet,
-// else CSV, compressed by gzip if the name ends with .gz.
+// else CSV, compressed by gzip if the name ends with .gz. Names such as gs://bucket/name are those
+// of objects, see InStore; a worker reads an object of CSV as a whole.
 type Table struct {
 	Paths   []string      // the driver and all workers see the files under these names
 	Schema  *table.Schema // of the files
@@ -77,7 +78,7 @@ func Encode(ctx context.Context, t Table, o Options) (*Source, error) {
 		return nil, err
 	}
 	e := encoding{Columns: t.Columns, Hash: t.Hash}
-	size, err := e.cut(t)
+	size, err := e.cut(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -107,8 +108,18 @@ func Encode(ctx context.Context, t Table, o Options) (*Source, error) {
 }
 
 // cut divides the files of a table into splits and returns their size.
-func (e *encoding) cut(t Table) (size int64, err error) {
+func (e *encoding) cut(ctx context.Context, t Table) (size int64, err error) {
 	for i, path := range t.Paths {
+		if InStore(path) {
+			n, err := whole(ctx, path)
+			if err != nil {
+				return 0, err
+			}
+			e.Splits = append(e.Splits, split{i, 0, n})
+			e.Paths, e.Sizes = append(e.Paths, path), append(e.Sizes, n)
+			size += n
+			continue
+		}
 		if path, err = filepath.Abs(path); err != nil {
 			return 0, fmt.Errorf("beam: %w", err)
 		}
@@ -133,6 +144,19 @@ func (e *encoding) cut(t Table) (size int64, err error) {
 		size += n
 	}
 	return size, nil
+}
+
+// whole returns the size of an object in a store, which is one split: stores are read from the first
+// byte on.
+func whole(ctx context.Context, name string) (int64, error) {
+	if strings.HasSuffix(name, ".parquet") {
+		return 0, fmt.Errorf("%w: %s: Parquet in a store, want CSV, or a file", ErrOptions, name)
+	}
+	o, err := find(ctx, name)
+	if err != nil {
+		return 0, fmt.Errorf("beam: %w", err)
+	}
+	return o.size, o.store.Close()
 }
 
 // encoding is the task of an attempt. It is secret.

@@ -245,7 +245,7 @@ func attempt(t *testing.T, made Table, buckets int) (*encoding, ticket) {
 	require.NoError(t, err)
 	e := &encoding{Pass: "pass", Key: bytes.Repeat([]byte{7}, 32), Schema: text.Bytes(), Columns: made.Columns,
 		Hash: made.Hash, Buckets: buckets}
-	_, err = e.cut(made)
+	_, err = e.cut(t.Context(), made)
 	require.NoError(t, err)
 	tk := ticket{File: filepath.Join(t.TempDir(), taskFile), Pass: e.Pass}
 	require.NoError(t, e.save(tk))

@@ -267,7 +267,7 @@ func (f *encodeSplit) ProcessElement(ctx context.Context, i int, emit func(int, 
 func (e *encoding) encode(
 	ctx context.Context, encoder *table.Encoder, i int, dir string, emit func(int, []byte),
 ) error {
-	in, err := e.open(i, encoder.Schema())
+	in, err := e.open(ctx, i, encoder.Schema())
 	if err != nil {
 		return err
 	}
@@ -337,7 +337,7 @@ func (e *encoding) encode(
 			}
 		}
 	}
-	if err := errors.Join(rows.Err(), in.unchanged()); err != nil {
+	if err := errors.Join(rows.Err(), in.unchanged(ctx)); err != nil {
 		return err
 	}
 	for k := range blocks {

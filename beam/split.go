@@ -7,11 +7,13 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"context"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/privopt/privopt/table"
 	"github.com/privopt/privopt/table/parquet"
@@ -53,11 +55,46 @@ type section struct {
 	close      func() // after the last use
 	path       string
 	file       os.FileInfo
+	object     *object // in place of file, for one in a store
 }
 
+// openObject opens split i, which is a whole object.
+func (e *encoding) openObject(ctx context.Context, p split) (*section, error) {
+	o, err := find(ctx, e.Paths[p.File])
+	if err != nil {
+		return nil, err
+	}
+	x := &section{start: p.From, end: p.To, path: o.name, object: o, close: func() { o.store.Close() }}
+	if o.size != e.Sizes[p.File] {
+		x.close()
+		return nil, errOther
+	}
+	text, end, err := o.open(ctx)
+	if err != nil {
+		x.close()
+		return nil, err
+	}
+	x.Reader, x.close = text, func() { end.Close(); o.store.Close() }
+	if strings.HasSuffix(o.name, ".gz") {
+		if x.Reader, err = gzip.NewReader(text); err != nil {
+			x.close()
+			return nil, err
+		}
+	}
+	return x, nil
+}
+
+var (
+	errOther   = errors.New("its size is not that of the driver's file: want the same file")
+	errChanged = errors.New("the file was changed while it was read")
+)
+
 // open opens split i.
-func (e *encoding) open(i int, s *table.Schema) (_ *section, err error) {
+func (e *encoding) open(ctx context.Context, i int, s *table.Schema) (_ *section, err error) {
 	p := e.Splits[i]
+	if InStore(e.Paths[p.File]) {
+		return e.openObject(ctx, p)
+	}
 	f, err := os.Open(e.Paths[p.File])
 	if err != nil {
 		return nil, err
@@ -73,7 +110,7 @@ func (e *encoding) open(i int, s *table.Schema) (_ *section, err error) {
 	}
 	size := e.Sizes[p.File]
 	if x.file.Size() != size {
-		return nil, errors.New("its size is not that of the driver's file: want the same file")
+		return nil, errOther
 	}
 	switch ext := filepath.Ext(x.path); {
 	case ext == ".parquet":
@@ -159,10 +196,13 @@ func lineFrom(f io.ReaderAt, from, size int64) (int64, error) {
 }
 
 // unchanged returns an error if the file was replaced or written while it was read.
-func (x *section) unchanged() error {
+func (x *section) unchanged(ctx context.Context) error {
+	if x.object != nil {
+		return x.object.unchanged(ctx)
+	}
 	now, err := os.Stat(x.path)
 	if err == nil && !(os.SameFile(now, x.file) && now.Size() == x.file.Size() && now.ModTime().Equal(x.file.ModTime())) {
-		err = errors.New("the file was changed while it was read")
+		err = errChanged
 	}
 	return err
 }

@@ -21,7 +21,7 @@ func records(t *testing.T, e *encoding, s *table.Schema, i int) (all []string, s
 	t.Helper()
 	encoder, err := s.Encoder()
 	require.NoError(t, err)
-	in, err := e.open(i, s)
+	in, err := e.open(t.Context(), i, s)
 	require.NoError(t, err)
 	defer in.close()
 	rows, err := encoder.Rows(in, in.Options)
@@ -32,7 +32,7 @@ func records(t *testing.T, e *encoding, s *table.Schema, i int) (all []string, s
 		col, val := rows.Row()
 		all = append(all, fmt.Sprint(rows.ID(), col, val, rows.Label()))
 	}
-	require.NoError(t, in.unchanged())
+	require.NoError(t, in.unchanged(t.Context()))
 	return all, in.start, in.end, rows.Err()
 }
 
@@ -90,12 +90,12 @@ func TestSplits(t *testing.T) {
 		made := Table{Paths: []string{path}, Schema: s}
 		splitBytes = 1 << 20
 		whole := new(encoding)
-		_, err = whole.cut(made)
+		_, err = whole.cut(t.Context(), made)
 		require.NoError(t, err)
 		want, _, _, failed := records(t, whole, s, 0)
 		splitBytes = int64(1 + rnd.IntN(60))
 		e := new(encoding)
-		size, err := e.cut(made)
+		size, err := e.cut(t.Context(), made)
 		require.NoError(t, err)
 		require.EqualValues(t, text.Len(), size)
 		var got []string

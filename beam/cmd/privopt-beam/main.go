@@ -50,7 +50,7 @@ The table is one or several files of one kind:
   .npy       made by privopt pack with the same schema; workers read it where it is
   .parquet   with the encoded columns of the schema: workers read it where it is
   .parquet   with the columns of the table
-  other      CSV, compressed by gzip if the name ends with .gz
+  other      CSV, compressed by gzip if the name ends with .gz; also gs://BUCKET/NAME
 
 Of the last two, workers encode the lines, group those of each person and write the
 encoded rows, in canonical order, to files of mode 0600 in a folder of mode 0700 inside
@@ -150,6 +150,12 @@ func hasWorkers(runner string) error {
 func open(ctx context.Context, t *cli.Table, o beam.Options) (erm.Source, func() error, error) {
 	encoded := 0
 	for _, path := range t.Files {
+		if beam.InStore(path) {
+			if ext := filepath.Ext(path); ext == ".npy" || ext == ".parquet" {
+				return nil, nil, cli.Usagef("--data %s: from a store, workers read CSV alone", path)
+			}
+			continue
+		}
 		if _, err := os.Stat(path); path != "-" && errors.Is(err, os.ErrNotExist) {
 			return nil, nil, fmt.Errorf("--data %s: %w", path, errors.Unwrap(err)) // as of privopt fit
 		}
