@@ -353,8 +353,8 @@ func receiver(f *ast.FuncDecl) *ast.Ident {
 const lines = `
 . 71
 additive 257
-beam 1922
-beam/cmd/privopt-beam 261
+beam 2062
+beam/cmd/privopt-beam 267
 cmd/internal/adult 251
 cmd/internal/screen 428
 cmd/internal/sweep 1941
