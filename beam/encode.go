@@ -146,8 +146,8 @@ func (e *encoding) cut(ctx context.Context, t Table) (size int64, err error) {
 	return size, nil
 }
 
-// whole returns the size of an object in a store, which is one split: stores are read from the first
-// byte on.
+// whole returns the size of an object in a store, which is one split: stores are read from the
+// first byte on.
 func whole(ctx context.Context, name string) (int64, error) {
 	if strings.HasSuffix(name, ".parquet") {
 		return 0, fmt.Errorf("%w: %s: Parquet in a store, want CSV, or a file", ErrOptions, name)
