@@ -30,7 +30,7 @@ const (
 	centerShare = 0.01  // of each of two means of the rows
 	traceShare  = 0.01  // Σ‖a‖²
 	spreadShare = 0.08  // Σaa′, where its noise allows
-	spreadNoise = 10.0  // norm of its noise, over the mean eigenvalue, from which on it has less
+	spreadNoise = 30.0  // norm of its noise, over the mean eigenvalue, from which on it has less
 	finishShare = 0.07  // offset and factor of the scores
 	logitWidth  = 2.0   // deviation of the logit of a rate, before counts
 	countShare  = 0.01  // Σw of persons whose lines weigh the same; the most for a count

@@ -291,7 +291,7 @@ func TestAdult(t *testing.T) {
 		rel       dp.Relation
 		eps, want float64
 		long      int // seeds; the last accuracy of all is within .001 of its limit
-	}{{dp.Replace, 1, 0.85, 3}, {dp.AddRemove, 1, 0.855, 3}, {dp.Replace, 0.1, 0.80, 3}, {dp.AddRemove, 0.1, 0.842, 20}} {
+	}{{dp.Replace, 1, 0.85, 3}, {dp.AddRemove, 1, 0.855, 3}, {dp.Replace, 0.1, 0.80, 3}, {dp.AddRemove, 0.1, 0.8445, 20}} {
 		seeds := testkit.Of(2, c.long, 20)
 		mean := 0.0
 		for seed := range seeds {
