@@ -16,7 +16,9 @@ import (
 type Fold interface {
 	// Size returns the length of the vectors.
 	Size() int
-	// Sum returns the sum over the records of d, which it reads by [Data.Each] or [Data.EachPerson].
+	// Sum returns the sum over the records of d, which it reads by [Data.Each] or [Data.EachPerson]. It
+	// is also called for parts without records. Its errors must not depend on records, apart from those
+	// of these methods.
 	Sum(ctx context.Context, d *Data) ([]int64, error)
 }
 
@@ -97,15 +99,13 @@ func (q *query) foldOver(ctx context.Context, src Source, first, count int) (*Su
 	}
 	s := data.r().src
 	s.key = q.key
-	out := &sums{id: q.id(), n: int64(data.r().n), total: exactly(make([]int64, q.fold.Size()))}
-	if out.n == 0 {
-		return &Sums{in: out}, nil
-	}
+	out := &sums{id: q.id(), n: int64(data.r().n)}
+	// Also for a part without records: whether a Fold refuses must not depend on their number.
 	terms, err := q.fold.Sum(ctx, data)
 	if err != nil {
 		return nil, err
 	}
-	if len(terms) != q.fold.Size() || !s.known {
+	if len(terms) != q.fold.Size() || out.n > 0 && !s.known {
 		return nil, fmt.Errorf("%w: a Fold of %d numbers returned %d, or read no record", ErrSource, q.fold.Size(),
 			len(terms))
 	}

@@ -5,6 +5,7 @@ package erm
 import (
 	"context"
 	"encoding/gob"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -144,6 +145,34 @@ func TestFoldFailures(t *testing.T) {
 	require.ErrorIs(t, err, ErrSource, "another number of lines")
 	_, err = d.Fold(t.Context(), unknown{})
 	require.ErrorContains(t, err, "cannot be sent")
+}
+
+// refusing is a Fold of a machine that refuses.
+type refusing struct{ tallying }
+
+var errRefused = errors.New("refused")
+
+func (refusing) Sum(context.Context, *Data) ([]int64, error) { return nil, errRefused }
+
+// TestFoldOfNothing checks that a Fold is asked for the sum over no records, so that a machine
+// refuses whether it has records or not, and that this sum is 0.
+func TestFoldOfNothing(t *testing.T) {
+	p := Persons{Rows: 3}
+	src := linesOf([]int{1, 3, 2})
+	for _, q := range []*query{{costs: costs{dim: 3}}, {costs: costs{dim: 2}, persons: p}} {
+		q.bounds, q.grain = loss.Bounds{Row: 1, Label: 1}, 1
+		q.fold = refusing{}
+		_, err := q.foldOver(t.Context(), src, 6, 0)
+		require.ErrorIs(t, err, errRefused)
+		_, err = q.foldOver(t.Context(), src, 0, 6)
+		require.ErrorIs(t, err, errRefused)
+		q.fold = tallying{1}
+		sums, err := q.foldOver(t.Context(), src, 6, 0)
+		require.NoError(t, err)
+		require.Equal(t, make([]int64, 5), integers(&sums.in.total))
+		require.Zero(t, sums.in.n)
+		require.Zero(t, sums.in.fingerprint)
+	}
 }
 
 // unknown is a Fold that gob does not know.

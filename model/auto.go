@@ -93,6 +93,7 @@ type gradientFit struct {
 	elsewhere bool         // the machines of an erm.Remote compute the sums
 	outputs   [][]float64  // of all releases so far, if elsewhere
 	there     *gradientSum // on such a machine: the sum to compute
+	by        []float64    // by which records are mapped beside the map, if several sums use it
 
 	d, p, icept int     // coordinates of a row, without the intercept; its index, -1 for none
 	entry       float64 // of the intercept, in units of the rows
@@ -102,6 +103,7 @@ type gradientFit struct {
 	unit        float64 // noise of a mean of numbers up to 1 at the whole budget
 	miscount    float64 // deviation of the error of n, relative to it
 	left        float64 // share of μ² that is left
+	ratio       float64 // sensitivity over noise of the release that is next
 	share       float64 // of a histogram
 
 	m, variance  float64       // mean of the labels or of their logit, and the variance of its error
@@ -199,7 +201,8 @@ func gradientSensitivity(bound, pair float64, d int) (sensitivity float64, expon
 func (f *gradientFit) take(w float64) float64 {
 	w = max(min(w, f.left), 0x1p-60)
 	f.left -= w
-	return f.pl.shift(w * f.pl.params.Sequence.Shares.Gradients)
+	f.ratio = f.pl.shift(w * f.pl.params.Sequence.Shares.Gradients)
+	return f.ratio
 }
 
 // value returns a label in units of its bound, or the class 0 or 1.
@@ -252,7 +255,7 @@ func (f *gradientFit) sum(
 	sensitivity, exponent := gradientSensitivity(most, f.pl.gradients(), dim)
 	sigma := sensitivity / f.take(w) * release.SafeScale
 	unit := math.Ldexp(1, -exponent)
-	total, err := f.total(dim, func(total []int64) error {
+	total, err := f.total(dim, exponent, []float64{most}, func(total []int64) error {
 		return f.each(dim, most, add, func(v []float64) {
 			for j, x := range v {
 				if x != 0 {
@@ -274,18 +277,18 @@ func (f *gradientFit) sum(
 func (f *gradientFit) histogram(
 	edges []float64, w float64, of func(r record) float64,
 ) (shares histogram, noise float64, err error) {
-	return f.counts(len(edges), 1, w, func(dst []float64, w float64, r record) { dst[bin(edges, of(r))] += w })
+	return f.counts(len(edges), 1, w, edges, func(dst []float64, w float64, r record) { dst[bin(edges, of(r))] += w })
 }
 
 // counts releases the shares of the records in bins, and returns them with the deviation of their
-// noise. A record adds 1 to each of square bins.
+// noise. A record adds 1 to each of square bins, which follow from the map, f.by and edges.
 func (f *gradientFit) counts(
-	bins int, square, w float64, add func(dst []float64, w float64, r record),
+	bins int, square, w float64, edges []float64, add func(dst []float64, w float64, r record),
 ) (shares histogram, noise float64, err error) {
 	norm := math.Sqrt(square)
 	tau := f.pl.pair() * norm / f.take(w) * release.SafeScale
 	exponent := countGrid(tau)
-	total, err := f.total(bins, func(total []int64) error {
+	total, err := f.total(bins, exponent, edges, func(total []int64) error {
 		return f.each(bins, norm, add, func(v []float64) {
 			for k, c := range v {
 				total[k] += int64(math.Floor(math.Ldexp(c, -exponent)))

@@ -31,7 +31,8 @@ func init() { gob.Register(&gradientSum{}) }
 //
 // The sensitivity of a sum holds if all records are mapped by one function. Whether a record is
 // mapped here or there depends on the others, so all machines have to round alike: Rounding is
-// compared.
+// compared, before records are mapped, and also where there are none, so that a refusal tells
+// nothing about them.
 type gradientSum struct {
 	Params   Params
 	Schema   []byte // empty without a schema
@@ -45,8 +46,13 @@ type gradientSum struct {
 // Size implements erm.Fold.
 func (g *gradientSum) Size() int { return g.Terms }
 
-// errSum ends a fit that is repeated up to a sum.
-var errSum = errors.New("model: the sum is computed")
+var (
+	// errSum ends a fit that is repeated up to a sum.
+	errSum = errors.New("model: the sum is computed")
+
+	errRounding = fmt.Errorf("%w: a machine rounds in another way than that of the driver: want one type of processor "+
+		"for all, and one program", erm.ErrSource)
+)
 
 // Sum implements erm.Fold.
 func (g *gradientSum) Sum(ctx context.Context, data *erm.Data) ([]int64, error) {
@@ -69,20 +75,29 @@ func (g *gradientSum) Sum(ctx context.Context, data *erm.Data) ([]int64, error) 
 	return there.sum, nil
 }
 
-// total returns the sum that add adds up over all records, of the given length, or has other
-// machines do it.
-func (f *gradientFit) total(length int, add func(total []int64) error) ([]int64, error) {
+// total returns the sum that add adds up over all records, of the given length and on the grid
+// 2^exponent, or has other machines do it. The terms of records follow from the map, from f.by and
+// from numbers.
+func (f *gradientFit) total(
+	length, exponent int, numbers []float64, add func(total []int64) error,
+) ([]int64, error) {
 	if err := f.ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", dp.ErrWithheld, err)
 	}
 	total := make([]int64, length)
 	if f.there != nil && len(f.there.Outputs) > 0 {
+		if len(f.there.Outputs[0]) != length { // the fit took another way here
+			return nil, errRounding
+		}
 		return total, nil // release knows the output
 	}
+	rounding := uint64(0)
+	if f.elsewhere || f.there != nil {
+		rounding = f.rounding(append([]float64{float64(length), float64(exponent)}, numbers...))
+	}
 	if !f.elsewhere {
-		if f.there != nil && f.there.Rounding != f.rounding() {
-			return nil, fmt.Errorf("%w: a machine rounds in another way than that of the driver: want one type of processor "+
-				"for all, and one program", erm.ErrSource)
+		if f.there != nil && f.there.Rounding != rounding {
+			return nil, errRounding
 		}
 		err := add(total)
 		if err == nil && f.there != nil {
@@ -90,7 +105,7 @@ func (f *gradientFit) total(length int, add func(total []int64) error) ([]int64,
 		}
 		return total, err
 	}
-	g := &gradientSum{Params: f.pl.params, Outputs: f.outputs, Terms: length, Rounding: f.rounding()}
+	g := &gradientSum{Params: f.pl.params, Outputs: f.outputs, Terms: length, Rounding: rounding}
 	if e := f.pl.encoder; e != nil {
 		var text bytes.Buffer
 		if _, err := e.Schema().WriteTo(&text); err != nil {
@@ -101,20 +116,21 @@ func (f *gradientFit) total(length int, add func(total []int64) error) ([]int64,
 	return f.data.Fold(f.ctx, g)
 }
 
-// rounding returns a hash of the numbers by which records are mapped, and of results of the
-// functions that map them. The first sequence is chaotic: a rounding that differs once, as where
-// products and sums are fused, changes all that follow.
-func (f *gradientFit) rounding() uint64 {
+// rounding returns a hash of all numbers by which a sum maps records, its own ones among them, and
+// of results of the functions that map them. The first sequence is chaotic: a rounding that differs
+// once, as where products and sums are fused, changes all that follow.
+func (f *gradientFit) rounding(numbers []float64) uint64 {
 	h := fnv.New64a()
 	put := func(list ...float64) { binary.Write(h, binary.LittleEndian, list) } // never fails
 	put(f.m, f.entry, f.scale, f.reach, f.kappa, f.unit1)
-	for _, list := range [][]float64{f.k, f.factors, f.weights, f.basis, f.shifted, f.h, f.x} {
+	for _, list := range [][]float64{f.k, f.factors, f.weights, f.basis, f.shifted, f.h, f.x, f.by, numbers} {
+		put(float64(len(list)))
 		put(list...)
 	}
 	x := make([]float64, 64)
 	z := 0.3
 	for i := range x {
-		z = 1 - 1.9*z*z
+		z = -1.9*z*z + 1 // GOAMD64=v3 fuses sums, not differences
 		x[i] = z
 		put(z, math.Exp(9*z), math.Log(2+z), math.Pow(2+z, 3*z), math.Hypot(z, 0.7), math.Sqrt(1+z*z))
 	}
@@ -131,7 +147,7 @@ func (f *gradientFit) release(terms []int64, exponent int, sigma float64) []floa
 		t.Outputs = t.Outputs[1:]
 		return out
 	}
-	s := fault.At(f.faults, fault.Release, fault.Sum{Terms: terms, Exponent: exponent, Sigma: sigma})
+	s := fault.At(f.faults, fault.Release, fault.Sum{Terms: terms, Exponent: exponent, Sigma: sigma, Ratio: f.ratio})
 	out := withNoise(s.Terms, s.Sigma, s.Exponent, f.src)
 	if f.elsewhere {
 		f.outputs = append(f.outputs, slices.Clone(out))

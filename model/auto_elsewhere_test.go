@@ -3,7 +3,9 @@
 package model
 
 import (
+	"bytes"
 	"context"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"math"
@@ -13,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
@@ -151,22 +154,81 @@ func TestAutomaticElsewhere(t *testing.T) {
 	}
 }
 
-// TestAutomaticElsewhereRounding checks that a machine that maps records by other bits refuses.
-func TestAutomaticElsewhereRounding(t *testing.T) {
-	_, data := made(t, `{"column": "income", "min": 0, "max": 1}`, 300, func(u float64) string { return fmt.Sprint(u) })
-	task, err := newTask(data, nil)
-	require.NoError(t, err)
-	pl, err := task.plan(dp.Budget{Epsilon: 1, Delta: 1e-6})
-	require.NoError(t, err)
-	f := pl.newGradientFit(t.Context(), data.Records, nil)
-	g := gradientSum{Params: pl.params, Terms: 1, Rounding: f.rounding()}
-	var text strings.Builder
-	_, err = data.Encoder.Schema().WriteTo(&text)
-	require.NoError(t, err)
-	g.Schema = []byte(text.String())
-	_, err = g.Sum(t.Context(), data.Records)
-	require.NoError(t, err)
+// odd is a cluster one of whose machines has other outputs, or rounds in another way.
+type odd struct {
+	cluster
+	t           *testing.T
+	here, none  *erm.Data
+	same, other *int // sums of machines with other outputs: the same, or refused
+}
+
+func (o odd) Sum(ctx context.Context, q *erm.Query) (*erm.Sums, error) {
+	b, err := q.MarshalBinary()
+	require.NoError(o.t, err)
+	var w struct{ Fold erm.Fold } // of all that is sent
+	require.NoError(o.t, gob.NewDecoder(bytes.NewReader(b[:len(b)-4])).Decode(&w))
+	g := *w.Fold.(*gradientSum)
+	want, err := g.Sum(ctx, o.here)
+	require.NoError(o.t, err)
+	for k := range g.Outputs {
+		if back := len(g.Outputs) - k; back > 3 && back%7 > 0 {
+			continue
+		}
+		for _, factor := range []float64{1 + 0x1p-52, 1.1, -1} {
+			there := g
+			there.Outputs = slices.Clone(g.Outputs)
+			there.Outputs[k] = slices.Clone(g.Outputs[k])
+			floats.Scale(factor, there.Outputs[k])
+			got, err := there.Sum(ctx, o.here)
+			if err != nil {
+				*o.other++
+				continue
+			}
+			*o.same++
+			require.Equal(o.t, want, got, "output %d of %d, times %v", k, len(g.Outputs), factor)
+		}
+	}
 	g.Rounding++
-	_, err = g.Sum(t.Context(), data.Records)
-	require.ErrorContains(t, err, "rounds in another way")
+	for _, d := range []*erm.Data{o.here, o.none} { // also without records
+		_, err := g.Sum(ctx, d)
+		require.ErrorContains(o.t, err, "rounds in another way")
+	}
+	return o.cluster.Sum(ctx, q)
+}
+
+// TestAutomaticElsewhereRounding checks that a machine that maps records by other bits, whatever
+// the output that led to them, refuses: it never returns another sum.
+func TestAutomaticElsewhereRounding(t *testing.T) {
+	for _, label := range []string{`"min": -8, "max": 8`, `"positive": ["1"], "negative": ["0"]`} {
+		rnd := rand.New(rand.NewPCG(5, 6))
+		var text strings.Builder
+		text.WriteString("x,z,y\n")
+		for range 400 {
+			x := rnd.NormFloat64()
+			y := fmt.Sprint(x + 0.3*rnd.NormFloat64())
+			if strings.Contains(label, "positive") {
+				y = fmt.Sprint(rnd.IntN(2))
+			}
+			fmt.Fprintf(&text, "%.4f,%.4f,%s\n", x, rnd.Float64(), y)
+		}
+		here := readTable(t, fmt.Sprintf(`{"schema": 1, "intercept": true, "records": 400, "neighbors": "add-remove",
+			"label": {"column": "y", %s}, "columns": [{"name": "x", "min": -500, "max": 500}, {"name": "z", "min": 0,
+			"max": 1}]}`, label), text.String())
+		stored := storeOf(t, here.Records)
+		var passes, same, other int
+		none, err := erm.Empty(len(stored.x[0]), here.Records.Bounds())
+		require.NoError(t, err)
+		o := odd{cluster{stored, &passes}, t, here.Records, none, &same, &other}
+		data, err := erm.Open(o, here.Records.Bounds())
+		require.NoError(t, err)
+		task, err := newTask(&table.Data{Records: data, Encoder: here.Encoder}, nil)
+		require.NoError(t, err)
+		pl, err := task.plan(dp.Budget{Epsilon: 100, Delta: 1e-6})
+		require.NoError(t, err)
+		_, err = pl.run(t.Context(), task.problem, noise.Reproducible(9))
+		require.NoError(t, err)
+		require.Greater(t, passes, 30)
+		require.Greater(t, other, 200)
+		t.Log(passes, same, other)
+	}
 }

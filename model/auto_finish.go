@@ -35,6 +35,7 @@ func (f *gradientFit) calibrate() error {
 	if f.icept >= 0 {
 		centered += f.unit1 * f.kappa * f.x[f.p]
 	}
+	f.by = []float64{centered}
 	far := func(r record) float64 {
 		score, _ := f.score(row, r)
 		return math.Abs(score - centered)
@@ -130,6 +131,7 @@ func (f *gradientFit) bend(score float64) float64 {
 // round releases the sums of one Newton step and takes it.
 func (f *gradientFit) round(c *calibration, round int) error {
 	first, second := math.Sqrt(meanPart), math.Sqrt(1-meanPart)
+	f.by = []float64{c.b, c.clip, c.slopeClip, c.center, c.offset, c.factor}
 	g, noise, err := f.sum(2, 1, slopePart*c.share, func(dst []float64, w float64, r record) {
 		score, _, xi := f.position(c, r)
 		v := f.residual(score, r.y)

@@ -124,7 +124,13 @@ func (f *gradientFit) widths() (scaled bool, err error) {
 	size := math.Pow(1/(widthNoise*f.unit), 2) / float64(len(columns))
 	bins := len(edges)
 	share := widthShare * size / (1 + size)
-	h, noise, err := f.counts(bins*len(columns), float64(len(columns)), share, func(dst []float64, w float64, r record) {
+	numbers := slices.Clone(edges)
+	for _, c := range columns {
+		numbers = append(numbers, c.half)
+	}
+	h, noise, err := f.counts(bins*len(columns), float64(len(columns)), share, numbers, func(
+		dst []float64, w float64, r record,
+	) {
 		f.apart(row, r.a)
 		for i, c := range columns {
 			dst[i*bins+bin(edges, math.Abs(row[c.j])/c.half)] += w
@@ -154,6 +160,7 @@ func (f *gradientFit) spread() error {
 		return f.plain(radius)
 	}
 	p, row := float64(f.p), make([]float64, f.p)
+	f.by = []float64{radius}
 	unitRow := func(r record) {
 		floats.Scale(1/max(radius, f.apart(row, r.a)), row)
 	}
@@ -161,7 +168,7 @@ func (f *gradientFit) spread() error {
 	sensitivity, exponent := sumSensitivity(1, f.pl.pair(), f.p)
 	tau := sensitivity / f.take(share) * release.SafeScale
 	weight := math.Ldexp(1, -exponent)
-	total, err := f.total(f.p*(f.p+1)/2, func(total []int64) error {
+	total, err := f.total(f.p*(f.p+1)/2, exponent, nil, func(total []int64) error {
 		if f.persons {
 			return f.each(len(total), 1, func(dst []float64, w float64, r record) {
 				unitRow(r)

@@ -158,4 +158,5 @@ type Sum struct {
 	Terms    []int64
 	Exponent int
 	Sigma    float64
+	Ratio    float64 // declared sensitivity over Sigma, 0 if not stated
 }
