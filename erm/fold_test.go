@@ -8,6 +8,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"sort"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -145,6 +146,41 @@ func TestFoldFailures(t *testing.T) {
 	require.ErrorIs(t, err, ErrSource, "another number of lines")
 	_, err = d.Fold(t.Context(), unknown{})
 	require.ErrorContains(t, err, "cannot be sent")
+}
+
+// files is a source that knows where some persons begin.
+type files struct {
+	*tableSource
+	begins []int
+}
+
+func (f files) PersonBegins(i int) int { return f.begins[sort.SearchInts(f.begins, i+1)-1] }
+
+// TestBegin checks begin at any record, for sources with and without the method PersonBegins.
+func TestBegin(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 7))
+	for range 500 {
+		most, alike := 1+rnd.IntN(7), 1+rnd.IntN(60)
+		begins, starts := []int{0}, []int{}
+		var counts []int
+		at, k := 0, 1
+		for i := range 1 + rnd.IntN(300) {
+			if i%alike == 0 {
+				k = 1 + rnd.IntN(most)
+			}
+			if rnd.IntN(50) == 0 && at > 0 {
+				begins = append(begins, at)
+			}
+			counts, starts, at = append(counts, k), append(starts, at), at+k
+		}
+		starts = append(starts, at)
+		for _, src := range []Source{linesOf(counts), files{linesOf(counts), begins}} {
+			i := rnd.IntN(at + 1)
+			got, err := begin(t.Context(), src, i, Persons{Rows: 7})
+			require.NoError(t, err)
+			require.Equal(t, starts[sort.SearchInts(starts, i)], got)
+		}
+	}
 }
 
 // refusing is a Fold of a machine that refuses.
