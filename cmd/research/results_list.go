@@ -264,7 +264,7 @@ var jobs = []job{
 				{"release of this module, right", "", 1, 0}, {"release of this module, wrong", "", 1, 1},
 			}}}},
 	{name: "speed", what: "ratios of times against numpy, C and scikit-learn", seconds: true, collect: collectGoals,
-		parts: []part{{command: []string{"bash", "ROOT/bench/peers.sh", "3"}, outside: true}},
+		parts: []part{{command: []string{"bash", "ROOT/bench/peers.sh", "9"}, outside: true}},
 		needs: []func() error{variable("PRIVOPT_PEERS", "gradpass.c"), installed("bash"), installed("gcc"), science}},
 	{name: "passes", what: "scaling with n: time of a pass", seconds: true,
 		parts: []part{passes("memory", false), passes("file", true)},
