@@ -352,7 +352,7 @@ func receiver(f *ast.FuncDecl) *ast.Ident {
 // A package that shrank gets its new number by `go test . -run TestSizeOfPackages -update`.
 const lines = `
 . 71
-additive 257
+additive 253
 beam 2062
 beam/cmd/privopt-beam 267
 cmd/internal/adult 251
@@ -373,7 +373,7 @@ erm 5729
 erm/ermtest 122
 examples/ownmechanism 72
 internal/enclose 542
-internal/fault 161
+internal/fault 162
 internal/kernel 637
 internal/linear 3447
 internal/lop 816
@@ -387,7 +387,7 @@ lasso 599
 lop 325
 loss 1941
 loss/losstest 458
-model 7280
+model 7308
 model/score 2271
 objpert 5120
 prox 4611
@@ -404,11 +404,11 @@ table/parquet 745
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 72691 // of the module of the root
-	internalLines   = 10744 // of internal/
-	laboratoryLines = 11510 // of what measures the mechanisms
+	rootLines       = 72678 // of the module of the root
+	internalLines   = 10616 // of internal/
+	laboratoryLines = 11336 // of what measures the mechanisms
 	rootPackages    = 42
-	threeValues     = 44 // statements that assign three or more values
+	threeValues     = 42 // statements that assign three or more values
 	chainedErrors   = 0  // calls of cmp.Or with errors, which evaluate all of their arguments
 )
 

@@ -16,9 +16,9 @@ import (
 type Fold interface {
 	// Size returns the length of the vectors.
 	Size() int
-	// Sum returns the sum over the records of d, which it reads by [Data.Each] or [Data.EachPerson]. It
-	// is also called for parts without records. Its errors must not depend on records, apart from those
-	// of these methods.
+	// Sum returns the sum over the records of d, which it reads by [Data.Each] or
+	// [Data.EachPerson]. It is also called for parts without records. Its errors must not depend on
+	// records, apart from those of these methods.
 	Sum(ctx context.Context, d *Data) ([]int64, error)
 }
 

@@ -19,7 +19,8 @@ import (
 // extremes are the fields of hostile records.
 var extremes = []string{"1e308", "-1e308", "0", "-0", "1", "-1", "?", "1e-320", "30", "-30"}
 
-// bends change outputs such that clips, lengths, centers and scores come to the ends of their ranges.
+// bends change outputs such that clips, lengths, centers and scores come to the ends of their
+// ranges.
 var bends = []func(rnd *rand.Rand, terms []int64){
 	func(*rand.Rand, []int64) {},
 	func(_ *rand.Rand, terms []int64) { clear(terms) },
