@@ -353,7 +353,7 @@ func receiver(f *ast.FuncDecl) *ast.Ident {
 const lines = `
 . 71
 additive 253
-beam 2062
+beam 2086
 beam/cmd/privopt-beam 267
 cmd/internal/adult 251
 cmd/internal/screen 428

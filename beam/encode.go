@@ -222,15 +222,28 @@ func (e encoding) attempt(ctx context.Context, o Options) (_ *Source, err error)
 	return s, nil
 }
 
+// lanes is the number of steps that do the same to different splits or buckets. prism hands all
+// elements of a step to one worker, one after the other.
+const lanes = 4
+
 // encodePipeline is the job of an attempt, a function of the ticket and the number of splits.
 func encodePipeline(t ticket, splits int) *sdk.Pipeline {
 	p, s := sdk.NewPipelineWithRoot()
-	numbers := make([]int, splits)
-	for i := range numbers {
-		numbers[i] = i
+	lanes := make([][]int, min(lanes, splits))
+	for i := range splits {
+		lanes[i%len(lanes)] = append(lanes[i%len(lanes)], i)
 	}
-	blocks := sdk.ParDo(s, &encodeSplit{Ticket: t}, sdk.Reshuffle(s, sdk.CreateList(s, numbers)))
-	tallies := sdk.ParDo(s, &orderBucket{Ticket: t}, sdk.GroupByKey(s, blocks))
+	var encoded []sdk.PCollection
+	for _, numbers := range lanes {
+		encoded = append(encoded, sdk.ParDo(s, &encodeSplit{Ticket: t}, sdk.Reshuffle(s, sdk.CreateList(s, numbers))))
+	}
+	blocks := sdk.Flatten(s, encoded...)
+	var ordered []sdk.PCollection
+	for k := range len(lanes) {
+		own := sdk.ParDo(s, &lane{Index: k, Lanes: len(lanes)}, blocks)
+		ordered = append(ordered, sdk.ParDo(s, &orderBucket{Ticket: t}, sdk.GroupByKey(s, own)))
+	}
+	tallies := sdk.Flatten(s, ordered...)
 	sdk.ParDo0(s, &writeTallies{Ticket: t}, sdk.GroupByKey(s, sdk.AddFixedKey(s, tallies)))
 	return p
 }

@@ -25,6 +25,7 @@ import (
 
 func init() {
 	register.DoFn3x1[context.Context, int, func(int, []byte), error](&encodeSplit{})
+	register.DoFn3x0[int, []byte, func(int, []byte)](&lane{})
 	register.DoFn3x2[context.Context, int, func(*[]byte) bool, []byte, error](&orderBucket{})
 	register.DoFn2x1[int, func(*[]byte) bool, error](&writeTallies{})
 	register.Emitter2[int, []byte]()
@@ -387,11 +388,21 @@ func (r *router) bucket(id string, col []int32, val []float64, label float64) (k
 	return int(rank >> 32 * uint64(r.buckets) >> 32), counts
 }
 
+// lane takes the places of the buckets whose number is Index modulo Lanes.
+type lane struct{ Index, Lanes int }
+
+// ProcessElement emits the place if its bucket is one of the lane's.
+func (l *lane) ProcessElement(bucket int, place []byte, emit func(int, []byte)) {
+	if bucket%l.Lanes == l.Index {
+		emit(bucket, place)
+	}
+}
+
 // orderBucket puts the lines of buckets in order.
 type orderBucket struct{ Ticket ticket }
 
 // busy bounds the buckets that a worker holds in memory.
-var busy = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
+var busy = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // ProcessElement writes the file of a bucket and returns its sealed tally, or passes on those of
 // all splits as one.
