@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/fault"
 	"github.com/privopt/privopt/internal/release"
 )
 
@@ -77,7 +78,8 @@ func countBins(
 	if err != nil {
 		return nil, err
 	}
-	return withNoise(counts, tau, exponent, src), nil
+	s := fault.At(fault.From(ctx), fault.Release, fault.Sum{Terms: counts, Exponent: exponent, Sigma: tau})
+	return withNoise(s.Terms, s.Sigma, s.Exponent, src), nil
 }
 
 // countGrid returns the exponent of a grid well below tau; 1 is a multiple of the grid.
