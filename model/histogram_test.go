@@ -73,8 +73,8 @@ func TestChoices(t *testing.T) {
 	require.Equal(t, 1e-3, empty.secondMoment())
 }
 
-// TestNoiseOfHistogram checks that every bin of a histogram has noise of mean 0 and of the deviation
-// that was asked for, of records and of persons.
+// TestNoiseOfHistogram checks that bins have noise of mean 0 and of the deviation that was asked
+// for, of records and of persons.
 func TestNoiseOfHistogram(t *testing.T) {
 	const runs, tau = 4000, 3.0
 	bounds := loss.Bounds{Row: 1, Label: 1}
@@ -103,8 +103,8 @@ func TestNoiseOfHistogram(t *testing.T) {
 	}
 }
 
-// TestHistogramsSpendTheirShares checks the noise of both histograms of a sequence in a whole fit: a
-// record that is added or removed changes one count by 1, one that is replaced two of them.
+// TestHistogramsSpendTheirShares checks the noise of both histograms of a sequence in a whole fit:
+// a record that is added or removed changes one count by 1, one that is replaced two of them.
 func TestHistogramsSpendTheirShares(t *testing.T) {
 	for rel, square := range map[dp.Relation]float64{dp.AddRemove: 1, dp.Replace: 2} {
 		rows, labels := make([][]float64, 5000), make([]float64, 5000)
