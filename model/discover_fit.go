@@ -144,10 +144,7 @@ func (pl *DiscoveryPlan) byCurve(t *task, rest dp.Budget) error {
 	if err != nil {
 		return prefix.Errorf("model: %w", err)
 	}
-	m := lop.Mechanism{Relation: pl.relation, Radius: t.options.Radius}
-	if m.Radius == 0 {
-		m.Radius = radius(q)
-	}
+	m := lop.Mechanism{Relation: pl.relation, Radius: t.options.radius(q, pl.columns)}
 	for give := 0.0; give < 0.5; give = max(2*give, 0.005) {
 		part := (1 - pl.choices.Share) * (1 - give)
 		b := dp.Budget{Epsilon: dp.Curve(dp.GaussianCurve(math.Sqrt(part) * mu)).Epsilon(within.Delta), Delta: within.Delta}

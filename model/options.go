@@ -43,8 +43,9 @@ type Options struct {
 	// Records is the declared public number of records n₀ under [dp.AddRemove]; 0 means the
 	// number that the schema declares.
 	Records int
-	// Radius is a public guess of ‖θ‖₂, used to tune the ridge of a plan of one release; 0 means
-	// 20.
+	// Radius is a public guess of ‖θ‖₂, used to tune the ridge of a plan of one release; 0 means the
+	// radius of the Set if that is less, and else 20, or for a label with a range 1.5 √k, k the number
+	// of columns and the intercept, for rows and labels up to 1.
 	Radius float64
 	// Clip, if positive, is the threshold at which Squares clips gradients, in units of the
 	// declared bounds Row·Label; 0 means that the plan or the fit chooses it.

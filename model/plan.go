@@ -300,7 +300,7 @@ func (t *task) public() (erm.Public, error) {
 // release plans one release of package lop, with Gaussian or pure noise: the one of smaller E‖b‖.
 func (pl *Plan) release(q erm.Public, o Options) error {
 	b, d := pl.params.Budget, float64(q.Dim)
-	m := lop.Mechanism{Relation: pl.params.Relation, Radius: cmp.Or(o.Radius, radius(q))}
+	m := lop.Mechanism{Relation: pl.params.Relation, Radius: o.radius(q, entries(pl.encoder, q.Dim))}
 	pure, err := m.Calibrate(q, dp.Budget{Epsilon: b.Epsilon})
 	if err != nil && b.Delta == 0 {
 		return err
@@ -325,12 +325,39 @@ func (pl *Plan) release(q erm.Public, o Options) error {
 	return nil
 }
 
-// radius is the default of Options.Radius.
-func radius(q erm.Public) float64 {
-	if q.Radius < 20 {
+// usualRadius is the default of Options.Radius for rows and labels up to 1, rangeRadius the same for
+// labels with a range over the root of the number of entries of a row: with entries of one size, a
+// single coefficient of 2/3 of it moves a prediction from the middle of the range to its end.
+const (
+	usualRadius = 20
+	rangeRadius = 1.5
+)
+
+// radius returns Radius or its default, for rows with so many entries that are not 0.
+func (o Options) radius(q erm.Public, entries int) float64 {
+	switch {
+	case o.Radius > 0:
+		return o.Radius
+	case kinds[o.Loss.Name] == table.Range:
+		most := min(usualRadius, rangeRadius*math.Sqrt(float64(entries)))
+		return min(q.Radius, most*q.Bounds.Label/q.Bounds.Row)
+	case q.Radius < usualRadius:
 		return q.Radius
 	}
-	return 20 / q.Bounds.Row
+	return usualRadius / q.Bounds.Row
+}
+
+// entries returns how many entries of an encoded row are not 0: one for each column and the
+// intercept. Without a schema it is the number of parameters.
+func entries(e *table.Encoder, dim int) int {
+	if e == nil {
+		return dim
+	}
+	columns := map[string]bool{}
+	for _, f := range e.Features() {
+		columns[f.Column] = true
+	}
+	return len(columns)
 }
 
 // Params returns a copy of the numbers of the plan.

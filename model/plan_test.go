@@ -301,3 +301,40 @@ func TestOptionErrors(t *testing.T) {
 	_, err = Fit(t.Context(), empty, some, nil)
 	require.ErrorContains(t, err, "no records")
 }
+
+// TestUsualRadius: the default of Radius is 20 for classes, and for a label with a range what
+// moves predictions through it; a smaller set bounds both. A scaled label scales it.
+func TestUsualRadius(t *testing.T) {
+	schema := func(label string) *table.Schema {
+		s, err := table.ReadSchema(strings.NewReader(`{"schema": 1, "records": 500, "intercept": true, "label":
+			{"column": "y", ` + label + `}, "columns": [{"name": "x", "min": 0, "max": 1},
+			{"name": "c", "levels": ["a", "b", "c"]}]}`))
+		require.NoError(t, err)
+		return s
+	}
+	number, classes := schema(`"min": 0, "max": 7`), schema(`"positive": ["1"], "negative": ["0"]`)
+	for _, c := range []struct {
+		s    *table.Schema
+		o    Options
+		want float64
+	}{
+		{number, Options{Loss: Loss{Name: Quantile}}, 1.5 * math.Sqrt(3)},
+		{number, Options{Loss: Loss{Name: PseudoHuber}}, 1.5 * math.Sqrt(3)},
+		{number, Options{Loss: Loss{Name: Quantile}, Radius: 5}, 5},
+		{number, Options{Loss: Loss{Name: Quantile}, Set: Set{Name: Ball, Size: 2}}, 2},
+		{classes, Options{Loss: Loss{Name: SVM}}, 20},
+		{classes, Options{Loss: Loss{Name: SVM}, Set: Set{Name: Ball, Size: 2}}, 2},
+	} {
+		pl, err := NewPlan(c.s, dp.Budget{Epsilon: 1}, &c.o)
+		require.NoError(t, err)
+		require.InEpsilon(t, c.want, pl.Params().Release.Radius, 1e-9, "%+v", c.o)
+	}
+	b, err := erm.NewBuilder(4, true, loss.Bounds{Row: 10, Label: 1000})
+	require.NoError(t, err)
+	b.Add([]float64{1, 2, 3, 4}, 5)
+	task, err := newTask(&table.Data{Records: b.Data()}, &Options{Loss: Loss{Name: Quantile}})
+	require.NoError(t, err)
+	pl, err := task.plan(dp.Budget{Epsilon: 1})
+	require.NoError(t, err)
+	require.InEpsilon(t, 1.5*math.Sqrt(4)*1000/10, pl.Params().Release.Radius, 1e-9)
+}

@@ -63,7 +63,7 @@ func (t *task) flags(c *cobra.Command) {
 		"public bound `B` on the norm of the true θ, for intervals of coefficients that the\ndata barely identify "+
 			"(default none)")
 	f.Float64Var(&o.Radius, "radius", 0, "public guess `R` of the norm of θ, used to tune losses other than squares "+
-		"(default 20)")
+		"(default 20, or less for a number, by the number of columns)")
 	f.Float64Var(&o.Clip, "clip", 0, "clip the slopes of squares at the share `C` of their range, in (0, 1] "+
 		"(default chosen privately)")
 	complete(c, "loss", model.Losses())
