@@ -72,3 +72,76 @@ func TestUnseenLevels(t *testing.T) {
 		}
 	}
 }
+
+// TestAbsentLevel: the effect of a level that no record has, against an average row, is as large as
+// the outlook of the plan says. Minimizers keep noise, which intervals take away for the most part;
+// that of a number is a small part of its range.
+func TestAbsentLevel(t *testing.T) {
+	const n = 1500
+	rnd := rand.New(rand.NewPCG(7, 8))
+	texts := map[table.Kind]string{}
+	for range n {
+		x, c, d := rnd.Float64(), rnd.IntN(3), rnd.IntN(3)
+		y := x + 0.3*float64(c) + 0.2*rnd.NormFloat64()
+		row := fmt.Sprintf("%.3f,%c,%c,", x, 'a'+c, 'p'+d)
+		texts[table.Range] += fmt.Sprintf("%s%.3f\n", row, min(max(y, 0), 2))
+		texts[table.Binary] += fmt.Sprintf("%s%v\n", row, y > 0.8)
+		texts[table.Classes] += fmt.Sprintf("%s%d\n", row, min(max(int(2*y), 0), 2))
+	}
+	labels := map[table.Kind]string{table.Range: `"min": 0, "max": 2`,
+		table.Binary: `"positive": ["true"], "negative": ["false"]`, table.Classes: `"levels": ["0", "1", "2"]`}
+	for _, c := range []struct {
+		o    Options
+		most float64 // of the effect
+	}{
+		{Options{Loss: Loss{Name: SVM}}, 4},
+		{Options{Loss: Loss{Name: Quantile}}, 0.8},
+		{Options{Loss: Loss{Name: PseudoHuber}}, 0.8},
+		{Options{Loss: Loss{Name: Multinomial}}, 4},
+		{Options{Loss: Loss{Name: Logistic}, Set: Set{Name: Ball, Size: 30}}, 5},
+		{Options{Loss: Loss{Name: SVM}, Intervals: &Intervals{}}, 1},
+	} {
+		s, err := table.ReadSchema(strings.NewReader(fmt.Sprintf(`{"schema": 1, "records": %d, "intercept": true,
+			"label": {"column": "y", %s}, "columns": [{"name": "x", "min": 0, "max": 1},
+			{"name": "d", "levels": ["p", "q", "r"]}, {"name": "c", "levels": ["a", "b", "c", "none"]}]}`, n,
+			labels[kinds[c.o.Loss.Name]])))
+		require.NoError(t, err)
+		budget := dp.Budget{Epsilon: 2, Delta: 1e-6}
+		pl, err := NewPlan(s, budget, &c.o)
+		require.NoError(t, err)
+		look, err := pl.Outlook(t.Context(), 4)
+		require.NoError(t, err)
+		data, err := table.ReadCSV(strings.NewReader("x,c,d,y\n"+texts[kinds[c.o.Loss.Name]]), s)
+		require.NoError(t, err)
+		square, count := 0.0, 0.0
+		noise := 0.0
+		for seed := range uint64(testkit.Of(12, 60)) {
+			c.o.Source = dp.Seeded(seed)
+			m, err := Fit(t.Context(), data, budget, &c.o)
+			require.NoError(t, err)
+			noise = m.Summary().Absent
+			effects := map[string]float64{}
+			for _, v := range m.Coefficients() {
+				switch v.Name {
+				case "c=none":
+					effects[v.Class] += v.Value
+				case "c=a", "c=b", "c=c":
+					effects[v.Class] -= v.Value / 3
+				}
+			}
+			for _, v := range effects {
+				square += v * v
+				count++
+			}
+		}
+		found := math.Sqrt(square / count)
+		t.Logf("%s: %.3g, forecast %.3g, of noise %.3g", c.o.Loss.Name, found, look.Absent, noise)
+		require.Less(t, found, c.most, c.o.Loss.Name)
+		require.InDelta(t, 1, look.Absent/found, 0.45, c.o.Loss.Name)
+		if pl.Params().Release != nil {
+			require.InDelta(t, 1, noise/found, 0.45, c.o.Loss.Name)
+		} else {
+			require.Zero(t, noise)
+		}
+	}
+}

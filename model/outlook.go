@@ -41,6 +41,10 @@ type Outlook struct {
 	// Lost is the share of what the columns explain that noise and shrinkage take from the model, 1 or
 	// more if a constant were as good.
 	Lost float64
+	// Absent is the root mean square that noise makes of the effect of a level that no record has,
+	// against an average row: the deviation of a rare level is between that and the one listed. It is
+	// 0 without declared levels, and for intervals with more than 50 parameters.
+	Absent float64
 	// Records is the number of records or persons from which on noise moves predictions less than
 	// chance.
 	Records float64
@@ -67,8 +71,8 @@ const (
 )
 
 // Outlook simulates the plan by a number of fits, 0 for 36; with 2 it leaves out EnoughRecords and
-// EnoughEpsilon. The plan needs a schema and a number of records. The error wraps
-// [ErrOptions] or [dp.ErrCondition], or is ctx.Err().
+// EnoughEpsilon, with 3 or less Absent. The plan needs a schema and a number of records. The error
+// wraps [ErrOptions] or [dp.ErrCondition], or is ctx.Err().
 func (pl *Plan) Outlook(ctx context.Context, fits int) (Outlook, error) {
 	fits = cmp.Or(fits, outlookRuns)
 	if !pl.made() || pl.encoder == nil || pl.params.Records == 0 {
@@ -77,11 +81,14 @@ func (pl *Plan) Outlook(ctx context.Context, fits int) (Outlook, error) {
 	if fits < 2 || fits > 10000 {
 		return Outlook{}, fmt.Errorf("%w: an outlook of %d fits, want 2 to 10,000, or 0", ErrOptions, fits)
 	}
-	s, err := pl.simulation(fits)
+	s, err := pl.simulation(fits, nil)
 	if err != nil {
 		return Outlook{}, err
 	}
 	out, err := s.run(ctx, 1, fits)
+	if err == nil && fits > 3 {
+		out.Absent, err = pl.absent(ctx)
+	}
 	if err != nil || !out.Useless() || fits < 3 {
 		return out, err
 	}
@@ -124,8 +131,8 @@ type simulation struct {
 	rough *rough      // nil: minimizers are solved
 }
 
-// simulation makes up the rows.
-func (pl *Plan) simulation(fits int) (*simulation, error) {
+// simulation makes up the rows. If change is not nil, it changes the schema that they are read by.
+func (pl *Plan) simulation(fits int, change func(s *table.Schema)) (*simulation, error) {
 	schema, p := pl.encoder.Schema(), pl.params
 	lines := 1
 	if p.Rows > 0 {
@@ -142,6 +149,9 @@ func (pl *Plan) simulation(fits int) (*simulation, error) {
 	schema.Records, schema.File = n, table.File{Multiline: true}
 	schema.Neighbors = p.Relation
 	text, sigma := pl.madeUp(schema, n, lines)
+	if change != nil {
+		change(schema)
+	}
 	data, err := table.ReadCSV(bytes.NewReader(text), schema)
 	if err != nil {
 		return nil, prefix.Errorf("model: made-up rows: %w", err)
@@ -174,6 +184,7 @@ func (s *simulation) task(factor float64) (*task, *Plan, error) {
 		other := *s.pl
 		other.encoder, other.params = t.encoder, s.pl.params.clone()
 		other.params.Records = n
+		other.params.Dim = t.encoder.Dim()
 		other.params.Sequence.Mu *= scale
 		return t, &other, nil
 	}

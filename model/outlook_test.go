@@ -212,7 +212,7 @@ func TestRoughOutlook(t *testing.T) {
 			require.NoError(t, err)
 			var moved []float64
 			for _, solved := range []bool{false, true} {
-				sim, err := pl.simulation(3)
+				sim, err := pl.simulation(3, nil)
 				require.NoError(t, err)
 				require.NotNil(t, sim.rough)
 				if solved {

@@ -325,9 +325,9 @@ func (pl *Plan) release(q erm.Public, o Options) error {
 	return nil
 }
 
-// usualRadius is the default of Options.Radius for rows and labels up to 1. For labels with a range it
-// is rangeRadius times the root of the number of entries of a row: where these are equal, a single
-// coefficient of 2/3 of it moves a prediction from the middle of the range to its end.
+// usualRadius is the default of Options.Radius for rows and labels up to 1. For labels with a range
+// it is rangeRadius times the root of the number of entries of a row: where these are equal, a
+// single coefficient of 2/3 of it moves a prediction from the middle of the range to its end.
 const (
 	usualRadius = 20
 	rangeRadius = 1.5

@@ -64,7 +64,11 @@ func (i Interval) MarshalJSON() ([]byte, error) {
 type Summary struct {
 	Rows  []Row   `json:"rows"`
 	Level float64 `json:"level,omitzero"` // of the intervals, 0 without them
-	Note  string  `json:"note"`
+	// Absent is the deviation that noise alone gives the coefficient of a level that no record has, at
+	// most, where a model keeps it: after one release, of which no output shows such levels. Else it
+	// is 0.
+	Absent float64 `json:"absentLevel,omitzero"`
+	Note   string  `json:"note"`
 }
 
 // Summary returns the coefficients, with intervals if Options.Intervals was set. Each p-value is
@@ -85,6 +89,7 @@ func (m *Model) estimates() (Summary, *inference) {
 		inf = m.inference()
 		s.Level = m.params.Intervals.Level
 	}
+	s.Absent = absentNoise(m.params.Release, m.encoder)
 	add := func(r Row, constant float64, fill func(k []float64)) { // of constant + ⟨k,θ⟩
 		if inf != nil {
 			k := make([]float64, len(m.theta))

@@ -24,6 +24,7 @@ type planned struct {
 	Budgets      []forecast     `json:"budgets"`
 	Coefficients []deviation    `json:"coefficients"`
 	Warning      string         `json:"warning,omitempty"`
+	Absent       float64        `json:"absentLevel,omitzero"` // root mean square of the effect of a level without records
 }
 
 // forecast is the expected accuracy at a budget. All but Noise and Excess come from simulations,
@@ -119,7 +120,7 @@ records.`,
 				for i, c := range look.Coefficients {
 					r.Coefficients = append(r.Coefficients, deviation{c.Class, c.Name, c.Value, look.Weak[i]})
 				}
-				r.Warning = t.useless(look)
+				r.Warning, r.Absent = t.useless(look), look.Absent
 			}
 			return a.show(r, r.text(&t, all))
 		}),
@@ -229,8 +230,12 @@ func (r *planned) text(t *task, all bool) string {
 		rows = append(rows, []string{coefficientName(c.Class, c.Name), value})
 	}
 	rows, more := first(rows, all)
+	rare := "those of rare ones are larger"
+	if r.Absent > 0 {
+		rare += fmt.Sprintf(", about %s for a level that no record has", number(r.Absent, 2))
+	}
 	b.WriteString("\n" + paragraph("", "Standard deviation that privacy noise is expected to give each coefficient, if "+
-		"the "+many+" are spread evenly over classes and levels; those of rare ones are larger.") + "\n")
+		"the "+many+" are spread evenly over classes, levels and ranges; "+rare+".") + "\n")
 	b.WriteString(grid([]string{"coefficient", "deviation (" + unit + ")"}, rows))
 	b.WriteString(more)
 	return b.String()

@@ -55,7 +55,7 @@ func coefficientReport(r *report.Report, m *model.Model) {
 		r.CoefficientDetail = s.Note
 	} else {
 		r.CoefficientNotes = append(r.CoefficientNotes, "This model does not say how far chance and noise may have moved "+
-			"each value. No intervals were released; fit --intervals releases them.")
+			"each value. No intervals were released; fit --intervals releases them."+absent(s))
 	}
 	schema := schemaOf(m)
 	groups := map[string][]report.Value{}

@@ -95,6 +95,7 @@ func summaryText(m *model.Model, s model.Summary, all bool) string {
 		}
 		note += " The coefficients describe the average " + about + "."
 	}
+	note += absent(s)
 	if e := m.Encoder(); e != nil {
 		note += compared(e)
 	}
@@ -103,6 +104,15 @@ func summaryText(m *model.Model, s model.Summary, all bool) string {
 	}
 	b.WriteString(grid(head, rows) + more + "\n" + paragraph("", note))
 	return b.String()
+}
+
+// absent warns of levels without records, of which a model may keep noise.
+func absent(s model.Summary) string {
+	if s.Absent == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" The coefficient of a level that hardly any record has is noise of about ±%s, and the model does "+
+		"not show which levels these are.", number(s.Absent, 2))
 }
 
 // compared names what the coefficients of levels and of missing numbers are differences from.
