@@ -31,7 +31,7 @@ const (
 	traceShare  = 0.01  // Σ‖a‖²
 	spreadShare = 0.08  // Σaa′, where its noise allows
 	spreadNoise = 30.0  // norm of its noise, over the mean eigenvalue, from which on it has less
-	finishShare = 0.07  // offset and factor of the scores
+	finishShare = 0.07  // offset and factor of the scores; twice that where labels are near an end of their range
 	logitWidth  = 2.0   // deviation of the logit of a rate, before counts
 	countShare  = 0.01  // Σw of persons whose lines weigh the same; the most for a count
 	countNoise  = 0.02  // enough for a count, over the declared number
@@ -105,6 +105,7 @@ type gradientFit struct {
 	left        float64 // share of μ² that is left
 	ratio       float64 // sensitivity over noise of the release that is next
 	share       float64 // of a histogram
+	finish      float64 // of the last release
 
 	m, variance  float64       // mean of the labels or of their logit, and the variance of its error
 	k            []float64     // center of the rows
@@ -167,6 +168,8 @@ func (pl *Plan) newGradientFit(ctx context.Context, data *erm.Data, src rand.Sou
 	}
 	f.unit = pl.gradients() / (pl.params.Sequence.Mu * math.Sqrt(pl.params.Sequence.Shares.Gradients) * f.n)
 	size := 1 / f.unit // nμ/L
+	f.seen, _ = newResiduals(0, size)
+	f.finish = finishShare
 	f.share = max(leastShare, min(math.Pow(12/size, 2), 0.025, 0.025*math.Pow(size/60, 2)))
 	return f
 }
@@ -399,6 +402,9 @@ func (f *gradientFit) offset() error {
 	}
 	update(v, variance)
 	f.variance += math.Pow(f.miscount*f.m, 2)
+	var near float64
+	f.seen, near = newResiduals(f.m, 1/f.unit)
+	f.finish *= 1 + near // the mean of labels that are far on one side needs it
 	h, noise, err := f.histogram(residualEdges, f.share, func(r record) float64 { return f.m - r.y })
 	if err != nil {
 		return err
@@ -409,11 +415,11 @@ func (f *gradientFit) offset() error {
 		return err
 	}
 	if clip < 1.5 { // what the clip takes from the mean, which is 0 but for its error
-		_, _, taken, doubt := f.seen.at(clip)
+		e := f.seen.at(clip)
 		f.seen.mean, f.seen.meanVariance = v, f.variance+variance
 		f.seen.meanClip = clip
-		v -= taken
-		variance += doubt * doubt
+		v -= e.taken
+		variance += e.variance
 	}
 	update(v, variance)
 	return nil

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// Shares of the last release, over finishShare.
+// Shares of the last release, over f.finish.
 const (
 	reachPart  = 0.1  // histogram of the scores
 	lookPart   = 0.2  // histogram of the residuals
@@ -40,7 +40,7 @@ func (f *gradientFit) calibrate() error {
 		score, _ := f.score(row, r)
 		return math.Abs(score - centered)
 	}
-	b, err := f.quantile(powers(spread, math.Sqrt2, -6, 6), rowLevel, reachPart*finishShare, 1.5*spread, far)
+	b, err := f.quantile(powers(spread, math.Sqrt2, -6, 6), rowLevel, reachPart*f.finish, 1.5*spread, far)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (f *gradientFit) calibrate() error {
 	var taken, bias float64
 	rest := 1 - reachPart
 	if !f.logistic {
-		h, noise, err := f.histogram(residualEdges, lookPart*finishShare, func(r record) float64 {
+		h, noise, err := f.histogram(residualEdges, lookPart*f.finish, func(r record) float64 {
 			score, _ := f.score(row, r)
 			return f.residual(score, r.y)
 		})
@@ -61,12 +61,13 @@ func (f *gradientFit) calibrate() error {
 		}
 		f.seen.add(h, noise)
 		rounds, rest = 1, rest-lookPart
-		clip = f.seen.clip(f.unit / math.Sqrt(meanPart*slopePart*rest*finishShare))
-		_, _, taken, bias = f.seen.at(clip)
-		slopeClip = f.seen.clip(f.unit / math.Sqrt((1-meanPart)*slopePart*rest*finishShare*usualCurve))
+		clip = f.seen.clip(f.unit / math.Sqrt(meanPart*slopePart*rest*f.finish))
+		e := f.seen.at(clip)
+		taken, bias = e.taken, math.Sqrt(e.variance)
+		slopeClip = f.seen.clip(f.unit / math.Sqrt((1-meanPart)*slopePart*rest*f.finish*usualCurve))
 	}
 	c := calibration{b: b, clip: clip, slopeClip: slopeClip, spread: spread,
-		share: rest * finishShare / float64(rounds), doubt: f.doubt * b, center: centered, taken: taken, bias: bias, row: row}
+		share: rest * f.finish / float64(rounds), doubt: f.doubt * b, center: centered, taken: taken, bias: bias, row: row}
 	if f.logistic {
 		c.doubt = b * math.Hypot(f.doubt, farDoubt*spread*spread/(spread*spread+9))
 	}

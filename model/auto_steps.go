@@ -26,7 +26,7 @@ const (
 )
 
 // steps returns the shares of the steps. Their number follows from the map and from public
-// numbers, their total does not.
+// numbers; their total is what the last release and histograms leave.
 func (f *gradientFit) steps() []float64 {
 	ratios := make([]float64, f.p)
 	for j := range ratios {
@@ -37,7 +37,7 @@ func (f *gradientFit) steps() []float64 {
 	for t := range shares {
 		shares[t] = math.Pow(growth, float64(t)/float64(len(shares)-1))
 	}
-	total := f.left - finishShare
+	total := f.left - f.finish
 	if !f.logistic {
 		total -= 5 * f.share
 	}
@@ -234,16 +234,16 @@ func (f *gradientFit) stepClip(total, part, scale float64) (clip, within, taken,
 	signal := max(f.spreadOfScores(), guessSpread*scale) / (f.seen.spread() / 2.5)
 	lost := 0.0
 	for c := 2.2; c > firstClip; c /= clipRatio {
-		q, tail, mean, dev := f.seen.at(c)
-		if q < clipShare && c < 1.8 {
+		e := f.seen.at(c)
+		if e.within < clipShare && c < 1.8 {
 			break
 		}
-		lost = max(lost, mean*mean)
-		risk := math.Pow(c/q*f.unit, 2)*inverse/(0.5*total) + 0.05*math.Pow(5, part)*tail*tail +
-			dev*dev + 3*lost*signal*signal
+		lost = max(lost, e.taken*e.taken-e.variance)
+		risk := math.Pow(c/e.within*f.unit, 2)*inverse/(0.5*total) + slopeWeight*math.Pow(5, part)*e.tail +
+			e.error + 3*lost*signal*signal
 		if risk < least {
 			least, clip = risk, min(c, 2)
-			within, taken, doubt = q, mean, dev
+			within, taken, doubt = e.within, e.taken, math.Sqrt(e.variance)
 		}
 	}
 	return clip, within, taken, doubt
