@@ -110,7 +110,8 @@ func tails(end float64) []tail {
 func newResiduals(m, size float64) (r residuals, near float64) {
 	near = 1 / (1 + math.Pow(max(1-math.Abs(m), 0)/nearEnd, 2))
 	size = math.Pow(size/fewNoise, 4)
-	r = residuals{weight: 1 + biasWeight*size/(1+size), far: [2]float64{someTail, someTail}, ends: [2]float64{1 - m, 1 + m}}
+	r.weight = 1 + biasWeight*size/(1+size)
+	r.far, r.ends = [2]float64{someTail, someTail}, [2]float64{1 - m, 1 + m}
 	if m < 0 {
 		r.far[0] += nearTail * near
 	} else {

@@ -23,9 +23,9 @@ func TestTails(t *testing.T) {
 	}
 }
 
-// TestClipKnowsTails: a twentieth of the labels at the far end of their range are seen, and the clip
-// goes nearly as far; without them it does not, as noise of such a clip would exceed the deviation of
-// the labels.
+// TestClipKnowsTails: a twentieth of the labels at the far end of their range are seen, and the
+// clip goes nearly as far; without them it does not, as noise of such a clip would exceed the
+// deviation of the labels.
 func TestClipKnowsTails(t *testing.T) {
 	const size, m, bin = 800.0, -0.96, 0.01
 	for _, rare := range []float64{0, 0.05} {
