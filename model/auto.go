@@ -23,6 +23,12 @@ import (
 // docs/theory/composition.md#model.auto/2: Gaussian releases alone, whose shares of μ² add up to
 // at most the share of the fit. Rows and labels are in units of their bounds.
 
+// Numbers of histograms of lengths.
+const (
+	sureNoise = 4.5  // deviations of noise that a bin needs to count by itself
+	onePoint  = 0.85 // of the rows in one bin: they may lie at one point
+)
+
 // Shares of μ², fixed on public data.
 const (
 	labelFirst  = 0.03  // mean of the labels within their range
@@ -37,6 +43,13 @@ const (
 	countNoise  = 0.02  // enough for a count, over the declared number
 	widthShare  = 0.01  // histograms of single columns, where their noise allows
 	leastShare  = 0.005 // of a histogram
+)
+
+// Numbers of the range of labels that is used, if they need a small part of theirs.
+const (
+	windowPart  = 4.0 // half of this range, over the distance within which nearly all labels lie
+	mostWindow  = 0.5 // of the range from which on it is used as it is
+	mostWindows = 6
 )
 
 const gradientWords = "Noisy gradients of all records, after noisy sums that center the rows and choose coordinates " +
@@ -98,6 +111,8 @@ type gradientFit struct {
 	d, p, icept int     // coordinates of a row, without the intercept; its index, -1 for none
 	entry       float64 // of the intercept, in units of the rows
 	row, label  float64 // bounds
+	narrowed    float64 // half of the range of labels that is used, over that of the whole
+	middle      float64 // of this range, in units of label
 	coded       float64 // unit of the scales of features, in those of the rows
 	n           float64 // sum of the weights of all records
 	unit        float64 // noise of a mean of numbers up to 1 at the whole budget
@@ -109,6 +124,7 @@ type gradientFit struct {
 
 	m, variance  float64       // mean of the labels or of their logit, and the variance of its error
 	k            []float64     // center of the rows
+	astray       float64       // its error, in units of the rows
 	weights      []float64     // of the coordinates: how surely a level occurs, 1 for others; nil for 1
 	factors      []float64     // of columns that use a small part of their range, else 1
 	moments      *mat.SymDense // of rows around k, in the units of rows
@@ -121,6 +137,7 @@ type gradientFit struct {
 	h, bound     []float64     // estimated eigenvalues of Σuu′, and bounds on them
 	x            []float64     // coefficients of u
 	seen         residuals
+	widest       float64 // deviation of scores that no fit exceeds, 0 for any
 	doubt        float64 // of the factor of the scores
 	choice       Choice
 }
@@ -144,6 +161,7 @@ func (pl *Plan) byGradients(
 	if err != nil {
 		return nil, prefix.Errorf("model: %w", err)
 	}
+	f.choice.Clip, f.choice.Sigma = f.choice.Clip*f.narrowed, f.choice.Sigma*f.narrowed
 	return &outcome{theta: theta, cert: cert, choice: &f.choice}, nil
 }
 
@@ -151,7 +169,7 @@ func (pl *Plan) newGradientFit(ctx context.Context, data *erm.Data, src rand.Sou
 	q := pl.params
 	f := &gradientFit{pl: pl, ctx: ctx, faults: fault.From(ctx), data: data, src: src,
 		left: 1, logistic: q.Loss.Name == Logistic, d: q.Dim, p: q.Dim, icept: -1,
-		row: q.Bounds.Row, label: q.Bounds.Label, n: float64(q.Records)}
+		row: q.Bounds.Row, label: q.Bounds.Label, narrowed: 1, n: float64(q.Records)}
 	f.who, f.persons = data.Persons()
 	f.elsewhere = slices.Contains(data.Assumptions(), erm.TrustedCluster)
 	if e := pl.encoder; e != nil {
@@ -208,10 +226,10 @@ func (f *gradientFit) take(w float64) float64 {
 	return f.ratio
 }
 
-// value returns a label in units of its bound, or the class 0 or 1.
+// value returns a label within the range that is used, from −1 to 1, or the class 0 or 1.
 func (f *gradientFit) value(b float64) float64 {
 	if !f.logistic {
-		return b / f.label
+		return min(max((b/f.label-f.middle)/f.narrowed, -1), 1)
 	}
 	if b > 0 {
 		return 1
@@ -316,8 +334,19 @@ func (f *gradientFit) quantile(edges []float64, q, w, other float64, of func(r r
 	return h.edge(edges, q, noise, other), nil
 }
 
-// edge returns the edge below which the share q lies, or other if noise hides it.
+// edge returns the edge below which the share q lies and beyond which a length would lose less than
+// half of the sum of its squares, or other if noise hides it or most are below the first edge. Where
+// most rows lie at one point, as those of a rare flag, the others are all that there is to see.
 func (h histogram) edge(edges []float64, q, noise, other float64) float64 {
+	squares := make([]float64, len(h)+1) // of the bin k and beyond
+	rest := make([]float64, len(h)+1)    // their shares
+	for k := len(h) - 1; k >= 0; k-- {
+		squares[k], rest[k] = squares[k+1], rest[k+1]
+		if h[k] > sureNoise*noise {
+			squares[k] += h[k] * edges[k] * edges[k]
+			rest[k] += h[k]
+		}
+	}
 	q = min(q, 1-4*noise)
 	for k, v := range h {
 		if v < 2.5*noise {
@@ -325,11 +354,11 @@ func (h histogram) edge(edges []float64, q, noise, other float64) float64 {
 		}
 	}
 	total, sum := floats.Sum(h), 0.0
-	if q < 0.5 || total < 0.5 {
+	if q < 0.5 || total < 0.5 || h[0] > onePoint*total && squares[1] == 0 {
 		return other
 	}
 	for k, v := range h {
-		if sum += v; sum >= q*total {
+		if sum += v; sum >= q*total && squares[k+1]-rest[k+1]*edges[k]*edges[k] <= 0.5*squares[0] {
 			return edges[k]
 		}
 	}
@@ -369,7 +398,8 @@ func (f *gradientFit) count() error {
 	return nil
 }
 
-// offset estimates the mean of the labels, or its logit.
+// offset estimates the mean of the labels, or its logit. Where a histogram shows the error of the
+// mean instead of the spread of the labels, what follows treats them as labels of a narrower range.
 func (f *gradientFit) offset() error {
 	switch {
 	case f.icept < 0:
@@ -402,27 +432,75 @@ func (f *gradientFit) offset() error {
 	}
 	update(v, variance)
 	f.variance += math.Pow(f.miscount*f.m, 2)
-	var near float64
-	f.seen, near = newResiduals(f.m, 1/f.unit)
-	f.finish *= 1 + near // the mean of labels that are far on one side needs it
-	h, noise, err := f.histogram(residualEdges, f.share, func(r record) float64 { return f.m - r.y })
-	if err != nil {
-		return err
+	for range mostWindows {
+		before := math.Sqrt(f.variance)
+		var near float64
+		f.seen, near = newResiduals(f.m, 1/f.unit)
+		f.finish = finishShare * (1 + near) // the mean of labels that are far on one side needs it
+		h, noise, err := f.histogram(residualEdges, f.share, func(r record) float64 { return f.m - r.y })
+		if err != nil {
+			return err
+		}
+		f.seen.add(h, noise)
+		f.widest = widestScore * f.seen.deviation()
+		// A clip below the error of m would measure the side on which m lies, and not how far away.
+		clip := min(max(f.seen.clip(f.unit/math.Sqrt(f.share)), 2*before), 2)
+		window := f.window(h, noise, before)
+		if window > 0 {
+			clip = min(clip, window)
+		}
+		if v, variance, err = mean(clip, f.share); err != nil {
+			return err
+		}
+		if clip < 1.5 { // what the clip takes from the mean, which is 0 but for its error
+			e := f.seen.at(clip)
+			f.seen.mean, f.seen.meanVariance = v, f.variance+variance
+			f.seen.meanClip = clip
+			if window == 0 {
+				v -= e.taken
+				variance += e.variance
+			}
+		}
+		update(v, variance)
+		if window == 0 || math.Abs(v) > 3*before {
+			break
+		}
+		f.narrow(windowPart * window)
 	}
-	f.seen.add(h, noise)
-	clip := f.seen.clip(f.unit / math.Sqrt(f.share))
-	if v, variance, err = mean(clip, f.share); err != nil {
-		return err
-	}
-	if clip < 1.5 { // what the clip takes from the mean, which is 0 but for its error
-		e := f.seen.at(clip)
-		f.seen.mean, f.seen.meanVariance = v, f.variance+variance
-		f.seen.meanClip = clip
-		v -= e.taken
-		variance += e.variance
-	}
-	update(v, variance)
 	return nil
+}
+
+// window returns a distance from m within which nearly all labels lie, by a histogram, if it is
+// small and just above the error of m. It is 0 otherwise, and for labels at an end of their range,
+// most of which may be 0.
+func (f *gradientFit) window(h []float64, noise, doubt float64) float64 {
+	i := slices.IndexFunc(residualEdges, func(e float64) bool { return e >= 4*doubt })
+	if i < 0 || windowPart*residualEdges[i] > mostWindow {
+		return 0
+	}
+	window := residualEdges[i]
+	var sums, counts [2]float64
+	for k, v := range h {
+		far := 0
+		if math.Abs(residualMiddles[k]) > window {
+			far = 1
+		}
+		sums[far] += v
+		counts[far]++
+	}
+	inside := (sums[0]*counts[1] + (1-sums[1])*counts[0]) / (counts[0] + counts[1])
+	noise *= math.Sqrt(counts[0] * counts[1] / (counts[0] + counts[1]))
+	if inside < max(0.8, 1-2.5*noise) || math.Abs(f.middle+f.narrowed*f.m)+f.narrowed*2*window > 1 {
+		return 0
+	}
+	return window
+}
+
+// narrow makes the labels those of a narrower range around m: (y − m)/window, clipped to [−1, 1].
+func (f *gradientFit) narrow(window float64) {
+	f.middle += f.narrowed * f.m
+	f.narrowed *= window
+	f.m, f.variance = 0, f.variance/(window*window)
 }
 
 // logitOf returns the logit of a rate and the variance of its error, by noisy shares of both
@@ -475,14 +553,14 @@ func (f *gradientFit) theta() []float64 {
 		j++
 	}
 	if f.icept >= 0 {
-		theta[f.icept], seen[f.icept] = (f.m-sum)/f.entry, 1
+		theta[f.icept], seen[f.icept] = (f.m+f.middle/f.narrowed-sum)/f.entry, 1
 	}
 	if f.weights != nil {
 		average(f.pl.encoder, theta, seen, mean)
 	}
 	unit := 1 / f.row
 	if !f.logistic {
-		unit *= f.label
+		unit *= f.label * f.narrowed
 	}
 	floats.Scale(unit, theta)
 	return theta

@@ -122,7 +122,7 @@ func (f *gradientFit) total(
 func (f *gradientFit) rounding(numbers []float64) uint64 {
 	h := fnv.New64a()
 	put := func(list ...float64) { binary.Write(h, binary.LittleEndian, list) } // never fails
-	put(f.m, f.entry, f.scale, f.reach, f.kappa, f.unit1)
+	put(f.middle, f.narrowed, f.m, f.entry, f.scale, f.reach, f.kappa, f.unit1)
 	for _, list := range [][]float64{f.k, f.factors, f.weights, f.basis, f.shifted, f.h, f.x, f.by, numbers} {
 		put(float64(len(list)))
 		put(list...)

@@ -292,6 +292,15 @@ func (r *residuals) spread() float64 {
 	return sum
 }
 
+// deviation returns the root mean square of the residuals.
+func (r *residuals) deviation() float64 {
+	sum := 0.0
+	for i, q := range r.shares {
+		sum += q * residualMiddles[i] * residualMiddles[i]
+	}
+	return math.Sqrt(sum)
+}
+
 // lawOf returns shares of the bins: the mean over a family of laws, weighted by the likelihood of a
 // noisy histogram, which then moves each share as far as its noise deserves. Where noise hides
 // everything, the guess remains.

@@ -21,9 +21,9 @@ const (
 	reachLevel  = 0.8  // in gradients of mapped rows; a lower one has more weight for the others
 )
 
-// hardly is the share of the typical sum of squares of a level from which noise must tell one that
-// does not occur.
-const hardly = 0.25
+// hardly is the share of all levels that those which noise hides may have, with the noise of their
+// sum, to have no weight.
+const hardly = 0.02
 
 // Numbers of histograms of single columns, fixed on public data.
 const (
@@ -44,14 +44,21 @@ func (f *gradientFit) apart(dst, a []float64) float64 {
 	return floats.Norm(dst, 2)
 }
 
-// norms releases a quantile of twice the length of centered rows.
+// norms releases a quantile of the length of centered rows. It is 1 where most have one length that
+// may be just the error of their center, which matters in few dimensions.
 func (f *gradientFit) norms(ratio, level float64) (float64, error) {
 	row := make([]float64, f.p)
-	least := int(math.Ceil(-11 * math.Ln2 / math.Log(ratio)))
-	q, err := f.quantile(powers(1, ratio, least, 0), level, f.share, 0.5, func(r record) float64 {
-		return f.apart(row, r.a) / 2
-	})
-	return 2 * q, err
+	edges := powers(1, ratio, int(math.Ceil(-11*math.Ln2/math.Log(ratio))), 0)
+	h, noise, err := f.histogram(edges, f.share, func(r record) float64 { return f.apart(row, r.a) / 2 })
+	if err != nil {
+		return 0, err
+	}
+	most := slices.Max(h)
+	q := 2 * h.edge(edges, level, noise, 0.5)
+	if most > onePoint && q < 4*f.astray/math.Sqrt(float64(f.p)) {
+		q = 1
+	}
+	return q, nil
 }
 
 // center moves the origin to the mean of the rows, which is found twice: of rows within their
@@ -74,6 +81,7 @@ func (f *gradientFit) center() error {
 		}
 		if pass > 0 {
 			var err error
+			f.astray = 0
 			if radius, err = f.norms(math.Sqrt2, centerLevel); err != nil {
 				return err
 			}
@@ -85,6 +93,7 @@ func (f *gradientFit) center() error {
 		if err != nil {
 			return err
 		}
+		f.astray = noise * math.Sqrt(float64(f.p))
 		if square := floats.Dot(mean, mean); square > 0 {
 			floats.Div(mean, f.factors)
 			floats.AddScaled(f.k, max(0, 1-float64(f.p)*noise*noise/square), mean)
@@ -95,7 +104,8 @@ func (f *gradientFit) center() error {
 
 // widths releases histograms of the distances of single columns from their center, and sets the
 // factors of columns whose range is far too wide: they would be lost in the noise of the matrix.
-// Columns from 0 to 1 keep their units, because they may be flags that hardly any record has.
+// Columns from 0 to 1, and those that are mostly at an end of their range, keep their units: they
+// may be flags or counts that hardly any record has.
 func (f *gradientFit) widths() (scaled bool, err error) {
 	type column struct {
 		j    int
@@ -141,8 +151,12 @@ func (f *gradientFit) widths() (scaled bool, err error) {
 	}
 	trust := 1 / (1 + math.Pow(noise/widthDoubt, 4))
 	for i, c := range columns {
-		wide := max(1, widthPart/h[i*bins:(i+1)*bins].edge(edges, widthLevel, noise, widthPart))
-		f.factors[c.j] = math.Pow(wide, trust)
+		own, point := h[i*bins:(i+1)*bins], 0.0
+		for _, end := range []float64{-c.half, c.half} {
+			point = max(point, own[bin(edges, math.Abs(end-f.k[c.j])/c.half)])
+		}
+		wide := max(1, widthPart/own.edge(edges, widthLevel, noise, widthPart))
+		f.factors[c.j] = math.Pow(wide, trust/(1+math.Pow(point/onePoint, 32)))
 	}
 	floats.Scale(1/floats.Min(f.factors), f.factors)
 	return floats.Max(f.factors) > 1, nil
@@ -225,8 +239,8 @@ func (f *gradientFit) spread() error {
 }
 
 // weigh sets the weights of the coordinates by their second moments, and returns the matrix of
-// weighted rows. Where the noise cannot tell a level that hardly occurs from one as frequent as
-// most, all keep their weight: together they may say much.
+// weighted rows. Levels that noise hides lose their weight if together they hardly occur. Otherwise
+// all keep it: gradients tell more of them than the matrix.
 func (f *gradientFit) weigh(e *table.Encoder, gram *mat.SymDense, tau float64) *mat.SymDense {
 	f.weights = make([]float64, f.p)
 	floats.AddConst(1, f.weights)
@@ -243,8 +257,11 @@ func (f *gradientFit) weigh(e *table.Encoder, gram *mat.SymDense, tau float64) *
 		}
 		j++
 	}
-	typical := sum / float64(max(len(levels), 1))
-	clear := 1 / (1 + math.Pow(leastSeen*tau/(hardly*max(typical, tau)), 4))
+	rare := tau * math.Sqrt(float64(len(levels)))
+	for _, j := range levels {
+		rare += (1 - seen(gram.At(j, j), tau)) * gram.At(j, j)
+	}
+	clear := 1 / (1 + math.Pow(max(rare, 0)/(hardly*max(sum, tau)), 4))
 	for _, j := range levels {
 		f.weights[j] = 1 - clear*(1-seen(gram.At(j, j), tau))
 	}

@@ -21,6 +21,7 @@ const (
 	drift       = 0.3 // forgetting, relative to moves over their deviation: squares
 	classDrift  = 1   // the same for two classes, whose loss is no parabola
 	caution     = 50  // of two classes: nμ per coordinate from which on steps go far
+	widestScore = 1.2 // deviation of scores over that of the labels
 	guessSpread = 0.7 // of scores, over that of the labels
 	guessWidth  = 0.8 // deviation of the logarithm of that guess
 )
@@ -193,6 +194,10 @@ func (f *gradientFit) descend() error {
 				f.x[j] = from + part*(f.x[j]-from)
 			}
 			moved *= part
+		}
+		// Scores vary no more than labels. Beyond, the slopes are clipped, and steps would stay there.
+		if spread := f.spreadOfScores(); f.widest > 0 && spread > f.widest {
+			floats.Scale(f.widest/spread, f.x[:f.p])
 		}
 		spreads = append(spreads, f.spreadOfScores())
 	}
