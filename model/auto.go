@@ -335,8 +335,8 @@ func (f *gradientFit) quantile(edges []float64, q, w, other float64, of func(r r
 }
 
 // edge returns the edge below which the share q lies and beyond which a length would lose less than
-// half of the sum of its squares, or other if noise hides it or most are below the first edge. Where
-// most rows lie at one point, as those of a rare flag, the others are all that there is to see.
+// half of the sum of its squares, or other if noise hides it or most are below the first edge.
+// Where most rows lie at one point, as those of a rare flag, the others are all there is to see.
 func (h histogram) edge(edges []float64, q, noise, other float64) float64 {
 	squares := make([]float64, len(h)+1) // of the bin k and beyond
 	rest := make([]float64, len(h)+1)    // their shares
