@@ -557,6 +557,11 @@ func (f *gradientFit) theta() []float64 {
 	}
 	if f.weights != nil {
 		average(f.pl.encoder, theta, seen, mean)
+		for c, feature := range f.pl.encoder.Features() {
+			if seen[c] < 0.5 {
+				f.choice.Average = append(f.choice.Average, feature.Name)
+			}
+		}
 	}
 	unit := 1 / f.row
 	if !f.logistic {

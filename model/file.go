@@ -12,6 +12,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -173,6 +174,15 @@ func (m *Model) restore(f file) error {
 	}
 	if (m.params.Release == nil) == (m.params.Sequence == nil) || (m.params.Sequence == nil) != (m.choice == nil) {
 		return fmt.Errorf("the plan is neither one release nor a sequence with its choices")
+	}
+	if c := m.choice; c != nil {
+		for _, name := range c.Average {
+			if m.encoder == nil || !slices.ContainsFunc(m.encoder.Features(), func(f table.Feature) bool {
+				return indicator(f) && f.Name == name
+			}) {
+				return fmt.Errorf("choice.average: %.40q is no level of the schema", name)
+			}
+		}
 	}
 	if err := m.checkClaim(); err != nil {
 		return err

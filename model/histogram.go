@@ -146,6 +146,9 @@ type Choice struct {
 	Sigma   float64 `json:"sigma"`           // noise of the last minimizer, or of the last gradient
 	// OutputSigma is the standard deviation of the noise on θ itself.
 	OutputSigma float64 `json:"outputSigma"`
+	// Average names the levels and bins that an automatic fit gave mostly the effect of an average
+	// row: noise hides whether any record has them.
+	Average []string `json:"average,omitempty"`
 }
 
 // choose sets the clip and the signal energy of the last minimizer, from the histogram of residuals

@@ -99,7 +99,7 @@ func absentNoise(r *lop.Params, e *table.Encoder) float64 {
 			most = max(most, f.Scale)
 		}
 	}
-	return most * sigma / (r.Ridge + r.Modulus)
+	return finite(max(most*sigma/(r.Ridge+r.Modulus), 0)) // a file may have changed numbers
 }
 
 // absentLevel is a level that no made-up row has, absentRuns the number of fits with it.

@@ -3,6 +3,7 @@
 package model
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -144,4 +145,38 @@ func TestAbsentLevel(t *testing.T) {
 			require.Zero(t, noise)
 		}
 	}
+}
+
+// TestAverageLevelsAreNamed: an automatic fit names the levels that no record has, and so do its
+// file and its summary. A file with another name is refused.
+func TestAverageLevelsAreNamed(t *testing.T) {
+	const n = 4000
+	rnd := rand.New(rand.NewPCG(9, 10))
+	text := "c,y\n"
+	for range n {
+		c := rnd.IntN(3)
+		text += fmt.Sprintf("%c,%.3f\n", 'a'+c, float64(c)+rnd.Float64())
+	}
+	s, err := table.ReadSchema(strings.NewReader(fmt.Sprintf(`{"schema": 1, "records": %d, "intercept": true,
+		"missing": ["?"], "label": {"column": "y", "min": 0, "max": 3}, "columns": [
+		{"name": "c", "levels": ["a", "b", "c", "none"], "missing": true}]}`, n)))
+	require.NoError(t, err)
+	data, err := table.ReadCSV(strings.NewReader(text), s)
+	require.NoError(t, err)
+	m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 3, Delta: 1e-8}, &Options{Source: dp.Seeded(1)})
+	require.NoError(t, err)
+	want := []string{"c=none", "c missing"}
+	m.Choice().Average[0] = "a copy"
+	require.Equal(t, want, m.Choice().Average)
+	require.Equal(t, want, m.Summary().Average)
+	var file bytes.Buffer
+	require.NoError(t, m.Save(&file))
+	again, err := Load(bytes.NewReader(file.Bytes()))
+	require.NoError(t, err)
+	require.Equal(t, want, again.Summary().Average)
+	at := bytes.Index(file.Bytes(), []byte(`"average"`))
+	require.Positive(t, at)
+	wrong := strings.Replace(file.String()[at:], "c=none", "c=d", 1)
+	_, err = Load(strings.NewReader(file.String()[:at] + wrong))
+	require.ErrorContains(t, err, "choice.average")
 }

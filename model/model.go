@@ -214,7 +214,13 @@ func (m *Model) Certificate() dp.Certificate { return m.cert.With() }
 func (m *Model) Params() Params { return m.params.clone() }
 
 // Choice returns the numbers chosen from noisy outputs, nil if there was no choice.
-func (m *Model) Choice() *Choice { return copied(m.choice) }
+func (m *Model) Choice() *Choice {
+	c := copied(m.choice)
+	if c != nil {
+		c.Average = slices.Clone(c.Average)
+	}
+	return c
+}
 
 // Describe returns the plan in prose.
 func (m *Model) Describe() string { return m.prose }

@@ -68,7 +68,9 @@ type Summary struct {
 	// most, where a model keeps it: after one release, of which no output shows such levels. Else it
 	// is 0.
 	Absent float64 `json:"absentLevel,omitzero"`
-	Note   string  `json:"note"`
+	// Average names levels that have mostly the effect of an average row, see [Choice].
+	Average []string `json:"average,omitempty"`
+	Note    string   `json:"note"`
 }
 
 // Summary returns the coefficients, with intervals if Options.Intervals was set. Each p-value is
@@ -90,6 +92,9 @@ func (m *Model) estimates() (Summary, *inference) {
 		s.Level = m.params.Intervals.Level
 	}
 	s.Absent = absentNoise(m.params.Release, m.encoder)
+	if c := m.Choice(); c != nil {
+		s.Average = c.Average
+	}
 	add := func(r Row, constant float64, fill func(k []float64)) { // of constant + ⟨k,θ⟩
 		if inf != nil {
 			k := make([]float64, len(m.theta))

@@ -106,13 +106,18 @@ func summaryText(m *model.Model, s model.Summary, all bool) string {
 	return b.String()
 }
 
-// absent warns of levels without records, of which a model may keep noise.
+// absent warns of levels without records, of which a model keeps noise, and names those that an
+// automatic fit took for such levels.
 func absent(s model.Summary) string {
-	if s.Absent == 0 {
-		return ""
+	switch {
+	case s.Absent > 0:
+		return fmt.Sprintf(" The coefficient of a level that hardly any record has is noise of about ±%s, and the model "+
+			"does not show which levels these are.", number(s.Absent, 2))
+	case len(s.Average) > 0:
+		return " Noise hides whether any record has these levels, so that they get about the effect of an average " +
+			"row: " + list(s.Average) + "."
 	}
-	return fmt.Sprintf(" The coefficient of a level that hardly any record has is noise of about ±%s, and the model does "+
-		"not show which levels these are.", number(s.Absent, 2))
+	return ""
 }
 
 // compared names what the coefficients of levels and of missing numbers are differences from.
