@@ -359,8 +359,8 @@ cmd/internal/adult 251
 cmd/internal/screen 428
 cmd/internal/sweep 1941
 cmd/privopt 37
-cmd/privopt/cli 5973
-cmd/privopt/report 582
+cmd/privopt/cli 6085
+cmd/privopt/report 583
 cmd/research 2276
 cmd/research/audit 6249
 cmd/research/experiment 2811
@@ -387,7 +387,7 @@ lasso 599
 lop 325
 loss 1941
 loss/losstest 458
-model 7743
+model 7845
 model/score 2271
 objpert 5120
 prox 4611
@@ -404,7 +404,7 @@ table/parquet 745
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 73133 // of the module of the root
+	rootLines       = 73350 // of the module of the root
 	internalLines   = 10616 // of internal/
 	laboratoryLines = 11336 // of what measures the mechanisms
 	rootPackages    = 42

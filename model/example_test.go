@@ -88,7 +88,7 @@ func ExampleNewPlan() {
 		log.Fatal(err)
 	}
 	fmt.Println(plan.Params().Decision)
-	look, err := plan.Outlook(context.Background(), 0)
+	look, err := plan.Outlook(context.Background(), 0, 0)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -111,7 +111,7 @@ const (
 // absent simulates the plan with one more level that no row has, in the column with the most levels
 // that is in no combination, and returns the root mean square of its effect against the mean of
 // the declared levels, which are equally frequent. It is 0 without such a column.
-func (pl *Plan) absent(ctx context.Context) (float64, error) {
+func (pl *Plan) absent(ctx context.Context, rate float64) (float64, error) {
 	if pl.params.Intervals != nil && pl.params.Dim > roughDim {
 		return 0, nil
 	}
@@ -131,7 +131,7 @@ func (pl *Plan) absent(ctx context.Context) (float64, error) {
 	if most < 0 {
 		return 0, nil
 	}
-	s, err := pl.simulation(absentRuns, func(s *table.Schema) {
+	s, err := pl.simulation(absentRuns, rate, func(s *table.Schema) {
 		s.Columns[most].Levels = append(s.Columns[most].Levels, absentLevel)
 	})
 	if err != nil {

@@ -10,19 +10,15 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"time"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/privopt/privopt/dp"
-	"github.com/privopt/privopt/erm"
-	engine "github.com/privopt/privopt/internal/lop"
+	"github.com/privopt/privopt/internal/num"
 	"github.com/privopt/privopt/internal/prefix"
-	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table"
 )
 
@@ -34,6 +30,10 @@ type Outlook struct {
 	// file, and Weak whether most fits mark it as weak, which needs intervals.
 	Coefficients []table.Coefficient
 	Weak         []bool
+	// Common is the relative deviation of a factor that noise puts on all effects together. The
+	// deviations in Coefficients are those of effects of 0: a coefficient b other than the intercept
+	// has √(Value² + (Common·b)²).
+	Common float64
 	// Prediction is the root mean square that noise and shrinkage move a prediction by, and Chance by
 	// how much a prediction without noise errs because there are only so many records. Both are in the
 	// units of the label, or in log odds.
@@ -62,18 +62,26 @@ const (
 	outlookRows  = 1200
 	outlookCells = 1e5 // rows times parameters
 	outlookSeed  = 20261123
-	exactEpsilon = 50 // of a minimizer almost without noise
+	exactEpsilon = 50  // of a minimizer almost without noise
+	exactScale   = 1e3 // of the noise of others without noise
 	mostLost     = 0.5
 	enoughLost   = 0.25
-	rareShare    = 0.02 // of the levels "other" and "missing"
-	roughDim     = 50   // with more parameters, the minimizers of plans with intervals are not solved
-	roughSteps   = 4    // of Newton's method, for the logistic loss
+	leastRate    = 0.001
+	// Deviation of the log odds of two classes: of a pair with different labels, the larger score
+	// belongs to the positive one with a probability of about 0.7.
+	classStrength = 0.75
+	lookedAt      = 1500 // records whose predictions are compared
+	rareShare     = 0.02 // of the levels "other" and "missing"
+	roughDim      = 50   // with more parameters, the minimizers of plans with intervals are not solved
+	roughSteps    = 4    // of Newton's method, for the logistic loss
 )
 
 // Outlook simulates the plan by a number of fits, 0 for 36; with 2 it leaves out EnoughRecords and
-// EnoughEpsilon, with 3 or less Absent. The plan needs a schema and a number of records. The error
-// wraps [ErrOptions] or [dp.ErrCondition], or is ctx.Err().
-func (pl *Plan) Outlook(ctx context.Context, fits int) (Outlook, error) {
+// EnoughEpsilon, with 3 or less Absent. It supposes that rate, 0 for ½, is the share of positive
+// labels of two classes: noise moves log odds by about 1/(4·rate·(1−rate)) times as much as at ½.
+// The plan needs a schema and a number of records. The error wraps [ErrOptions] or
+// [dp.ErrCondition], or is ctx.Err().
+func (pl *Plan) Outlook(ctx context.Context, fits int, rate float64) (Outlook, error) {
 	fits = cmp.Or(fits, outlookRuns)
 	if !pl.made() || pl.encoder == nil || pl.params.Records == 0 {
 		return Outlook{}, fmt.Errorf("%w: an outlook needs a plan with a schema and a number of records", ErrOptions)
@@ -81,13 +89,20 @@ func (pl *Plan) Outlook(ctx context.Context, fits int) (Outlook, error) {
 	if fits < 2 || fits > 10000 {
 		return Outlook{}, fmt.Errorf("%w: an outlook of %d fits, want 2 to 10,000, or 0", ErrOptions, fits)
 	}
-	s, err := pl.simulation(fits, nil)
+	if !(rate == 0 || rate >= leastRate && rate <= 1-leastRate) {
+		return Outlook{}, fmt.Errorf("%w: an outlook for the rate %g: want 0, or the share of positive labels in [%g, %g]",
+			ErrOptions, rate, leastRate, 1-leastRate)
+	}
+	if rate == 0 || pl.encoder.Kind() != table.Binary {
+		rate = 0.5
+	}
+	s, err := pl.simulation(fits, rate, nil)
 	if err != nil {
 		return Outlook{}, err
 	}
 	out, err := s.run(ctx, 1, fits)
 	if err == nil && fits > 3 {
-		out.Absent, err = pl.absent(ctx)
+		out.Absent, err = pl.absent(ctx, rate)
 	}
 	if err != nil || !out.Useless() || fits < 3 {
 		return out, err
@@ -127,12 +142,15 @@ type simulation struct {
 	data  *table.Data
 	part  float64     // made-up records over those of the plan
 	sigma float64     // deviation of a label around its mean, in units of the label
+	rate  float64     // of positive labels
 	exact [][]float64 // two fits almost without noise
 	rough *rough      // nil: minimizers are solved
 }
 
 // simulation makes up the rows. If change is not nil, it changes the schema that they are read by.
-func (pl *Plan) simulation(fits int, change func(s *table.Schema)) (*simulation, error) {
+func (pl *Plan) simulation(
+	fits int, rate float64, change func(s *table.Schema),
+) (*simulation, error) {
 	schema, p := pl.encoder.Schema(), pl.params
 	lines := 1
 	if p.Rows > 0 {
@@ -145,10 +163,10 @@ func (pl *Plan) simulation(fits int, change func(s *table.Schema)) (*simulation,
 	if p.Intervals != nil && p.Dim > roughDim {
 		most = max(most, 4*p.Dim)
 	}
-	n := min(p.Records, most)
+	n := min(p.Records, int(float64(most)/(4*rate*(1-rate)))) // with as much information on classes
 	schema.Records, schema.File = n, table.File{Multiline: true}
 	schema.Neighbors = p.Relation
-	text, sigma := pl.madeUp(schema, n, lines)
+	text, sigma := pl.madeUp(schema, n, lines, rate)
 	if change != nil {
 		change(schema)
 	}
@@ -156,7 +174,7 @@ func (pl *Plan) simulation(fits int, change func(s *table.Schema)) (*simulation,
 	if err != nil {
 		return nil, prefix.Errorf("model: made-up rows: %w", err)
 	}
-	out := &simulation{pl: pl, data: data, part: float64(n) / float64(p.Records), sigma: sigma}
+	out := &simulation{pl: pl, data: data, part: float64(n) / float64(p.Records), sigma: sigma, rate: rate}
 	if p.Intervals != nil && p.Dim > roughDim {
 		out.rough = newRough(data, p)
 	}
@@ -180,12 +198,25 @@ func (s *simulation) task(factor float64) (*task, *Plan, error) {
 	if factor == 0 {
 		scale = 1e6
 	}
-	if q := s.pl.params.Sequence; q != nil && q.Shares.Gradients > 0 {
+	if s.pl.params.Sequence != nil {
 		other := *s.pl
 		other.encoder, other.params = t.encoder, s.pl.params.clone()
+		other.modulus *= s.part
 		other.params.Records = n
 		other.params.Dim = t.encoder.Dim()
-		other.params.Sequence.Mu *= scale
+		q := other.params.Sequence
+		if q.Shares.Gradients == 0 { // ridges, too, are the same of a mean
+			scale = min(scale, exactScale)
+			for _, c := range []*float64{&q.FirstC, &q.C} {
+				if *c = min(other.curvature(*c)*scale, math.Expm1(mostC)); other.params.Rows <= 1 {
+					*c = math.Log1p(*c)
+				}
+			}
+		}
+		q.Mu *= scale
+		if s.rough != nil {
+			other.rough = &rough{s.rough.solution, s.rough.hessian, factor != 1}
+		}
 		return t, &other, nil
 	}
 	b := s.pl.params.Budget
@@ -194,9 +225,6 @@ func (s *simulation) task(factor float64) (*task, *Plan, error) {
 	}
 	b.Epsilon = min(b.Epsilon*scale, 1e4)
 	other, err := t.plan(b)
-	if err == nil && s.rough != nil {
-		other.rough = &rough{s.rough.solution, s.rough.hessian, factor != 1}
-	}
 	return t, other, err
 }
 
@@ -280,34 +308,45 @@ func (s *simulation) run(ctx context.Context, factor float64, runs int) (Outlook
 		}
 	}
 	out := Outlook{Weak: make([]bool, len(forms))}
+	if err := s.predictions(&out, thetas, pl, factor); err != nil {
+		return Outlook{}, err
+	}
 	for i, f := range forms {
 		c := f.Coefficient
-		c.Value = stat.StdDev(values[i], nil)
+		own := 0.0
+		if f.Column != "" {
+			own = out.Common * f.Apply(s.exact[0]).Value
+		}
+		c.Value = math.Sqrt(max(stat.Variance(values[i], nil)-own*own, 0))
 		out.Weak[i] = 2*weak[i] > looks
 		out.Coefficients = append(out.Coefficients, c)
 	}
-	pool(forms, out.Coefficients)
-	return out, s.predictions(&out, thetas, pl, factor)
+	pool(forms, out.Coefficients, widths(e))
+	return out, nil
 }
 
-// pool gives the levels of a column that are equally likely their common deviation.
-func pool(forms []table.Form, list []table.Coefficient) {
+// pool gives coefficients of the same law their common deviation: the levels of a column that are
+// equally likely, and numbers, relative to the widths of their ranges.
+func pool(forms []table.Form, list []table.Coefficient, widths map[string]float64) {
 	type column struct{ name, class string }
 	sums, counts := map[column]float64{}, map[column]float64{}
-	own := func(i int) (column, bool) {
+	own := func(i int) (k column, unit float64, ok bool) {
 		f := forms[i]
+		if w := widths[f.Column]; f.Name == f.Column && w > 0 {
+			return column{"", f.Class}, w, true
+		}
 		rare := f.Name == f.Column+" other" || f.Name == f.Column+" missing" // fields without a declared level
-		return column{f.Column, f.Class}, f.Column != "" && f.Name != f.Column && len(f.At) > 0 && !rare
+		return column{f.Column, f.Class}, 1, f.Column != "" && f.Name != f.Column && len(f.At) > 0 && !rare
 	}
 	for i, c := range list {
-		if k, ok := own(i); ok {
-			sums[k] += c.Value * c.Value
+		if k, unit, ok := own(i); ok {
+			sums[k] += math.Pow(unit*c.Value, 2)
 			counts[k]++
 		}
 	}
 	for i := range list {
-		if k, ok := own(i); ok {
-			list[i].Value = math.Sqrt(sums[k] / counts[k])
+		if k, unit, ok := own(i); ok {
+			list[i].Value = math.Sqrt(sums[k]/counts[k]) / unit
 		}
 	}
 }
@@ -317,22 +356,26 @@ func pool(forms []table.Form, list []table.Coefficient) {
 // be negative where there is little noise: the variance of the fits is the least that counts.
 func (s *simulation) predictions(out *Outlook, thetas [][]float64, pl *Plan, factor float64) error {
 	e := s.data.Encoder
-	unit, variance := 1.0, 5.0 // 1/p(1−p) for usual scores
+	unit, variance := 1.0, 1.25/(s.rate*(1-s.rate)) // 1/p(1−p) for usual scores
 	if kinds[pl.params.Loss.Name] == table.Range {
 		unit, variance = e.LabelValue(1)-e.LabelValue(0), s.sigma*s.sigma/2
 	}
 	dim := len(e.Features())
 	var square, spread float64
 	var scores [2][]float64
+	noisy := make([][]float64, len(thetas)) // scores
+	rows, _ := s.data.Records.Dims()
+	every, at := 1+rows/lookedAt, -1 // records that are alike follow each other
 	err := s.data.Records.Each(func(a []float64, _ float64) {
-		if len(scores[0]) > 1500 {
+		if at++; at%every > 0 {
 			return
 		}
 		one, two := scoresOf(s.exact[0], a[:dim], unit), scoresOf(s.exact[1], a[:dim], unit)
 		scores[0], scores[1] = append(scores[0], one...), append(scores[1], two...)
 		all := make([][]float64, len(one))
-		for _, theta := range thetas {
+		for i, theta := range thetas {
 			for k, own := range scoresOf(theta, a[:dim], unit) {
+				noisy[i] = append(noisy[i], own)
 				square += (own - one[k]) * (own - two[k]) / float64(len(thetas))
 				all[k] = append(all[k], own)
 			}
@@ -348,9 +391,32 @@ func (s *simulation) predictions(out *Outlook, thetas [][]float64, pl *Plan, fac
 	out.Prediction = math.Sqrt(max(spread, square) / float64(len(scores[0])))
 	variation := max(stat.Covariance(scores[0], scores[1], nil), math.SmallestNonzeroFloat64)
 	out.Lost = out.Prediction * out.Prediction / variation
+	out.Common = common(e, noisy, scores[0], variation)
 	out.Chance = math.Sqrt(variance * d / n)
 	out.Records = n * math.Pow(out.Prediction/out.Chance, 2)
 	return nil
+}
+
+// common returns the deviation of the factor of the scores of several fits, less what noise of the
+// same size in all directions gives it.
+func common(e *table.Encoder, noisy [][]float64, exact []float64, variation float64) float64 {
+	var factors []float64
+	others, directions := 0.0, -1.0 // those without the factor
+	for _, f := range e.Forms() {
+		if len(f.At) > 0 && f.Column != "" {
+			directions++
+		}
+	}
+	if directions <= 0 {
+		return 0
+	}
+	for _, own := range noisy {
+		factor := stat.Covariance(own, exact, nil) / variation
+		floats.AddScaled(own, -factor, exact)
+		factors = append(factors, factor)
+		others += stat.Variance(own, nil) / float64(len(noisy))
+	}
+	return math.Sqrt(max(stat.Variance(factors, nil)-others/directions/variation, 0))
 }
 
 // scoresOf returns the scores of the classes of a row. Their mean is 0: a summand that all have in
@@ -368,7 +434,9 @@ func scoresOf(theta, row []float64, unit float64) []float64 {
 
 // madeUp returns a table of the schema with n records, or persons of some lines each, and the
 // deviation of its labels.
-func (pl *Plan) madeUp(schema *table.Schema, n, lines int) (text []byte, sigma float64) {
+func (pl *Plan) madeUp(
+	schema *table.Schema, n, lines int, rate float64,
+) (text []byte, sigma float64) {
 	rnd := rand.New(rand.NewPCG(outlookSeed, uint64(n)))
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
@@ -377,7 +445,7 @@ func (pl *Plan) madeUp(schema *table.Schema, n, lines int) (text []byte, sigma f
 	classes := max(len(schema.Label.Levels), 1)
 	for _, c := range schema.Columns {
 		if !c.Ignore && c.Cross == nil && c.Name != schema.Person {
-			header, makers = append(header, c.Name), append(makers, maker(c, schema.Missing, classes, rnd))
+			header, makers = append(header, c.Name), append(makers, maker(c, len(makers), schema.Missing, classes, rnd))
 		}
 	}
 	if schema.Person != "" {
@@ -389,14 +457,21 @@ func (pl *Plan) madeUp(schema *table.Schema, n, lines int) (text []byte, sigma f
 	if l.Min != nil {
 		sigma = (*l.Max - *l.Min) / 6 // a normal law within three deviations
 	}
+	strength := 1 / math.Sqrt(float64(len(makers)))
+	if len(l.Positive) > 0 {
+		strength *= classStrength
+	}
+	shift, _ := num.Bisect(func(v float64) bool { // scores of the mean v have this rate
+		return normalMean(func(q float64) float64 { return 1 / (1 + math.Exp(-classStrength*q-v)) }) >= rate
+	}, 20, -20)
 	for i := range n * lines {
 		clear(scores)
 		for j, next := range makers {
 			var effect []float64
 			row[j+1], effect = next()
-			floats.AddScaled(scores, 1/math.Sqrt(float64(len(makers))), effect)
+			floats.AddScaled(scores, strength, effect)
 		}
-		row[0] = madeUpLabel(l, scores, sigma, rnd)
+		row[0] = madeUpLabel(l, scores, sigma, shift, rnd)
 		if schema.Person != "" {
 			row[len(row)-1] = "person" + strconv.Itoa(i%n)
 		}
@@ -407,7 +482,7 @@ func (pl *Plan) madeUp(schema *table.Schema, n, lines int) (text []byte, sigma f
 }
 
 // madeUpLabel returns a label for scores of variance 1.
-func madeUpLabel(l table.Label, scores []float64, sigma float64, rnd *rand.Rand) string {
+func madeUpLabel(l table.Label, scores []float64, sigma, shift float64, rnd *rand.Rand) string {
 	switch {
 	case l.Min != nil:
 		v := (*l.Min+*l.Max)/2 + sigma*(scores[0]+rnd.NormFloat64())/math.Sqrt2
@@ -421,7 +496,7 @@ func madeUpLabel(l table.Label, scores []float64, sigma float64, rnd *rand.Rand)
 			}
 		}
 		return l.Levels[best]
-	case rnd.Float64() < 1/(1+math.Exp(0.5-scores[0])):
+	case rnd.Float64() < 1/(1+math.Exp(-scores[0]-shift)):
 		return l.Positive[0]
 	}
 	return l.Negative[0]
@@ -429,7 +504,7 @@ func madeUpLabel(l table.Label, scores []float64, sigma float64, rnd *rand.Rand)
 
 // maker returns a function that makes up a field of a column, and its effects on the scores of the
 // classes, of variance about 1.
-func maker(c table.Column, missing []string, classes int, rnd *rand.Rand) func() (string, []float64) {
+func maker(c table.Column, at int, missing []string, classes int, rnd *rand.Rand) func() (string, []float64) {
 	k := max(len(c.Levels), len(c.Bins)+1)
 	effects := make([][]float64, k)
 	for i := range effects {
@@ -448,12 +523,12 @@ func maker(c table.Column, missing []string, classes int, rnd *rand.Rand) func()
 			edges := append(append([]float64{*c.Min}, c.Bins...), *c.Max)
 			return field(c, (edges[i]+edges[i+1])/2), effects[i]
 		}
-		x := min(max(rnd.NormFloat64(), -2), 2)
+		x := min(max(rnd.NormFloat64(), -2.5), 2.5)
 		effect := make([]float64, classes)
 		for j := range effect {
-			effect[j] = x * float64(1-2*(j%2))
+			effect[j] = x * float64(1-2*((at+j)%2))
 		}
-		return field(c, (*c.Min+*c.Max)/2+x*(*c.Max-*c.Min)/4), effect
+		return field(c, (*c.Min+*c.Max)/2+x*(*c.Max-*c.Min)/4.6), effect
 	}
 	return func() (string, []float64) {
 		switch u := rnd.Float64(); {
@@ -473,70 +548,4 @@ func field(c table.Column, x float64) string {
 		return start.Add(time.Duration(x * 24 * float64(time.Hour))).Format(c.Date)
 	}
 	return strconv.FormatFloat(x, 'g', -1, 64)
-}
-
-// rough takes the place of the minimizers of a simulation: with many parameters, each would take as
-// long as the fit that it is to foresee.
-type rough struct {
-	solution []float64
-	hessian  *mat.SymDense
-	lossOnly bool // leave out the sums for standard errors
-}
-
-func (r *rough) plain() bool { return r != nil && r.lossOnly }
-
-// newRough solves the problem of made-up rows without noise.
-func newRough(data *table.Data, p Params) *rough {
-	l, _ := p.Loss.of(data.Records.Bounds(), 2).(loss.Linear)
-	r := &rough{solution: make([]float64, p.Dim)}
-	steps := roughSteps
-	if p.Loss.Name == Squares {
-		steps = 1
-	}
-	for range steps {
-		r.hessian = mat.NewSymDense(p.Dim, nil)
-		slope := make([]float64, p.Dim)
-		data.Records.Each(func(a []float64, b float64) { // of records in memory: no error
-			_, d1, d2 := l.Scalar(floats.Dot(a, r.solution), b, 0)
-			floats.AddScaled(slope, d1, a)
-			r.hessian.SymRankOne(r.hessian, d2, mat.NewVecDense(p.Dim, a))
-		})
-		r.step(slope, 1e-6*mat.Trace(r.hessian))
-	}
-	return r
-}
-
-// step subtracts (H + ΔI)⁻¹v from the solution.
-func (r *rough) step(v []float64, ridge float64) {
-	h := mat.NewSymDense(len(v), nil)
-	h.CopySym(r.hessian)
-	for j := range v {
-		h.SetSym(j, j, h.At(j, j)+ridge)
-	}
-	var c mat.Cholesky
-	if x := mat.NewVecDense(len(v), nil); c.Factorize(h) && c.SolveVecTo(x, mat.NewVecDense(len(v), v)) == nil {
-		floats.Sub(r.solution, x.RawVector().Data)
-	}
-}
-
-// minimize releases the minimizer of a plan, or in a simulation one Newton step from the solution:
-//
-//	θ − (H + ΔI)⁻¹(Δθ + b) + noise
-func (pl *Plan) minimize(
-	ctx context.Context, plan *engine.Plan, p *erm.Problem, src rand.Source,
-) (*dp.Release, error) {
-	if pl.rough == nil {
-		return plan.Fit(ctx, p, src)
-	}
-	q, rnd := plan.Params(), rand.New(src)
-	r := rough{solution: slices.Clone(pl.rough.solution), hessian: pl.rough.hessian}
-	slope := make([]float64, len(r.solution))
-	for j, v := range r.solution {
-		slope[j] = q.Ridge*v + q.Sigma*rnd.NormFloat64()
-	}
-	r.step(slope, q.Ridge)
-	for j := range r.solution {
-		r.solution[j] += q.OutputSigma * rnd.NormFloat64()
-	}
-	return &dp.Release{Theta: r.solution}, nil
 }

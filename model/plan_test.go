@@ -156,7 +156,7 @@ func TestNewPlan(t *testing.T) {
 		require.Equal(t, before.Params(), m.Params())
 		require.Equal(t, before.String(), m.Describe())
 		require.Equal(t, before.Certificate(), m.Certificate())
-		look, err := before.Outlook(t.Context(), 2)
+		look, err := before.Outlook(t.Context(), 2, 0)
 		require.NoError(t, err)
 		require.Len(t, look.Coefficients, len(m.Coefficients()))
 		require.Greater(t, look.Records, 1.)
@@ -172,7 +172,7 @@ func TestEmptyPlan(t *testing.T) {
 		require.Zero(t, pl.Params())
 		require.Zero(t, pl.Certificate())
 		require.Equal(t, 1., pl.Profile().Delta(1))
-		_, err := pl.Outlook(t.Context(), 0)
+		_, err := pl.Outlook(t.Context(), 0, 0)
 		require.ErrorIs(t, err, ErrOptions)
 	}
 }

@@ -76,7 +76,7 @@ const (
 	residShare  = 0.025
 	firstC      = 0.05 // of ε
 	intervalC   = 0.1  // of ε
-	mostC       = 20   // ridges below e⁻²⁰β have no effect
+	mostC       = 12   // a ridge below e⁻¹²β has no effect, but adds noise: the error of a solver is divided by it
 	mostNoise   = 0.12 // two steps pay up to this standard deviation of a bin over n
 	defaultClip = 0.3
 )

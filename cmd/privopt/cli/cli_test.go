@@ -8,12 +8,14 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -132,6 +134,7 @@ func names(t *testing.T, dir string) []string {
 //	fails N ARGS…   runs it, which must end with exit code N and no standard output
 //	says TEXT       the words of the standard output have these, whatever the lines; ! says: have not
 //	warns TEXT      the same of standard error
+//	printed         runs every command that report.html shows, with the schema of model.json
 func TestScripts(t *testing.T) {
 	var chdir sync.Mutex // scripts run in parallel in one process
 	run := func(ts *testscript.TestScript, want int, args []string) (stdout string) {
@@ -182,6 +185,20 @@ func TestScripts(t *testing.T) {
 				}
 			},
 			"says": has("stdout"), "warns": has("stderr"),
+			"printed": func(ts *testscript.TestScript, _ bool, _ []string) {
+				var m struct{ Schema json.RawMessage }
+				ts.Check(json.Unmarshal([]byte(ts.ReadFile("model.json")), &m))
+				ts.Check(os.WriteFile(ts.MkAbs("schema.json"), m.Schema, 0o600))
+				page := html.UnescapeString(ts.ReadFile("report.html"))
+				commands := regexp.MustCompile(`(?m)(?:^|<code>|<pre>)privopt ([^<\n]*)`).FindAllStringSubmatch(page, -1)
+				if len(commands) < 5 {
+					ts.Fatalf("%d commands", len(commands))
+				}
+				for _, c := range commands {
+					ts.Logf("> %s", c[1])
+					run(ts, exitOK, strings.Fields(c[1]))
+				}
+			},
 		},
 	})
 }
@@ -396,7 +413,7 @@ func TestCancel(t *testing.T) {
 	in := &endless{read: make(chan struct{})}
 	go func() { <-in.read; cancel() }()
 	var out, errs bytes.Buffer
-	code := Run(ctx, []string{"fit", "--schema", at("people.json"), "--data", "-", "--epsilon", "1", "--out",
+	code := Run(ctx, []string{"fit", "--schema", at("people.json"), "--data", "-", "--epsilon", "8", "--out",
 		at("m.json")}, in, &out, &errs)
 	require.Equal(t, exitCancelled, code)
 	require.Equal(t, "privopt fit: cancelled\n", errs.String())

@@ -289,8 +289,8 @@ func (a *app) foresee(ctx context.Context, t *fitting) {
 	if err != nil || pl.Params().Dim > manyParameters {
 		return // the fit tells of an error, and many parameters take long to simulate
 	}
-	look, err := pl.Outlook(ctx, 3)
-	if warning := t.useless(&look); err == nil && warning != "" {
+	look, err := pl.Outlook(ctx, 3, 0)
+	if warning := t.useless(&look, ""); err == nil && warning != "" {
 		a.note("%s", warning)
 	}
 }

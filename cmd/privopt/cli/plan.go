@@ -23,6 +23,7 @@ type planned struct {
 	Params       model.Params   `json:"params"`
 	Budgets      []forecast     `json:"budgets"`
 	Coefficients []deviation    `json:"coefficients"`
+	Common       float64        `json:"common"` // deviation of all effects together, relative to each
 	Warning      string         `json:"warning,omitempty"`
 	Absent       float64        `json:"absentLevel,omitzero"` // root mean square of the effect of a level without records
 }
@@ -44,7 +45,8 @@ type forecast struct {
 type deviation struct {
 	Class     string  `json:"class,omitempty"`
 	Name      string  `json:"name"`
-	Deviation float64 `json:"deviation"`
+	Deviation float64 `json:"deviation"`                 // if half of the labels are positive, or --rate
+	Rare      float64 `json:"deviationIfRare,omitempty"` // if the share rareRate is, without --rate
 	Weak      bool    `json:"weak,omitempty"`
 }
 
@@ -55,6 +57,7 @@ func (a *app) plan() *cobra.Command {
 		all       bool
 		ofScore   bool
 		modelPath string
+		rate      float64
 	)
 	c := &cobra.Command{
 		Use:   "plan --schema FILE --epsilon E",
@@ -69,13 +72,16 @@ records, or declare fewer columns and levels.
 
 plan reads no records: everything follows from the schema and the flags. The guarantee and
 the bound on the excess loss are proved. All other numbers are forecasts: plan runs the fit
-on rows that the schema and a public seed make up, in which the columns explain half of the
-label. It warns if noise would take more than half of that, and so does fit.
+on rows that the schema and a public seed make up, in which the columns explain half of a
+number. It warns if noise would take more than half of that, and so does fit. Noise moves
+the log odds of a rare class more: the forecasts of coefficients are for two shares of
+positive labels, or for the one that --rate states.
 
 With --score, plan shows the noise of a private score of --model instead, on --records
 records.`,
 		Example: `  privopt plan --schema adult.json --epsilon 1
   privopt plan --schema people.json --epsilon 0.3 --neighbors add-remove --intervals
+  privopt plan --schema people.json --epsilon 3 --rate 0.02
   privopt plan --score --model model.json --epsilon 0.1 --records 16000`,
 		Args: noArgs,
 		RunE: a.do(func(ctx context.Context, _ []string) error {
@@ -96,6 +102,9 @@ records.`,
 			if err != nil {
 				return err
 			}
+			if loss := pl.Params().Loss.Name; rate != 0 && loss != model.Logistic {
+				return usagef("--rate is for logistic regression of two classes, not for %s: leave it out", loss)
+			}
 			a.loose(t.budget, t.schema.Records, t.schema.Person != "")
 			r := planned{Certificate: pl.Certificate(), Delta: t.origin, Plan: pl.String(), Params: pl.Params()}
 			for _, factor := range []float64{1.0 / 3, 1, 3} {
@@ -109,7 +118,7 @@ records.`,
 				if factor == 1 && pl.Params().Dim <= manyParameters {
 					fits = 0
 				}
-				f, look, err := newForecast(ctx, b, other, fits)
+				f, look, err := newForecast(ctx, b, other, fits, rate)
 				if err != nil {
 					return err
 				}
@@ -118,23 +127,41 @@ records.`,
 					continue
 				}
 				for i, c := range look.Coefficients {
-					r.Coefficients = append(r.Coefficients, deviation{c.Class, c.Name, c.Value, look.Weak[i]})
+					r.Coefficients = append(r.Coefficients, deviation{c.Class, c.Name, c.Value, 0, look.Weak[i]})
 				}
-				r.Warning, r.Absent = t.useless(look), look.Absent
+				r.Common, r.Warning = look.Common, t.useless(look, "")
+				r.Absent = look.Absent
+				if rate > 0 || r.Params.Loss.Name != model.Logistic {
+					continue
+				}
+				rare, err := other.Outlook(ctx, fits, rareRate)
+				if err != nil {
+					return err
+				}
+				for i, c := range rare.Coefficients {
+					r.Coefficients[i].Rare = c.Value
+				}
+				r.Common = max(r.Common, rare.Common)
+				if r.Warning == "" {
+					r.Warning = t.useless(&rare, ", if only 10 % of the labels are positive")
+				}
 			}
-			return a.show(r, r.text(&t, all))
+			return a.show(r, r.text(&t, rate, all))
 		}),
 	}
 	t.flags(c)
 	c.Flags().BoolVar(&ofScore, "score", false, "plan a private score in place of a fit")
 	c.Flags().StringVar(&modelPath, "model", "", "model `FILE` to score")
 	s.budgetFlags(c)
+	c.Flags().Float64Var(&rate, "rate", 0, "share `R` of positive labels to suppose in forecasts, from public knowledge")
 	c.Flags().BoolVar(&all, "all", false, fmt.Sprintf("print all coefficients, not the first %d", someRows))
 	return c
 }
 
 // newForecast simulates a plan, with a number of records, by some fits. The outlook is nil without.
-func newForecast(ctx context.Context, b dp.Budget, pl *model.Plan, fits int) (forecast, *model.Outlook, error) {
+func newForecast(
+	ctx context.Context, b dp.Budget, pl *model.Plan, fits int, rate float64,
+) (forecast, *model.Outlook, error) {
 	f := pl.Forecast()
 	out := forecast{Epsilon: b.Epsilon, Noise: f.Sigma}
 	if !math.IsInf(f.Excess, 0) {
@@ -143,7 +170,7 @@ func newForecast(ctx context.Context, b dp.Budget, pl *model.Plan, fits int) (fo
 	if pl.Params().Records == 0 {
 		return out, nil, nil
 	}
-	look, err := pl.Outlook(ctx, fits)
+	look, err := pl.Outlook(ctx, fits, rate)
 	if err != nil {
 		return out, nil, err
 	}
@@ -152,9 +179,9 @@ func newForecast(ctx context.Context, b dp.Budget, pl *model.Plan, fits int) (fo
 	return out, &look, nil
 }
 
-// useless warns of a fit of which nothing useful is to be expected, or no interval of most
-// coefficients; "" if that is not so.
-func (t *task) useless(look *model.Outlook) string {
+// useless warns of a fit of which, under a condition, nothing useful is to be expected, or no
+// interval of most coefficients; "" if that is not so.
+func (t *task) useless(look *model.Outlook, condition string) string {
 	if !look.Useless() {
 		weak, all := 0, 0
 		for i, c := range look.Coefficients {
@@ -168,9 +195,9 @@ func (t *task) useless(look *model.Outlook) string {
 		if 2*weak <= all {
 			return ""
 		}
-		return fmt.Sprintf("warning: at ε = %s expect %d of %d coefficients to be weak, with no number in the summary: drop "+
-			"or merge rare levels and columns, raise ε, or leave out --intervals, without which there is less noise.",
-			claim(t.budget.Epsilon), weak, all)
+		return fmt.Sprintf("warning: at ε = %s expect %d of %d coefficients to be weak%s, with no number in the summary: "+
+			"drop or merge rare levels and columns, raise ε, or leave out --intervals, without which there is less noise.",
+			claim(t.budget.Epsilon), weak, all, condition)
 	}
 	enough := "no number of them was found to be enough"
 	if !math.IsInf(look.EnoughRecords, 1) {
@@ -179,18 +206,21 @@ func (t *task) useless(look *model.Outlook) string {
 			enough += ", or ε ≥ " + number(look.EnoughEpsilon, 3)
 		}
 	}
-	return fmt.Sprintf("warning: %s at ε = %s: expect nothing useful, because noise takes %.0f %% of what "+
+	return fmt.Sprintf("warning: %s at ε = %s: expect nothing useful%s, because noise takes %.0f %% of what "+
 		"typical columns explain; %s.", amount(t.schema.Records, unit(t.schema.Person != "")), claim(t.budget.Epsilon),
-		min(100*look.Lost, 100), enough)
+		condition, min(100*look.Lost, 100), enough)
 }
 
 // manyParameters is their number from which on a simulation would take long.
 const manyParameters = 300
 
+// rareRate is a share of positive labels that are rare.
+const rareRate = 0.1
+
 // someRows is the number of rows of a long table that are printed without --all.
 const someRows = 20
 
-func (r *planned) text(t *task, all bool) string {
+func (r *planned) text(t *task, rate float64, all bool) string {
 	var b strings.Builder
 	b.WriteString(paragraph("privacy  ", t.privacy(r.Certificate)))
 	b.WriteString(paragraph("plan     ", r.Plan))
@@ -221,22 +251,36 @@ func (r *planned) text(t *task, all bool) string {
 		return b.String()
 	}
 	rows = rows[:0]
-	unit := unitOf(r.Params.Loss.Name, t.schema.Label.Column)
+	head := []string{"coefficient", "deviation (" + unitOf(r.Params.Loss.Name, t.schema.Label.Column) + ")"}
+	suppose, together := many, ""
+	if two := t.schema.Label.Positive; r.Params.Loss.Name == model.Logistic && rate == 0 {
+		head = append(head, "if 10 % are "+printable(two[0]))
+		suppose = "half of the labels are " + printable(two[0]) + " (--rate states another share), " + many
+	} else if rate > 0 {
+		suppose = number(100*rate, 3) + " % of the labels are " + printable(two[0]) + ", " + many
+	}
+	if r.Common >= 0.005 {
+		together = fmt.Sprintf(" Noise also moves all but the intercept together, by about %s of each.", percent0(r.Common))
+	}
 	for _, c := range r.Coefficients {
-		value := number(c.Deviation, 3)
-		if c.Weak {
-			value += " weak"
+		row := []string{coefficientName(c.Class, c.Name), number(c.Deviation, 2)}
+		if len(head) > 2 {
+			row = append(row, number(c.Rare, 2))
 		}
-		rows = append(rows, []string{coefficientName(c.Class, c.Name), value})
+		if c.Weak {
+			row[1] += " weak"
+		}
+		rows = append(rows, row)
 	}
 	rows, more := first(rows, all)
-	rare := "those of rare ones are larger"
+	rare := "Rarer levels and narrower numbers have larger ones"
 	if r.Absent > 0 {
-		rare += fmt.Sprintf(", about %s for a level that no record has", number(r.Absent, 2))
+		rare += fmt.Sprintf(", about %s a level that no record has", number(r.Absent, 2))
 	}
-	b.WriteString("\n" + paragraph("", "Standard deviation that privacy noise is expected to give each coefficient, if "+
-		"the "+many+" are spread evenly over classes, levels and ranges; "+rare+".") + "\n")
-	b.WriteString(grid([]string{"coefficient", "deviation (" + unit + ")"}, rows))
+	b.WriteString("\n" + paragraph("", fmt.Sprintf("Standard deviation that privacy noise is expected to give each "+
+		"coefficient, if %s are spread evenly over levels and numbers differ by a fifth of their range. %s.%s",
+		suppose, rare, together)) + "\n")
+	b.WriteString(grid(head, rows))
 	b.WriteString(more)
 	return b.String()
 }

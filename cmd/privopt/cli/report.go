@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -135,6 +136,13 @@ func newReport(ctx context.Context, m *model.Model) *report.Report {
 		Ledger:      []string{noLedger(m)},
 		Commands:    commands(m), Program: version().String(),
 	}
+	r.Measure = "privopt score --epsilon 0.3 --model model.json --data test.csv --out score.json " +
+		fmt.Sprintf("--neighbors %v", c.Relation)
+	if c.Relation == dp.AddRemove {
+		r.Measure += " --records 1000"
+		r.MeasureNote = "In place of 1000, state about how many " + units(c.Rows > 0) + " test.csv is of: the " +
+			"exact number is protected."
+	}
 	if !e.Private {
 		r.Warning = "NOT PRIVATE: the noise came from a source that the caller chose, such as --seed. Whoever can guess " +
 			"that source learns the data. The guarantee below holds only if nobody can guess it."
@@ -164,7 +172,7 @@ func newReport(ctx context.Context, m *model.Model) *report.Report {
 		},
 	})
 	r.Guarantee = r.Guarantee[1:]
-	coefficientReport(r, m)
+	coefficientReport(ctx, r, m)
 	effectReport(r, m)
 	budgetReport(ctx, r, m)
 	r.Certificate = []report.Fact{
@@ -299,32 +307,41 @@ func ledgerReport(r *report.Report, l *ledger.Ledger) {
 	r.LedgerTables = []report.Table{spent}
 }
 
-func budgetReport(ctx context.Context, r *report.Report, m *model.Model) {
-	enc, c := m.Encoder(), m.Certificate()
-	p := m.Params()
+// planOf returns the plan of a model with a schema, with another ε.
+func planOf(m *model.Model, factor float64) (*model.Plan, error) {
+	enc, p := m.Encoder(), m.Params()
 	if enc == nil {
-		r.BudgetNote = "The model was fitted without a schema, so no plan of other budgets can be made from it."
-		return
+		return nil, errors.New("no schema")
 	}
-	s := enc.Schema()
+	s, b := enc.Schema(), m.Certificate().Budget
 	s.Records = cmp.Or(p.Records, s.Records)
+	b.Epsilon *= factor
 	o := &model.Options{Loss: p.Loss, Penalty: p.Penalty, Set: p.Set, Intervals: p.Intervals, Relation: p.Relation,
 		Records: p.Records}
 	if p.Relation == dp.Replace {
 		o.Records = 0
 	}
+	return model.NewPlan(s, b, o)
+}
+
+func budgetReport(ctx context.Context, r *report.Report, m *model.Model) {
+	enc, c := m.Encoder(), m.Certificate()
+	if enc == nil {
+		r.BudgetNote = "The model was fitted without a schema, so no plan of other budgets can be made from it."
+		return
+	}
+	s := enc.Schema()
 	many := units(c.Rows > 0)
 	bounded := false
 	r.Budgets = report.Table{Caption: "Forecasts for other values of ε", Head: []string{"ε", "Noise : chance",
 		"Equal with", "Loss above the best"}}
 	for _, factor := range []float64{0.1, 1.0 / 3, 1, 3, 10} {
-		b := c.Budget
-		b.Epsilon *= factor
-		pl, err := model.NewPlan(s, b, o)
+		pl, err := planOf(m, factor)
 		if err != nil {
 			continue
 		}
-		f, look, err := newForecast(ctx, b, pl, 2)
+		b := pl.Params().Budget
+		f, look, err := newForecast(ctx, b, pl, 2, 0)
 		if err != nil {
 			continue
 		}
@@ -386,8 +403,9 @@ func commands(m *model.Model) string {
 		add("bound", p.Intervals.Radius)
 	}
 	return strings.Join([]string{
-		"# schema.json is the key \"schema\" of model.json", fit + " --out model.json",
-		"privopt explain model.json", "privopt summary model.json --all", "privopt report --model model.json",
+		"# schema.json is the key \"schema\" of model.json", fit + " --out again.json",
+		"privopt explain again.json", "privopt summary again.json --all",
+		"privopt report --model again.json --out again.html",
 	}, "\n")
 }
 

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -42,10 +43,10 @@ func estimate(r model.Row, k float64) report.Value {
 	return v
 }
 
-func coefficientReport(r *report.Report, m *model.Model) {
+func coefficientReport(ctx context.Context, r *report.Report, m *model.Model) {
 	s, unit := m.Summary(), scoreUnit(m)
 	axis := axisOf(m)
-	r.Coefficients = coefficientTable(s, unit)
+	r.Coefficients = coefficientTable(s, unit, newDigits(ctx, m))
 	r.CoefficientNotes = []string{meaning(m) + " The pictures show what a number changes from one end of its declared " +
 		"range to the other, so that columns can be compared; the table has the coefficient of one more unit."}
 	if s.Level > 0 {
@@ -95,7 +96,7 @@ func coefficientReport(r *report.Report, m *model.Model) {
 }
 
 // coefficientTable lists coefficients. Those of several classes stand beside each other.
-func coefficientTable(s model.Summary, unit string) report.Table {
+func coefficientTable(s model.Summary, unit string, n *digits) report.Table {
 	shown := s.Rows[:min(len(s.Rows), reportRows)]
 	t := report.Table{Caption: "All coefficients (" + unit + ")", Head: []string{"Coefficient", "Estimate"}}
 	if len(s.Rows) > reportRows {
@@ -118,10 +119,10 @@ func coefficientTable(s model.Summary, unit string) report.Table {
 				k = len(t.Rows)
 				at[row.Name], t.Rows = k, append(t.Rows, []string{printable(row.Name)})
 			}
-			t.Rows[k] = append(t.Rows[k], number(row.Estimate, 3))
+			t.Rows[k] = append(t.Rows[k], n.estimate(row))
 			continue
 		}
-		t.Rows = append(t.Rows, append([]string{coefficientName(row.Class, row.Name)}, estimateCells(row)...))
+		t.Rows = append(t.Rows, append([]string{coefficientName(row.Class, row.Name)}, estimateCells(row, n)...))
 	}
 	for i := range t.Rows { // of the last class shown, some may be left out
 		for len(t.Rows[i]) < len(t.Head) {

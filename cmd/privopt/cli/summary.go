@@ -53,13 +53,13 @@ be published with the model.`,
 			s := m.Summary()
 			if plot != "" {
 				r := &report.Report{}
-				coefficientReport(r, m)
+				coefficientReport(ctx, r, m)
 				picture := func(w io.Writer) error { _, err := io.WriteString(w, report.Sheet(r.Forests)); return err }
 				if err := a.write(plot, kindPicture, false, picture); err != nil {
 					return err
 				}
 			}
-			return a.show(s, summaryText(m, s, all))
+			return a.show(s, summaryText(ctx, m, s, all))
 		}),
 	}
 	c.Flags().BoolVar(&all, "all", false, fmt.Sprintf("print all coefficients, not the first %d", someRows))
@@ -67,14 +67,15 @@ be published with the model.`,
 	return c
 }
 
-func summaryText(m *model.Model, s model.Summary, all bool) string {
+func summaryText(ctx context.Context, m *model.Model, s model.Summary, all bool) string {
 	head := []string{"coefficient", "estimate (" + scoreUnit(m) + ")"}
 	if s.Level > 0 {
 		head = []string{"coefficient", "estimate", "debiased", "std. err.", "lower", "upper", "z", "p", "privacy", ""}
 	}
+	n := newDigits(ctx, m)
 	rows := make([][]string, len(s.Rows))
 	for i, r := range s.Rows {
-		rows[i] = append([]string{coefficientName(r.Class, r.Name)}, estimateCells(r)...)
+		rows[i] = append([]string{coefficientName(r.Class, r.Name)}, estimateCells(r, n)...)
 	}
 	rows, more := first(rows, all)
 	var b strings.Builder
@@ -85,6 +86,9 @@ func summaryText(m *model.Model, s model.Summary, all bool) string {
 	note := s.Note
 	if s.Level == 0 {
 		note = "No standard errors: to release them, fit with --intervals, which takes a quarter of the budget."
+		if n != nil {
+			note += " Digits are those that noise is expected to leave, as privopt plan forecasts it."
+		}
 	}
 	if m.Params().Rows > 0 {
 		about := "person: all lines of a person together count as one"
@@ -157,13 +161,44 @@ func narrow(head []string, rows [][]string) ([]string, [][]string) {
 	return head, rows
 }
 
+// digits foretells the deviation of coefficients without standard errors, nil if nothing does.
+type digits struct {
+	deviations map[[2]string]float64 // by class and name
+	common     float64
+}
+
+// newDigits simulates the plan of a model by some fits, as many as digits need.
+func newDigits(ctx context.Context, m *model.Model) *digits {
+	pl, err := planOf(m, 1)
+	if m.Params().Intervals != nil || err != nil || m.Params().Dim > manyParameters {
+		return nil
+	}
+	look, err := pl.Outlook(ctx, 3, 0)
+	if err != nil {
+		return nil
+	}
+	out := &digits{map[[2]string]float64{}, look.Common}
+	for _, c := range look.Coefficients {
+		out.deviations[[2]string{c.Class, c.Name}] = c.Value
+	}
+	return out
+}
+
+// estimate formats an estimate to the second digit of its deviation, or to two digits.
+func (n *digits) estimate(r model.Row) string {
+	if n == nil {
+		return number(r.Estimate, 2)
+	}
+	return toError(r.Estimate, math.Hypot(n.deviations[[2]string{r.Class, r.Name}], n.common*r.Estimate))
+}
+
 // estimateCells formats the numbers of a coefficient to the digits that its standard error leaves.
 // A weak one has none that mean anything: its numbers are in the JSON form only.
-func estimateCells(r model.Row) []string {
+func estimateCells(r model.Row, n *digits) []string {
 	i := r.Interval
 	switch {
 	case i == nil:
-		return []string{number(r.Estimate)}
+		return []string{n.estimate(r)}
 	case i.Weak || i.Unidentified:
 		return []string{"–", "–", "–", "–", "–", "–", "–", "–", "weak"}
 	}

@@ -22,11 +22,11 @@ func TestEstimateCells(t *testing.T) {
 		Z:     60.4, P: 1e-30}
 	row := model.Row{Name: "x", Estimate: 13.98765, Interval: &i}
 	require.Equal(t, []string{"13.99", "14.12", "0.23", "13.66", "14.58", "60.4", "<1e-16", "90 %", ""},
-		estimateCells(row))
+		estimateCells(row, nil))
 	i.Weak = true
-	require.Equal(t, []string{"–", "–", "–", "–", "–", "–", "–", "–", "weak"}, estimateCells(row))
-	require.Equal(t, []string{"13.99"}, estimateCells(model.Row{Estimate: 13.98765}))
-	require.Equal(t, "–", estimateCells(model.Row{Interval: &model.Interval{}})[7], "no standard error, no share")
+	require.Equal(t, []string{"–", "–", "–", "–", "–", "–", "–", "–", "weak"}, estimateCells(row, nil))
+	require.Equal(t, []string{"14"}, estimateCells(model.Row{Estimate: 13.98765}, nil))
+	require.Equal(t, "–", estimateCells(model.Row{Interval: &model.Interval{}}, nil)[7], "no standard error, no share")
 	for stdErr, want := range map[float64]string{2345: "12300", 30: "12346", 0.5: "12345.68", 1e-5: "12345.678901"} {
 		require.Equal(t, want, toError(12345.678901, stdErr), stdErr)
 	}
@@ -68,4 +68,32 @@ func TestSummaryOfLevels(t *testing.T) {
 			"job=nurse, age = 50 for age missing."}[k])
 		require.Contains(t, must(os.ReadFile(plot)), "<svg")
 	}
+}
+
+// TestDigits: without standard errors, estimates have the digits that noise leaves, the same in
+// summary and report: few at ε = 1, more at 200.
+func TestDigits(t *testing.T) {
+	at := folder(t)
+	digits := func(epsilon string) (n int) {
+		code, _, errs := call(t, "", "fit", "--schema", at("people.json"), "--data", at("people.csv"), "--epsilon", epsilon,
+			"--out", at(epsilon))
+		require.Equal(t, 0, code, errs)
+		_, out, _ := call(t, "", "summary", at(epsilon))
+		require.Contains(t, flat(out), "Digits are those that noise is expected to leave")
+		code, _, errs = call(t, "", "report", "--model", at(epsilon), "--out", at(epsilon+".html"))
+		require.Equal(t, 0, code, errs)
+		page := must(os.ReadFile(at(epsilon + ".html")))
+		for _, line := range strings.Split(out, "\n") {
+			if f := strings.Fields(line); len(f) > 1 && f[0] == "job=pilot" {
+				require.Contains(t, page, "<td>"+strings.Replace(f[1], "-", "−", 1)+"</td>")
+				_, decimals, _ := strings.Cut(f[1], ".")
+				return len(decimals)
+			}
+		}
+		t.Fatal(out)
+		return 0
+	}
+	few, many := digits("1"), digits("200")
+	require.LessOrEqual(t, few, 2)
+	require.GreaterOrEqual(t, many, 3)
 }

@@ -24,20 +24,21 @@ type Report struct {
 	Asked       []Fact
 	Guarantee   []Section // in the words of privopt explain
 
-	Forests           []Figure
-	Coefficients      Table
-	CoefficientNotes  []string
-	CoefficientDetail string // below the table
-	Effects           []Figure
-	EffectNotes       []string
-	Score             *Score // nil without one
-	Budgets           Table
-	BudgetNote        string
-	Ledger            []string
-	LedgerTables      []Table
-	Certificate       []Fact
-	Assumptions       []string
-	Commands, Program string
+	Forests              []Figure
+	Coefficients         Table
+	CoefficientNotes     []string
+	CoefficientDetail    string // below the table
+	Effects              []Figure
+	EffectNotes          []string
+	Score                *Score // nil without one
+	Budgets              Table
+	BudgetNote           string
+	Ledger               []string
+	LedgerTables         []Table
+	Certificate          []Fact
+	Assumptions          []string
+	Measure, MeasureNote string // the command of a score, where there is none
+	Commands, Program    string
 }
 
 // Fact is a name and what is to be said about it.
