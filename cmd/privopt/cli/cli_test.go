@@ -413,7 +413,7 @@ func TestCancel(t *testing.T) {
 	in := &endless{read: make(chan struct{})}
 	go func() { <-in.read; cancel() }()
 	var out, errs bytes.Buffer
-	code := Run(ctx, []string{"fit", "--schema", at("people.json"), "--data", "-", "--epsilon", "8", "--out",
+	code := Run(ctx, []string{"fit", "--schema", at("people.json"), "--data", "-", "--epsilon", "3", "--out",
 		at("m.json")}, in, &out, &errs)
 	require.Equal(t, exitCancelled, code)
 	require.Equal(t, "privopt fit: cancelled\n", errs.String())

@@ -34,7 +34,7 @@ func TestBadFiles(t *testing.T) {
 		files   []string
 		command string // BAD stands for the file
 	}{
-		{tables, "fit --schema people.json --data BAD --epsilon 8 --out x"},
+		{tables, "fit --schema people.json --data BAD --epsilon 3 --out x"},
 		{tables, "predict --model model.json --data BAD"},
 		{tables, "score --model model.json --data BAD"},
 		{tables, "score --model model.json --data BAD --epsilon 1"},
