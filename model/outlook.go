@@ -42,7 +42,8 @@ type Outlook struct {
 	// more if a constant were as good.
 	Lost float64
 	// Absent is the root mean square that noise makes of the effect of a level that no record has,
-	// against an average row: the deviation of a rare level is between that and the one listed. It is
+	// against an average row: the deviation of a rare level is between that and the one listed. In
+	// automatic fits it grows with the effects of other levels and with the number of rare ones. It is
 	// 0 without declared levels, and for intervals with more than 50 parameters.
 	Absent float64
 	// Records is the number of records or persons from which on noise moves predictions less than

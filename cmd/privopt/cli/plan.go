@@ -275,7 +275,7 @@ func (r *planned) text(t *task, rate float64, all bool) string {
 	rows, more := first(rows, all)
 	rare := "Rarer levels and narrower numbers have larger ones"
 	if r.Absent > 0 {
-		rare += fmt.Sprintf(", about %s a level that no record has", number(r.Absent, 2))
+		rare += fmt.Sprintf(", about %s or more a level that no record has", number(r.Absent, 2))
 	}
 	b.WriteString("\n" + paragraph("", fmt.Sprintf("Standard deviation that privacy noise is expected to give each "+
 		"coefficient, if %s are spread evenly over levels and numbers differ by a fifth of their range. %s.%s",
