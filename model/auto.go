@@ -474,7 +474,7 @@ func (f *gradientFit) offset() error {
 // small and just above the error of m. It is 0 otherwise, and for labels at an end of their range,
 // most of which may be 0.
 func (f *gradientFit) window(h []float64, noise, doubt float64) float64 {
-	i := slices.IndexFunc(residualEdges, func(e float64) bool { return e >= 4*doubt })
+	i := slices.IndexFunc(residualEdges, func(e float64) bool { return e >= 3*doubt })
 	if i < 0 || windowPart*residualEdges[i] > mostWindow {
 		return 0
 	}
@@ -490,7 +490,7 @@ func (f *gradientFit) window(h []float64, noise, doubt float64) float64 {
 	}
 	inside := (sums[0]*counts[1] + (1-sums[1])*counts[0]) / (counts[0] + counts[1])
 	noise *= math.Sqrt(counts[0] * counts[1] / (counts[0] + counts[1]))
-	if inside < max(0.8, 1-2.5*noise) || math.Abs(f.middle+f.narrowed*f.m)+f.narrowed*2*window > 1 {
+	if inside < max(0.7, 1-2.5*noise) || math.Abs(f.middle+f.narrowed*f.m)+f.narrowed*2*window > 1 {
 		return 0
 	}
 	return window
