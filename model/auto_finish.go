@@ -13,18 +13,23 @@ const (
 	reachPart  = 0.1  // histogram of the scores
 	lookPart   = 0.2  // histogram of the residuals
 	slopePart  = 0.8  // of each round: sums of slopes; the rest: sums of curvatures
-	farScore   = 2.5  // of classes, from which on all scores have the same weight
-	farDoubt   = 0.5  // of the factor, where scores are far: steps stop short as the curvature falls
+	farScore   = 1    // of classes, from which on all scores have the same weight
+	farSpread  = 3    // of scores of classes, from which on they are far
+	farDoubt   = 0.6  // of the factor, where scores are far: steps stop short as the curvature falls
+	farMove    = 0.7  // of a factor of classes, or its inverse, in one round
 	usualCurve = 0.23 // mean of ξt of normal scores
 	meanPart   = 0.7  // of the square of a vector of slopes: the offset; the rest: the factor
+	farPart    = 0.5  // more of it for the factor, where scores are far and few slopes tell it
 )
 
 // calibrate sets the offset and the factor of the scores by two noisy equations,
 //
-//	Σ r = 0,   Σ rξ = 0,   ξ = t·min(1, 1/t²),  t = score/B
+//	Σ r = 0,   Σ rξ = 0,   ξ = t·min(1, 1/t²),  t = (score − pivot)/B
 //
 // in one Newton step for squares and two for classes, with priors on the offset and on the factor:
-// it is near 1 by as much as is known, or, with probability 0.1, anywhere.
+// it is near 1 by as much as is known, or, with probability 0.1, anywhere. The pivot is the mean of
+// the scores, weighted by φ″: the slopes of two classes say much only of scores close to 0, and far
+// from them a factor could not be told from an offset.
 func (f *gradientFit) calibrate() error {
 	spread := max(f.spreadOfScores(), 1e-9)
 	if spread <= 1e-9 {
@@ -68,11 +73,18 @@ func (f *gradientFit) calibrate() error {
 	}
 	c := calibration{b: b, clip: clip, slopeClip: slopeClip, spread: spread,
 		share: rest * f.finish / float64(rounds), doubt: f.doubt * b, center: centered, taken: taken, bias: bias, row: row}
+	c.part, c.pivot = 1-meanPart, centered
 	if f.logistic {
-		c.doubt = b * math.Hypot(f.doubt, farDoubt*spread*spread/(spread*spread+9))
+		c.far = spread * spread / (spread*spread + farSpread*farSpread)
+		c.part += farPart * c.far
+		c.doubt = b * math.Hypot(f.doubt, farDoubt*c.far)
 	}
 	c.prior[0] = 1e12
 	if f.icept >= 0 {
+		weigh := func(k float64) float64 {
+			return normalMean(func(q float64) float64 { return f.bend(centered+q*spread) * math.Pow(q, k) })
+		}
+		c.pivot += spread * weigh(1) / weigh(0)
 		far := math.Pow(f.choice.Clip, 2) + math.Pow(f.seen.spread(), 2)
 		c.prior[0] = 1 / (4*f.variance + 0.09*far)
 		if f.logistic {
@@ -84,10 +96,10 @@ func (f *gradientFit) calibrate() error {
 			return err
 		}
 	}
-	// The score becomes m + factor·(score − center) + center − m + offset.
+	// The score becomes pivot + factor·(score − pivot) + offset.
 	factor := min(max(1+c.factor/b, 0), 5)
 	floats.Scale(factor, f.x[:f.p])
-	f.x[f.p], f.m = 0, centered+c.offset
+	f.x[f.p], f.m = 0, c.pivot+factor*(centered-c.pivot)+c.offset
 	return nil
 }
 
@@ -97,6 +109,7 @@ type calibration struct {
 	clip, slopeClip                 float64    // of residuals, for the offset and for the factor
 	taken, bias                     float64    // what the clip takes from the mean, and its deviation
 	offset, factor                  float64    // what is added to a score: offset + factor·t
+	part, far, pivot                float64    // of the factor; how far scores are, from 0 to 1; mean of t
 	prior                           [2]float64 // precisions of both
 	row                             []float64
 }
@@ -104,7 +117,7 @@ type calibration struct {
 // position returns the score of a record as it is calibrated so far, t and ξ.
 func (f *gradientFit) position(c *calibration, r record) (score, t, xi float64) {
 	score, _ = f.score(c.row, r)
-	t = (score - c.center) / c.b
+	t = (score - c.pivot) / c.b
 	return score + c.offset + c.factor*t, t, f.factorWeight(t)
 }
 
@@ -131,8 +144,8 @@ func (f *gradientFit) bend(score float64) float64 {
 
 // round releases the sums of one Newton step and takes it.
 func (f *gradientFit) round(c *calibration, round int) error {
-	first, second := math.Sqrt(meanPart), math.Sqrt(1-meanPart)
-	f.by = []float64{c.b, c.clip, c.slopeClip, c.center, c.offset, c.factor}
+	first, second := math.Sqrt(1-c.part), math.Sqrt(c.part)
+	f.by = []float64{c.b, c.clip, c.slopeClip, c.pivot, c.part, c.offset, c.factor}
 	g, noise, err := f.sum(2, 1, slopePart*c.share, func(dst []float64, w float64, r record) {
 		score, _, xi := f.position(c, r)
 		v := f.residual(score, r.y)
@@ -161,9 +174,10 @@ func (f *gradientFit) round(c *calibration, round int) error {
 	var normal [3]float64
 	for k := range normal {
 		normal[k] = normalMean(func(q float64) float64 {
-			t := q * c.spread / c.b
+			score := c.center + q*c.spread
+			t := (score - c.pivot) / c.b
 			xi := f.factorWeight(t)
-			return f.bend(c.center+c.offset+t*(c.b+c.factor)) * [3]float64{1, xi, xi * t}[k]
+			return f.bend(score+c.offset+t*c.factor) * [3]float64{1, xi, xi * t}[k]
 		})
 	}
 	scales := [3]float64{normal[0], math.Sqrt(normal[0] * normal[2]), normal[2]}
@@ -193,7 +207,13 @@ func (f *gradientFit) round(c *calibration, round int) error {
 		offset, factor, _, _ = e.solve()
 	}
 	c.offset += offset
-	c.factor += min(max(factor, -c.b), c.b)
+	// Slopes of near scores are linear in the factor, those of far ones in its inverse.
+	now, largest := max(c.b+c.factor, 0.2*c.b), 1.0
+	if f.logistic {
+		largest = farMove
+	}
+	change := min(max(factor/now, -largest), largest)
+	c.factor = now*(1+(1-c.far)*change)/(1-c.far*change) - c.b
 	return nil
 }
 
