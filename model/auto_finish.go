@@ -14,6 +14,7 @@ const (
 	lookPart   = 0.2  // histogram of the residuals
 	slopePart  = 0.8  // of each round: sums of slopes; the rest: sums of curvatures
 	farScore   = 1    // of classes, from which on all scores have the same weight
+	turnSpread = 2    // of scores of classes, from which on their pivot is their mean weighted by φ″
 	farSpread  = 3    // of scores of classes, from which on they are far
 	farDoubt   = 0.6  // of the factor, where scores are far: steps stop short as the curvature falls
 	farMove    = 0.7  // of a factor of classes, or its inverse, in one round
@@ -28,8 +29,8 @@ const (
 //
 // in one Newton step for squares and two for classes, with priors on the offset and on the factor:
 // it is near 1 by as much as is known, or, with probability 0.1, anywhere. The pivot is the mean of
-// the scores, weighted by φ″: the slopes of two classes say much only of scores close to 0, and far
-// from them a factor could not be told from an offset.
+// the scores, weighted by φ″ if they are far: slopes of two classes then say much only of scores
+// close to 0, and around another pivot a factor could not be told from an offset.
 func (f *gradientFit) calibrate() error {
 	spread := max(f.spreadOfScores(), 1e-9)
 	if spread <= 1e-9 {
@@ -84,7 +85,8 @@ func (f *gradientFit) calibrate() error {
 		weigh := func(k float64) float64 {
 			return normalMean(func(q float64) float64 { return f.bend(centered+q*spread) * math.Pow(q, k) })
 		}
-		c.pivot += spread * weigh(1) / weigh(0)
+		part := math.Pow(spread/turnSpread, 4)
+		c.pivot += part / (1 + part) * spread * weigh(1) / max(weigh(0), 1e-12)
 		far := math.Pow(f.choice.Clip, 2) + math.Pow(f.seen.spread(), 2)
 		c.prior[0] = 1 / (4*f.variance + 0.09*far)
 		if f.logistic {
