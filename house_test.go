@@ -387,7 +387,7 @@ lasso 599
 lop 325
 loss 1941
 loss/losstest 458
-model 7858
+model 7860
 model/score 2271
 objpert 5120
 prox 4611
