@@ -432,6 +432,7 @@ func (f *gradientFit) offset() error {
 	}
 	update(v, variance)
 	f.variance += math.Pow(f.miscount*f.m, 2)
+	again := false
 	for range mostWindows {
 		before := math.Sqrt(f.variance)
 		var near float64
@@ -462,6 +463,10 @@ func (f *gradientFit) offset() error {
 			}
 		}
 		update(v, variance)
+		if window == 0 && f.narrowed < 1 && !again { // noise may have hidden a window: it is rare twice
+			again = true
+			continue
+		}
 		if window == 0 || math.Abs(v) > 3*before {
 			break
 		}
