@@ -110,7 +110,7 @@ func TestAbsentLevel(t *testing.T) {
 		budget := dp.Budget{Epsilon: 2, Delta: 1e-6}
 		pl, err := NewPlan(s, budget, &c.o)
 		require.NoError(t, err)
-		look, err := pl.Outlook(t.Context(), 4, 0)
+		look, err := pl.Outlook(t.Context(), 13, 0)
 		require.NoError(t, err)
 		data, err := table.ReadCSV(strings.NewReader("x,c,d,y\n"+texts[kinds[c.o.Loss.Name]]), s)
 		require.NoError(t, err)

@@ -78,7 +78,7 @@ const (
 )
 
 // Outlook simulates the plan by a number of fits, 0 for 36; with 2 it leaves out EnoughRecords and
-// EnoughEpsilon, with 3 or less Absent. It supposes that rate, 0 for ½, is the share of positive
+// EnoughEpsilon, with 12 or less Absent. It supposes that rate, 0 for ½, is the share of positive
 // labels of two classes: noise moves log odds by about 1/(4·rate·(1−rate)) times as much as at ½.
 // The plan needs a schema and a number of records. The error wraps [ErrOptions] or
 // [dp.ErrCondition], or is ctx.Err().
@@ -102,7 +102,7 @@ func (pl *Plan) Outlook(ctx context.Context, fits int, rate float64) (Outlook, e
 		return Outlook{}, err
 	}
 	out, err := s.run(ctx, 1, fits)
-	if err == nil && fits > 3 {
+	if err == nil && fits > absentRuns {
 		out.Absent, err = pl.absent(ctx, rate)
 	}
 	if err != nil || !out.Useless() || fits < 3 {

@@ -89,6 +89,10 @@ func (d *drawn) numbers(out *Scores) {
 	larger := metric(names[3], tail[d.cap]/n, shareVariance(tail[d.cap]/n, n), (noise*float64(len(sizes)-d.cap)+
 		tail[d.cap]*tail[d.cap]/(n*n)*varN)/(n*n), 0, 1)
 	explained := d.explained(square, sampling, v*c*c*c*c/(n*n), n, varN)
+	more, _ := d.beyond(h, c)
+	if more *= (1 - explained.Value) / (n * square); explained.Withheld == "" && more > explained.StdErr {
+		explained.Bound = more
+	}
 	out.Metrics = append(out.Metrics, scaled(root, w), scaled(mae, w), explained,
 		larger, d.atMost(h, w, c, square, sampling+privacy, n))
 }
@@ -140,12 +144,9 @@ func (d *drawn) explained(square, sampling, privacy, n, varN float64) Metric {
 	return m
 }
 
-// atMost returns an upper bound on the root of the mean square of all errors: those above the cap
-// count with the upper ends of their cells, plus 1.96 deviations.
-func (d *drawn) atMost(h []float64, w, c, square, variance, n float64) Metric {
-	const name = "RMSE at most"
-	noise, extra := d.p.block(blockErrors).variance(), 0.0
-	weights := 0.0
+// beyond returns the most by which the squares of errors above the cap exceed its square, added up,
+// and the sum of the squared weights of cells in it.
+func (d *drawn) beyond(h []float64, c float64) (extra, weights float64) {
 	for k := d.cap + 1; k < len(h); k++ {
 		upper := 1.0
 		if k < len(sizes) {
@@ -155,7 +156,15 @@ func (d *drawn) atMost(h []float64, w, c, square, variance, n float64) Metric {
 		extra += h[k] * x
 		weights += x * x
 	}
-	extra += quantile95 * math.Sqrt(noise*weights)
+	return extra, weights
+}
+
+// atMost returns an upper bound on the root of the mean square of all errors: those above the cap
+// count with the upper ends of their cells, plus 1.96 deviations.
+func (d *drawn) atMost(h []float64, w, c, square, variance, n float64) Metric {
+	const name = "RMSE at most"
+	extra, weights := d.beyond(h, c)
+	extra += quantile95 * math.Sqrt(d.p.block(blockErrors).variance()*weights)
 	bound := min(math.Sqrt(max(square+quantile95*math.Sqrt(variance)+max(extra, 0)/n, 0)), 1)
 	if !(bound < 1) {
 		return withheld(name, noInformation)

@@ -278,6 +278,45 @@ func TestScoreCoverageOfNumbers(t *testing.T) {
 	}
 }
 
+// TestRareLargeErrors: where a few records in a thousand have errors far above the cap, R² says how
+// far these may lower it, and its interval reaches the true value with that. Without them it says
+// nothing.
+func TestRareLargeErrors(t *testing.T) {
+	m := unfitted(t, model.Squares, 0)
+	for _, rare := range []float64{0, 0.001} {
+		rnd := rand.New(rand.NewPCG(8, 9))
+		set, err := newTestSet(t.Context(), m, nil)
+		require.NoError(t, err)
+		const n = 20000
+		square, sum, sum2 := 0.0, 0.0, 0.0
+		for i := range n {
+			label := -0.9 + 0.08*rnd.NormFloat64()
+			if float64(i) < rare*n {
+				label = 0.9
+			}
+			label = max(label, -1)
+			set.add(model.Prediction{Score: -0.9}, model.Prediction{}, label)
+			square += (label + 0.9) * (label + 0.9)
+			sum, sum2 = sum+label, sum2+label*label
+		}
+		b := dp.Budget{Epsilon: 10, Delta: 1e-9}
+		plan, err := NewPlan(m, b, &Options{Records: n, Source: noise.Reproducible(3)})
+		require.NoError(t, err)
+		s, err := plan.Score(t.Context(), set)
+		require.NoError(t, err)
+		got, ok := s.Metric("R²")
+		require.True(t, ok)
+		truth := 1 - square/(sum2-sum*sum/n)
+		require.Less(t, s.Cap, 1.)
+		require.Equal(t, rare > 0, got.Bound > 0, "%+v", got)
+		require.LessOrEqual(t, got.Interval[0]-got.Bound, truth)
+		require.GreaterOrEqual(t, got.Interval[1], truth)
+		if rare > 0 {
+			require.Greater(t, got.Value, truth+0.1, "it is too high by the cap")
+		}
+	}
+}
+
 // TestScoreCoverageOfPairs: the same for the difference of two models, of which one sees the score
 // of the other with an error.
 func TestScoreCoverageOfPairs(t *testing.T) {

@@ -46,7 +46,8 @@ type Metric struct {
 	Privacy  float64 `json:"privacySE"`
 	// Interval has its ends in order and holds the true value in about 95 % of repetitions.
 	Interval [2]float64 `json:"interval"`
-	// Bound is an estimate of how far the cells of the probability may move the value.
+	// Bound is an estimate of how far the cells of the probability may move the value, or of how far
+	// errors above the cap lower R² at most, if that is more than StdErr.
 	Bound float64 `json:"bound,omitzero"`
 	// Withheld says why there is no value, "" if there is one.
 	Withheld string `json:"withheld,omitempty"`

@@ -114,7 +114,7 @@ records.`,
 				if err != nil {
 					continue
 				}
-				fits := 2
+				fits := someFits(other)
 				if factor == 1 && pl.Params().Dim <= manyParameters {
 					fits = 0
 				}
@@ -213,6 +213,15 @@ func (t *task) useless(look *model.Outlook, condition string) string {
 
 // manyParameters is their number from which on a simulation would take long.
 const manyParameters = 300
+
+// someFits is the number of fits of a simulation that compares budgets, or chooses digits: more
+// where they take little time.
+func someFits(pl *model.Plan) int {
+	if pl.Params().Dim <= 50 {
+		return 6
+	}
+	return 2
+}
 
 // rareRate is a share of positive labels that are rare.
 const rareRate = 0.1

@@ -46,3 +46,21 @@ func TestPlanOfRareClass(t *testing.T) {
 		require.Contains(t, errs, "want 0, or the share of positive labels in [0.001, 0.999]")
 	}
 }
+
+// TestPlanOfBudgets: the table of other budgets has less noise at a larger ε, in every column.
+func TestPlanOfBudgets(t *testing.T) {
+	at := folder(t)
+	text := `{"schema": 1, "records": 6000, "intercept": true, "label": {"column": "cost", "min": 0, "max": 50000},
+		"columns": [{"name": "age", "min": 18, "max": 90}, {"name": "smoker", "levels": ["no", "yes"]}]}`
+	require.NoError(t, os.WriteFile(at("cost.json"), []byte(text), 0o600))
+	code, out, errs := call(t, "", "plan", "--schema", at("cost.json"), "--epsilon", "1", "--json")
+	require.Equal(t, 0, code, errs)
+	var p planned
+	require.NoError(t, json.Unmarshal([]byte(out), &p))
+	require.Len(t, p.Budgets, 3)
+	for i, f := range p.Budgets[1:] {
+		require.Less(t, *f.Prediction, *p.Budgets[i].Prediction)
+		require.Less(t, *f.Lost, *p.Budgets[i].Lost)
+		require.Less(t, *f.Records, *p.Budgets[i].Records)
+	}
+}

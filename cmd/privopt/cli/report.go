@@ -341,7 +341,7 @@ func budgetReport(ctx context.Context, r *report.Report, m *model.Model) {
 			continue
 		}
 		b := pl.Params().Budget
-		f, look, err := newForecast(ctx, b, pl, 2, 0)
+		f, look, err := newForecast(ctx, b, pl, someFits(pl), 0)
 		if err != nil {
 			continue
 		}
@@ -463,7 +463,7 @@ func measure(name string) string {
 		"accuracy": "share of right predictions", "balanced": "accuracy if all classes were as frequent",
 		"AUC":      "chance that of two, one of each class, the right one gets the higher score",
 		"log loss": "how wrong the stated chances are, 0 is best",
-		"RMSE":     "root of the mean squared error", "MAE": "mean size of an error", "R²": "share of the variance explained",
+		"RMSE":     "root of the mean squared error, with a cap on errors", "MAE": "mean size of an error, with that cap", "R²": "share of the variance explained",
 		"larger errors": "share of errors beyond the cap",
 	}[name]
 	if about == "" {

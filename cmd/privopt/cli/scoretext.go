@@ -108,7 +108,8 @@ func metricCells(v score.Metric, ceiling float64, baselines map[string]float64) 
 	}
 	digits, unit := 3, ""
 	scale := 1.0
-	note = map[string]string{"log loss": "nats; losses above 4.6 count 4.6",
+	note = map[string]string{"RMSE": "errors above the cap count as the cap, so that this is too low if there are any",
+		"log loss":            "nats; losses above 4.6 count 4.6",
 		"log loss difference": "nats; first less second; cut to ± 1",
 		"accuracy difference": "first model less second"}[v.Name]
 	switch v.Name {
@@ -118,6 +119,9 @@ func metricCells(v score.Metric, ceiling float64, baselines map[string]float64) 
 	}
 	if v.Bound > 0 {
 		note = fmt.Sprintf("cells can add or hide about %.3f", v.Bound)
+		if v.Name == "R²" {
+			note = fmt.Sprintf("errors above the cap, which count as the cap, can lower it by about %.2f", v.Bound)
+		}
 	}
 	full := func(x float64) string { return strconv.FormatFloat(scale*x, 'f', digits, 64) + unit }
 	part := func(x float64) string {

@@ -173,7 +173,7 @@ func newDigits(ctx context.Context, m *model.Model) *digits {
 	if m.Params().Intervals != nil || err != nil || m.Params().Dim > manyParameters {
 		return nil
 	}
-	look, err := pl.Outlook(ctx, 3, 0)
+	look, err := pl.Outlook(ctx, someFits(pl), 0)
 	if err != nil {
 		return nil
 	}
@@ -219,11 +219,11 @@ func toError(v, stdErr float64) string {
 		return number(v, 3)
 	}
 	decimals := 1 - int(math.Floor(math.Log10(stdErr)))
-	if decimals < 0 {
-		unit := math.Pow10(-decimals)
-		return strconv.FormatFloat(unit*math.Round(v/unit), 'f', 0, 64)
+	unit := math.Pow10(-decimals)
+	if v = math.Round(v / unit); v == 0 {
+		v = 0 // not −0
 	}
-	return strconv.FormatFloat(v, 'f', decimals, 64)
+	return strconv.FormatFloat(v*unit, 'f', max(decimals, 0), 64)
 }
 
 // percent0 formats a share without decimals, but what is neither 0 nor 1 as neither of them.

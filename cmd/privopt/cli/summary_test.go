@@ -30,7 +30,10 @@ func TestEstimateCells(t *testing.T) {
 	for stdErr, want := range map[float64]string{2345: "12300", 30: "12346", 0.5: "12345.68", 1e-5: "12345.678901"} {
 		require.Equal(t, want, toError(12345.678901, stdErr), stdErr)
 	}
-	require.Equal(t, "12346", toError(12345.67, math.NaN()))
+	require.Equal(t, "12300", toError(12345.67, math.NaN()))
+	require.Equal(t, "0", toError(-3, 250), "no −0")
+	require.Equal(t, "5600", number(5566, 2))
+	require.Equal(t, "99999", number(99999), "the end of a range")
 }
 
 // TestSummaryOfLevels: every row of a summary is a column, a level that the schema declares, or the

@@ -68,6 +68,9 @@ func number(v float64, digits ...int) string {
 	case math.IsInf(v, -1):
 		return "−∞"
 	case strings.Contains(text, "e+") && math.Abs(v) < 1e6:
+		if len(digits) > 0 { // an estimate
+			v, _ = strconv.ParseFloat(text, 64)
+		}
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	case math.Abs(v) < 1e-4:
 		return strconv.FormatFloat(v, 'g', min(d, 3), 64)
