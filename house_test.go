@@ -359,7 +359,7 @@ cmd/internal/adult 251
 cmd/internal/screen 428
 cmd/internal/sweep 1941
 cmd/privopt 37
-cmd/privopt/cli 6085
+cmd/privopt/cli 6090
 cmd/privopt/report 583
 cmd/research 2276
 cmd/research/audit 6323
@@ -388,7 +388,7 @@ lop 325
 loss 1941
 loss/losstest 458
 model 7864
-model/score 2271
+model/score 2281
 objpert 5120
 prox 4611
 prox/proxtest 317
@@ -404,7 +404,7 @@ table/parquet 745
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 73354 // of the module of the root
+	rootLines       = 73380 // of the module of the root
 	internalLines   = 10616 // of internal/
 	laboratoryLines = 11412 // of what measures the mechanisms
 	rootPackages    = 42

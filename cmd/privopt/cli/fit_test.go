@@ -48,7 +48,7 @@ func TestForesee(t *testing.T) {
 	} {
 		require.NoError(t, os.WriteFile(at("s.json"), []byte(c.schema), 0o600))
 		for _, epsilon := range []string{"0.02", "3"} {
-			warning := "warning: " + c.who + " at ε = " + epsilon + ": expect nothing useful"
+			warning := "warning: " + c.who + " at ε = " + epsilon + ": expect nothing useful, because"
 			args := append([]string{"--schema", at("s.json"), "--epsilon", epsilon}, c.flags...)
 			code, out, errs := call(t, "", append([]string{"plan"}, args...)...)
 			require.Zero(t, code, errs)

@@ -463,7 +463,8 @@ func measure(name string) string {
 		"accuracy": "share of right predictions", "balanced": "accuracy if all classes were as frequent",
 		"AUC":      "chance that of two, one of each class, the right one gets the higher score",
 		"log loss": "how wrong the stated chances are, 0 is best",
-		"RMSE":     "root of the mean squared error, with a cap on errors", "MAE": "mean size of an error, with that cap", "R²": "share of the variance explained",
+		"RMSE":     "root of the mean squared error, with a cap on errors",
+		"MAE":      "mean size of an error, with that cap", "R²": "share of the variance explained",
 		"larger errors": "share of errors beyond the cap",
 	}[name]
 	if about == "" {
