@@ -97,114 +97,140 @@ type measurement struct {
 	bend, noise   float64
 }
 
+// A descent is the state of the steps.
+type descent struct {
+	total, scale             float64 // share of all steps; spread of the residuals before the first
+	clip, bend               float64 // of the slopes, and their mean curvature
+	steep                    float64 // no step goes further than this curvature allows
+	taken, bias              float64 // what the clip takes from the mean of the residuals, and the deviation of its error
+	noise, shrink            float64 // of the last gradient; the mean factor of the prior
+	precision, prior, before []float64
+	row                      []float64 // of one record
+	offset, moved            float64   // variance of the offset, and its last move
+	seen                     []measurement
+	spreads                  []float64 // of the scores, after each step
+}
+
 // descend takes steps along noisy gradients. Each gradient h·(x − x*) + noise measures x*, and its
 // gain weighs the variance of what is known of x* against the noise, as in a Kalman filter: if
 // noise dominates, x stays 0, and the predictions stay at the mean.
 func (f *gradientFit) descend() error {
 	shares := f.steps()
-	last, total := len(shares)-1, floats.Sum(shares)
+	last := len(shares) - 1
 	f.x = make([]float64, f.p+1)
-	precision, prior := make([]float64, f.p), make([]float64, f.p)
-	before := make([]float64, f.p)
-	offset, moved := f.variance, 0.0
+	s := &descent{total: floats.Sum(shares), scale: 1, offset: f.variance}
+	s.precision, s.prior = make([]float64, f.p), make([]float64, f.p)
+	s.before, s.row = make([]float64, f.p), make([]float64, f.p)
 	if f.logistic {
-		offset += 0.1
+		s.offset += 0.1
 	}
 	if f.icept >= 0 {
-		offset /= math.Pow(f.kappa*f.unit1, 2)
+		s.offset /= math.Pow(f.kappa*f.unit1, 2)
 	}
-	scale, rate := 1.0, 1/(1+math.Exp(-f.m))
-	clip, bend := 1.0, 1.0
-	steep := bend // no step goes further than this curvature allows
-	stretch := f.stretch()
-	if f.logistic {
-		clip = classClip
-	}
-	var taken, bias, shrink, noise float64
-	var seen []measurement
-	var spreads []float64
-	row := make([]float64, f.p)
 	for t, share := range shares {
-		if f.logistic {
-			mean, most := f.curvature()
-			mean = max(mean, 0.3*f.bend(f.m)*classWeight(rate))
-			bend, steep = mean/stretch, max(mean, most)
-		} else {
-			if t == 0 || t == len(shares)/4 || t == len(shares)/2 || t == 3*len(shares)/4 {
-				if err := f.look(t == 0); err != nil {
-					return err
-				}
-				if t == 0 {
-					scale = f.seen.spread()
-				}
+		if !f.logistic && (t == 0 || t == len(shares)/4 || t == len(shares)/2 || t == 3*len(shares)/4) {
+			if err := f.look(t == 0); err != nil {
+				return err
 			}
-			clip, bend, taken, bias = f.stepClip(total, float64(t)/float64(last), scale)
-			steep = bend
+			if t == 0 {
+				s.scale = f.seen.spread()
+			}
 		}
-		g, deviation, err := f.sum(f.p+1, clip, share, func(dst []float64, w float64, r record) {
-			score, z := f.score(row, r)
-			root, norm := f.weight(z)
-			slope := f.residual(score, r.y)
-			if f.logistic {
-				slope *= classWeight(1 / (1 + math.Exp(-score)))
-			} else if most := clip / norm; norm > 0 {
-				slope = min(max(slope, -most), most)
-			}
-			slope *= w * f.unit1
-			floats.AddScaled(dst[:f.p], slope*root/f.reach, z)
-			dst[f.p] += slope * f.kappa
-		})
+		f.slopes(s, float64(t)/float64(last))
+		g, err := f.gradient(s, share)
 		if err != nil {
 			return err
 		}
-		noise = deviation
-		now := measurement{point: append([]float64{}, f.x...), target: make([]float64, f.p), bend: bend, noise: noise}
-		for j := range now.target {
-			now.target[j] = f.x[j] - g[j]/(bend*f.h[j])
-		}
-		seen = append(seen, now)
-		copy(before, prior)
-		shrink = f.evidence(seen, scale, prior)
-		moves := 0.0
-		for j := range f.p {
-			if q := precision[j]; q > 0 && before[j] > 0 { // as if the prior had been known
-				f.x[j] *= prior[j] * (1 + before[j]*q) / (before[j] * (1 + prior[j]*q))
-			}
-			h, v := bend*f.h[j], prior[j]/(1+prior[j]*precision[j])
-			move := g[j] * min(v*h/(h*h*v+noise*noise), 1/(steep*f.bound[j]))
-			f.x[j] -= move
-			precision[j] += h * h / (noise * noise)
-			moves += move * move * precision[j] / float64(f.p)
-		}
-		by := 1 + drift*moves
-		if f.logistic {
-			by = 1 + classDrift*moves
-		}
-		floats.Scale(1/by, precision)
-		if f.icept >= 0 {
-			offset += 0.25 * moved * moved
-			h, v := bend*f.h[f.p], noise*noise+math.Pow(f.kappa*f.unit1*bias, 2)
-			moved = (g[f.p] + taken*f.kappa*f.unit1) * min(offset*h/(h*h*offset+v), 1/(steep*f.bound[f.p]))
-			f.x[f.p] -= moved
-			offset *= v / (h*h*offset + v)
-		}
-		if _, most := f.curvature(); f.logistic && most > steep { // where the step leads, it would be too long
-			part := steep / most
-			for j, from := range now.point {
-				f.x[j] = from + part*(f.x[j]-from)
-			}
-			moved *= part
-		}
-		// Scores vary no more than labels. Beyond, the slopes are clipped, and steps would stay there.
-		if spread := f.spreadOfScores(); f.widest > 0 && spread > f.widest {
-			floats.Scale(f.widest/spread, f.x[:f.p])
-		}
-		spreads = append(spreads, f.spreadOfScores())
+		f.step(s, g)
 	}
-	f.choice.Clip, f.choice.Sigma = clip, noise*f.n
-	f.doubt = math.Hypot(math.Hypot(0.03, 1-shrink), bias/scale)
-	f.doubt = math.Hypot(f.doubt, 2*math.Log((spreads[last]+1e-9)/(spreads[3*len(shares)/4-1]+1e-9)))
+	f.choice.Clip, f.choice.Sigma = s.clip, s.noise*f.n
+	f.doubt = math.Hypot(math.Hypot(0.03, 1-s.shrink), s.bias/s.scale)
+	f.doubt = math.Hypot(f.doubt, 2*math.Log((s.spreads[last]+1e-9)/(s.spreads[3*len(shares)/4-1]+1e-9)))
 	return nil
+}
+
+// slopes sets the clip of the next step and the curvature of slopes within it; part is the part of
+// the steps that are done.
+func (f *gradientFit) slopes(s *descent, part float64) {
+	if !f.logistic {
+		s.clip, s.bend, s.taken, s.bias = f.stepClip(s.total, part, s.scale)
+		s.steep = s.bend
+		return
+	}
+	mean, most := f.curvature()
+	mean = max(mean, 0.3*f.bend(f.m)*classWeight(1/(1+math.Exp(-f.m))))
+	s.clip = classClip
+	s.bend, s.steep = mean/f.stretch(), max(mean, most)
+}
+
+// gradient releases the sum of the slopes times the mapped rows, and takes it in as a measurement.
+func (f *gradientFit) gradient(s *descent, share float64) ([]float64, error) {
+	g, noise, err := f.sum(f.p+1, s.clip, share, func(dst []float64, w float64, r record) {
+		score, z := f.score(s.row, r)
+		root, norm := f.weight(z)
+		slope := f.residual(score, r.y)
+		if f.logistic {
+			slope *= classWeight(1 / (1 + math.Exp(-score)))
+		} else if most := s.clip / norm; norm > 0 {
+			slope = min(max(slope, -most), most)
+		}
+		slope *= w * f.unit1
+		floats.AddScaled(dst[:f.p], slope*root/f.reach, z)
+		dst[f.p] += slope * f.kappa
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.noise = noise
+	now := measurement{point: append([]float64{}, f.x...), target: make([]float64, f.p), bend: s.bend, noise: noise}
+	for j := range now.target {
+		now.target[j] = f.x[j] - g[j]/(s.bend*f.h[j])
+	}
+	s.seen = append(s.seen, now)
+	return g, nil
+}
+
+// step moves x by a gradient.
+func (f *gradientFit) step(s *descent, g []float64) {
+	copy(s.before, s.prior)
+	s.shrink = f.evidence(s.seen, s.scale, s.prior)
+	moves, square := 0.0, s.noise*s.noise
+	for j := range f.p {
+		if q := s.precision[j]; q > 0 && s.before[j] > 0 { // as if the prior had been known
+			f.x[j] *= s.prior[j] * (1 + s.before[j]*q) / (s.before[j] * (1 + s.prior[j]*q))
+		}
+		h, v := s.bend*f.h[j], s.prior[j]/(1+s.prior[j]*s.precision[j])
+		move := g[j] * min(v*h/(h*h*v+square), 1/(s.steep*f.bound[j]))
+		f.x[j] -= move
+		s.precision[j] += h * h / square
+		moves += move * move * s.precision[j] / float64(f.p)
+	}
+	by := 1 + drift*moves
+	if f.logistic {
+		by = 1 + classDrift*moves
+	}
+	floats.Scale(1/by, s.precision)
+	if f.icept >= 0 {
+		s.offset += 0.25 * s.moved * s.moved
+		h, v := s.bend*f.h[f.p], square+math.Pow(f.kappa*f.unit1*s.bias, 2)
+		gain := min(s.offset*h/(h*h*s.offset+v), 1/(s.steep*f.bound[f.p]))
+		s.moved = (g[f.p] + s.taken*f.kappa*f.unit1) * gain
+		f.x[f.p] -= s.moved
+		s.offset *= v / (h*h*s.offset + v)
+	}
+	// Where the step leads, it would be too long.
+	if _, most := f.curvature(); f.logistic && most > s.steep {
+		part := s.steep / most
+		for j, from := range s.seen[len(s.seen)-1].point {
+			f.x[j] = from + part*(f.x[j]-from)
+		}
+		s.moved *= part
+	}
+	// Scores vary no more than labels. Beyond, the slopes are clipped, and steps would stay there.
+	if spread := f.spreadOfScores(); f.widest > 0 && spread > f.widest {
+		floats.Scale(f.widest/spread, f.x[:f.p])
+	}
+	s.spreads = append(s.spreads, f.spreadOfScores())
 }
 
 // look releases a histogram of residuals.
