@@ -41,7 +41,6 @@ const (
 	logitWidth  = 2.0   // deviation of the logit of a rate, before counts
 	countShare  = 0.01  // Σw of persons whose lines weigh the same; the most for a count
 	countNoise  = 0.02  // enough for a count, over the declared number
-	widthShare  = 0.01  // histograms of single columns, where their noise allows
 	leastShare  = 0.005 // of a histogram
 )
 
@@ -298,19 +297,10 @@ func (f *gradientFit) sum(
 func (f *gradientFit) histogram(
 	edges []float64, w float64, of func(r record) float64,
 ) (shares histogram, noise float64, err error) {
-	return f.counts(len(edges), 1, w, edges, func(dst []float64, w float64, r record) { dst[bin(edges, of(r))] += w })
-}
-
-// counts releases the shares of the records in bins, and returns them with the deviation of their
-// noise. A record adds 1 to each of square bins, which follow from the map, f.by and edges.
-func (f *gradientFit) counts(
-	bins int, square, w float64, edges []float64, add func(dst []float64, w float64, r record),
-) (shares histogram, noise float64, err error) {
-	norm := math.Sqrt(square)
-	tau := f.pl.pair() * norm / f.take(w) * release.SafeScale
+	tau := f.pl.pair() / f.take(w) * release.SafeScale
 	exponent := countGrid(tau)
-	total, err := f.total(bins, exponent, edges, func(total []int64) error {
-		return f.each(bins, norm, add, func(v []float64) {
+	total, err := f.total(len(edges), exponent, edges, func(total []int64) error {
+		return f.each(len(edges), 1, func(dst []float64, w float64, r record) { dst[bin(edges, of(r))] += w }, func(v []float64) {
 			for k, c := range v {
 				total[k] += int64(math.Floor(math.Ldexp(c, -exponent)))
 			}

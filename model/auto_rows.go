@@ -17,20 +17,12 @@ import (
 const (
 	centerLevel = 0.9
 	rowLevel    = 0.95
-	widthLevel  = 0.98 // of a column
-	reachLevel  = 0.8  // in gradients of mapped rows; a lower one has more weight for the others
+	reachLevel  = 0.8 // in gradients of mapped rows; a lower one has more weight for the others
 )
 
 // hardly is the share of all levels that those which noise hides may have, with the noise of their
 // sum, to have no weight.
 const hardly = 0.02
-
-// Numbers of histograms of single columns, fixed on public data.
-const (
-	widthPart  = 0.25 // of its half range that a column may leave unused at no loss
-	widthDoubt = 0.03 // noise of a share at which half of the logarithm of a factor is trusted
-	widthNoise = 150  // nμ over the root of the number of columns from which on they have half of their share
-)
 
 // apart stores (a/Row − k)·factors in dst, without the intercept, and returns its norm.
 func (f *gradientFit) apart(dst, a []float64) float64 {
@@ -68,17 +60,11 @@ func (f *gradientFit) center() error {
 	f.k, f.factors = make([]float64, f.p), make([]float64, f.p)
 	floats.AddConst(1, f.factors)
 	if f.icept < 0 {
-		_, err := f.widths()
-		return err
+		return f.widths()
 	}
 	row := make([]float64, f.p)
-	for pass := range 3 {
+	for pass := range 2 {
 		radius := 1.0
-		if pass == 2 {
-			if scaled, err := f.widths(); err != nil || !scaled {
-				return err
-			}
-		}
 		if pass > 0 {
 			var err error
 			f.astray = 0
@@ -95,71 +81,10 @@ func (f *gradientFit) center() error {
 		}
 		f.astray = noise * math.Sqrt(float64(f.p))
 		if square := floats.Dot(mean, mean); square > 0 {
-			floats.Div(mean, f.factors)
 			floats.AddScaled(f.k, max(0, 1-float64(f.p)*noise*noise/square), mean)
 		}
 	}
-	return nil
-}
-
-// widths releases histograms of the distances of single columns from their center, and sets the
-// factors of columns whose range is far too wide: they would be lost in the noise of the matrix.
-// Columns from 0 to 1, and those that are mostly at an end of their range, keep their units: they
-// may be flags or counts that hardly any record has.
-func (f *gradientFit) widths() (scaled bool, err error) {
-	type column struct {
-		j    int
-		half float64 // of the range, in units of the rows
-	}
-	var columns []column
-	if f.pl.encoder == nil {
-		return false, nil
-	}
-	j := 0
-	for c, feature := range f.pl.encoder.Features() {
-		if c == f.icept {
-			continue
-		}
-		for _, s := range f.pl.encoder.Schema().Columns {
-			if s.Name == feature.Name && s.Bins == nil && s.Min != nil && s.Max != nil && (*s.Min != 0 || *s.Max != 1) {
-				columns = append(columns, column{j, feature.Scale * f.coded * (*s.Max - *s.Min) / 2})
-			}
-		}
-		j++
-	}
-	if len(columns) == 0 {
-		return false, nil
-	}
-	edges, row := powers(widthPart, 2, -12, 3), make([]float64, f.p)
-	size := math.Pow(1/(widthNoise*f.unit), 2) / float64(len(columns))
-	bins := len(edges)
-	share := widthShare * size / (1 + size)
-	numbers := slices.Clone(edges)
-	for _, c := range columns {
-		numbers = append(numbers, c.half)
-	}
-	h, noise, err := f.counts(bins*len(columns), float64(len(columns)), share, numbers, func(
-		dst []float64, w float64, r record,
-	) {
-		f.apart(row, r.a)
-		for i, c := range columns {
-			dst[i*bins+bin(edges, math.Abs(row[c.j])/c.half)] += w
-		}
-	})
-	if err != nil {
-		return false, err
-	}
-	trust := 1 / (1 + math.Pow(noise/widthDoubt, 4))
-	for i, c := range columns {
-		own, point := h[i*bins:(i+1)*bins], 0.0
-		for _, end := range []float64{-c.half, c.half} {
-			point = max(point, own[bin(edges, math.Abs(end-f.k[c.j])/c.half)])
-		}
-		wide := max(1, widthPart/own.edge(edges, widthLevel, noise, widthPart))
-		f.factors[c.j] = math.Pow(wide, trust/(1+math.Pow(point/onePoint, 32)))
-	}
-	floats.Scale(1/floats.Min(f.factors), f.factors)
-	return floats.Max(f.factors) > 1, nil
+	return f.widths()
 }
 
 // spread releases the matrix of second moments of centered rows, over the length that most have,

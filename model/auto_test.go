@@ -33,6 +33,23 @@ import (
 // returns is a function of outputs: it is the same for both.
 func spent(t *testing.T, pl *Plan, data [2]*erm.Data, seed uint64, bend func(release int, terms []int64)) float64 {
 	t.Helper()
+	total := 0.0
+	for _, u := range uses(t, pl, data, seed, bend) {
+		total += u.square
+	}
+	return total
+}
+
+// A use is a release in the run of spent.
+type use struct {
+	terms  int
+	square float64 // (S/σ)²
+	part   float64 // of the sensitivity
+}
+
+// uses returns the releases of such a run.
+func uses(t *testing.T, pl *Plan, data [2]*erm.Data, seed uint64, bend func(release int, terms []int64)) (all []use) {
+	t.Helper()
 	var sums, bent []fault.Sum
 	var thetas [][]float64
 	reg, err := pl.params.Penalty.operator(float64(pl.params.Records), columnGroups(pl.encoder))
@@ -61,7 +78,7 @@ func spent(t *testing.T, pl *Plan, data [2]*erm.Data, seed uint64, bend func(rel
 		bent = append(bent, c)
 		return s
 	})
-	total, at := 0.0, 0
+	at := 0
 	run(data[1], func(s fault.Sum) fault.Sum {
 		first := sums[at]
 		require.Equal(t, first.Exponent, s.Exponent)
@@ -71,13 +88,13 @@ func spent(t *testing.T, pl *Plan, data [2]*erm.Data, seed uint64, bend func(rel
 			square += math.Pow(math.Ldexp(float64(v-first.Terms[j]), s.Exponent)/s.Sigma, 2)
 		}
 		require.LessOrEqual(t, math.Sqrt(square), s.Ratio, "release %d of %d, of %d numbers", at, len(sums), len(s.Terms))
-		total += square
+		all = append(all, use{len(s.Terms), square, math.Sqrt(square) / s.Ratio})
 		at++
 		return bent[at-1]
 	})
 	require.Len(t, sums, at, "the number of releases depends on the records")
 	require.Equal(t, thetas[0], thetas[1], "θ is no function of the outputs")
-	return total
+	return all
 }
 
 // neighborsOf returns records with and without, or with another, last record.
