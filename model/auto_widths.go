@@ -24,6 +24,8 @@ const (
 	aimed         = 0.15 // deviation of a scaled column, over half of the range
 	recenterNoise = 0.03 // of a new center, over that deviation, below which less buys nothing
 	recenterShare = 0.02 // at most
+	endNoise      = 0.15 // of the share of numbers at an end of their range, below which less buys nothing
+	endShare      = 0.7  // of such numbers from which on a column keeps its units
 	farEdge       = 0.6  // of half the range, beyond which a scaled number is far
 	farShare      = 0.05 // of far numbers from which on a column counts as mostly 0 with some large numbers
 	farPrior      = 0.1  // mean of that share before
@@ -69,11 +71,10 @@ func (f *gradientFit) widths() error {
 			f.by = append(f.by, float64(c.j), c.half)
 		}
 		var err error
-		switch {
-		case round == 0:
-			columns, err = f.suspects(columns)
-		default:
+		if round > 0 {
 			columns, err = f.rescale(columns, round == widthRounds-1)
+		} else if columns, err = f.suspects(columns); err == nil {
+			columns, err = f.inside(columns)
 		}
 		if err != nil {
 			return err
@@ -115,6 +116,43 @@ func (f *gradientFit) suspects(columns []column) (wide []column, err error) {
 		}
 	}
 	return wide, nil
+}
+
+// inside releases the shares of numbers at an end of their range, and returns the columns that do
+// not mostly lie there. The others keep their units.
+func (f *gradientFit) inside(columns []column) (next []column, err error) {
+	if len(columns) == 0 {
+		return nil, nil
+	}
+	row, most := make([]float64, f.p), math.Sqrt(float64(len(columns)))
+	share := min(math.Pow(most*f.unit/endNoise, 2), widthShare)
+	mean, noise, err := f.sum(len(columns), most, share, func(dst []float64, w float64, r record) {
+		f.apart(row, r.a)
+		for i, c := range columns {
+			at := -1.0
+			if math.Abs(row[c.j]/f.factors[c.j]+f.k[c.j]) > c.half*(1-0x1p-20) {
+				at = 1
+			}
+			dst[i] += w * at
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range columns {
+		p := expected(mean[i], noise, 0, 1, func(share float64) (prior, high float64) {
+			if share > endShare {
+				high = 1
+			}
+			return 1, high
+		})
+		if p > 0.5 {
+			f.factors[c.j] = 1
+		} else {
+			next = append(next, c)
+		}
+	}
+	return next, nil
 }
 
 // rescale moves the centers of the columns, releases mean logarithms and shares of far numbers, and

@@ -38,10 +38,7 @@ func TestSomeColumnsWide(t *testing.T) {
 	ranges := [][2]float64{{-500, 500}, {-4, 500}, {-500, 4}, {-4, 4}, {-50, 50}, {-4, 4}, {-4, 4}, {-4, 4}, {0, 12}}
 	effects := []float64{1, -0.8, 0.9, 0.7, -0.9, 0.5, -0.4, 0.6, 0.2}
 	var number, class strings.Builder
-	head := ""
-	for j := range d {
-		head += fmt.Sprintf("x%d,", j)
-	}
+	head := "x0,x1,x2,x3,x4,x5,x6,x7,x8,"
 	number.WriteString(head + "y\n")
 	class.WriteString(head + "y\n")
 	var signal, zero, truth, rate float64
@@ -140,16 +137,53 @@ func TestWideColumnsSpend(t *testing.T) {
 				total += u.square
 			}
 			require.LessOrEqual(t, total, math.Pow(pl.params.Sequence.Mu, 2))
-			// The first look, then two times new centers and a closer look, and a histogram of norms.
-			looks := all[matrix-6 : matrix-1]
+			// Logarithms, ends, two times new centers and a closer look, and a histogram of norms.
+			looks := all[matrix-7 : matrix-1]
 			require.Equal(t, d, looks[0].terms)
-			require.Equal(t, []int{2 * looks[1].terms, 2 * looks[3].terms}, []int{looks[2].terms, looks[4].terms})
+			require.Equal(t, []int{2 * looks[2].terms, 2 * looks[4].terms}, []int{looks[3].terms, looks[5].terms})
 			if person == "" {
 				for _, u := range looks {
 					require.Greater(t, u.part, map[dp.Relation]float64{dp.AddRemove: 0.9, dp.Replace: 0.45}[rel])
 				}
-				require.Greater(t, min(looks[0].part, looks[2].part, looks[4].part), 0.51, "half the noise would do")
+				require.Greater(t, min(looks[0].part, looks[1].part, looks[3].part, looks[5].part), 0.51, "half the noise would do")
 			}
 		}
+	}
+}
+
+// TestCountsKeepUnits: columns that are mostly 0, the end of their range, look too wide and are
+// not: what is not 0 may use all of the range. With factors the fit is worse than a constant.
+func TestCountsKeepUnits(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(6, 3))
+	const n, d = 10000, 6
+	var ranges [d][2]float64
+	var text strings.Builder
+	var signal, mean, square float64
+	for j := range d {
+		ranges[j][1] = 25
+	}
+	text.WriteString("x0,x1,x2,x3,x4,x5,y\n")
+	for range n {
+		y := 0.5 * rnd.NormFloat64()
+		signal += y * y / n
+		for j := range d {
+			rate, x := 0.02*math.Pow(1.6, float64(j)), 0.0
+			for rnd.Float64() < rate/(1+0.5*x) {
+				x++
+			}
+			y += x / math.Sqrt(rate)
+			fmt.Fprintf(&text, "%v,", x)
+		}
+		fmt.Fprintf(&text, "%.4g\n", y)
+		mean += y / n
+		square += y * y / n
+	}
+	data := readTable(t, wideSchema(n, dp.AddRemove, `"min": -5, "max": 30`, "", ranges[:]), text.String())
+	for seed := range uint64(2) {
+		m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 3, Delta: 1e-8}, &Options{Source: noise.Reproducible(seed, "counts")})
+		require.NoError(t, err)
+		s, err := m.Score(data)
+		require.NoError(t, err)
+		require.Less(t, (s.RMSE*s.RMSE-signal)/(square-mean*mean-signal), 0.05)
 	}
 }
