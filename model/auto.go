@@ -300,7 +300,9 @@ func (f *gradientFit) histogram(
 	tau := f.pl.pair() / f.take(w) * release.SafeScale
 	exponent := countGrid(tau)
 	total, err := f.total(len(edges), exponent, edges, func(total []int64) error {
-		return f.each(len(edges), 1, func(dst []float64, w float64, r record) { dst[bin(edges, of(r))] += w }, func(v []float64) {
+		return f.each(len(edges), 1, func(dst []float64, w float64, r record) {
+			dst[bin(edges, of(r))] += w
+		}, func(v []float64) {
 			for k, c := range v {
 				total[k] += int64(math.Floor(math.Ldexp(c, -exponent)))
 			}

@@ -40,7 +40,7 @@ type column struct {
 	half      float64 // of the range, in units of the rows
 	share     float64 // of far numbers, by all rounds with this factor
 	precision float64 // of it
-	far       bool    // hence no larger factor
+	far       bool    // surely has far numbers: its factor only falls
 }
 
 // widths sets the factors of columns whose range is far too wide: they would be lost in the noise
@@ -238,8 +238,8 @@ func (f *gradientFit) recenter(columns []column) error {
 // scaled maps the numbers from lo to hi to those from −1 to 1, and others to the nearest of these.
 func scaled(v, lo, hi float64) float64 { return 2*(min(max(v, lo), hi)-lo)/(hi-lo) - 1 }
 
-// expected returns the expectation of a function of a number from lo to hi, of which scaled was
-// measured with normal noise. The function of returns the density of the number before, and its value.
+// expected returns the expectation of a function of a number from lo to hi whose scaled value was
+// measured with normal noise. The function of returns the density before, and the value.
 func expected(measured, noise, lo, hi float64, of func(x float64) (prior, v float64)) float64 {
 	const steps = 64
 	sum, total := 0.0, math.SmallestNonzeroFloat64

@@ -180,7 +180,8 @@ func TestCountsKeepUnits(t *testing.T) {
 	}
 	data := readTable(t, wideSchema(n, dp.AddRemove, `"min": -5, "max": 30`, "", ranges[:]), text.String())
 	for seed := range uint64(2) {
-		m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 3, Delta: 1e-8}, &Options{Source: noise.Reproducible(seed, "counts")})
+		m, err := Fit(t.Context(), data, dp.Budget{Epsilon: 3, Delta: 1e-8},
+			&Options{Source: noise.Reproducible(seed, "counts")})
 		require.NoError(t, err)
 		s, err := m.Score(data)
 		require.NoError(t, err)
