@@ -93,6 +93,12 @@ func uses(t *testing.T, pl *Plan, data [2]*erm.Data, seed uint64, bend func(rele
 		return bent[at-1]
 	})
 	require.Len(t, sums, at, "the number of releases depends on the records")
+	shares := 0.0
+	for _, s := range sums {
+		shares += s.Ratio * s.Ratio
+	}
+	require.LessOrEqual(t, shares, math.Pow(pl.params.Sequence.Mu, 2)*(1+1e-12), "shares of all releases")
+	require.LessOrEqual(t, len(sums), 145, "releases")
 	require.Equal(t, thetas[0], thetas[1], "θ is no function of the outputs")
 	return all
 }
