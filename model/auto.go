@@ -37,6 +37,7 @@ const (
 	traceShare  = 0.01  // Σ‖a‖²
 	spreadShare = 0.08  // Σaa′, where its noise allows
 	spreadNoise = 30.0  // norm of its noise, over the mean eigenvalue, from which on it has less
+	levelShare  = 0.04  // counts of levels that the noise of Σaa′ may hide; the most
 	finishShare = 0.07  // offset and factor of the scores; twice that where labels are near an end of their range
 	logitWidth  = 2.0   // deviation of the logit of a rate, before counts
 	countShare  = 0.01  // Σw of persons whose lines weigh the same; the most for a count

@@ -20,9 +20,12 @@ const (
 	reachLevel  = 0.8 // in gradients of mapped rows; a lower one has more weight for the others
 )
 
-// hardly is the share of all levels that those which noise hides may have, with the noise of their
-// sum, to have no weight.
-const hardly = 0.02
+// Numbers of the choice of levels that lose their weight.
+const (
+	mayHide     = 5.0  // deviations of the noise of the matrix, below which it may hide a level
+	hardly      = 0.03 // share of the records that such levels may have together
+	hiddenNoise = 0.6  // of the noise of the sum of their counts: counts by it as records
+)
 
 // apart stores (a/Row − k)·factors in dst, without the intercept, and returns its norm.
 func (f *gradientFit) apart(dst, a []float64) float64 {
@@ -142,7 +145,9 @@ func (f *gradientFit) spread() error {
 	trace := square[0]*own + mat.Trace(gram)*diagonal + guess/(deviation*deviation)
 	trace /= own + diagonal + 1/(deviation*deviation)
 	if e := f.pl.encoder; e != nil {
-		gram = f.weigh(e, gram, tau)
+		if gram, err = f.weigh(e, gram, tau); err != nil {
+			return err
+		}
 	}
 	s, ok := newSpectrum(gram, tau, min(max(trace, 0.02), 1))
 	if !ok {
@@ -163,34 +168,50 @@ func (f *gradientFit) spread() error {
 	return f.reachOf(s)
 }
 
-// weigh sets the weights of the coordinates by their second moments, and returns the matrix of
-// weighted rows. Levels that noise hides lose their weight if together they hardly occur. Otherwise
-// all keep it: gradients tell more of them than the matrix.
-func (f *gradientFit) weigh(e *table.Encoder, gram *mat.SymDense, tau float64) *mat.SymDense {
-	f.weights = make([]float64, f.p)
+// weigh sets the weights of the coordinates and returns the matrix of weighted rows. Levels that
+// the noise of the matrix may hide are counted, each record with a norm of 1: a count has several
+// times less noise. Levels that the counts do not show lose their weight if together they hardly
+// occur. Otherwise all keep it, because gradients know more of them than counts. Where noise would
+// hide the sum of the counts, their share is small.
+func (f *gradientFit) weigh(e *table.Encoder, gram *mat.SymDense, tau float64) (*mat.SymDense, error) {
+	f.weights, f.by = make([]float64, f.p), nil
 	floats.AddConst(1, f.weights)
-	sum := 0.0
-	var levels []int
+	var levels, entries []int // coordinates, and entries of rows
 	j := 0
 	for c, feature := range e.Features() {
 		if c == f.icept {
 			continue
 		}
-		if indicator(feature) {
-			levels = append(levels, j)
-			sum += gram.At(j, j)
+		if indicator(feature) && gram.At(j, j) < mayHide*tau {
+			levels, entries = append(levels, j), append(entries, c)
+			f.by = append(f.by, float64(c))
 		}
 		j++
 	}
-	rare := tau * math.Sqrt(float64(len(levels)))
-	for _, j := range levels {
-		rare += (1 - seen(gram.At(j, j), tau)) * gram.At(j, j)
+	if len(levels) == 0 {
+		return gram, nil
 	}
-	clear := 1 / (1 + math.Pow(max(rare, 0)/(hardly*max(sum, tau)), 4))
-	for _, j := range levels {
-		f.weights[j] = 1 - clear*(1-seen(gram.At(j, j), tau))
+	many := math.Sqrt(float64(len(levels)))
+	share := levelShare / (1 + math.Pow(f.unit*many/hardly, 2)/levelShare)
+	counts, noise, err := f.sum(len(levels), 1, share, func(dst []float64, w float64, r record) {
+		for i, c := range entries {
+			if r.a[c] != 0 {
+				dst[i] += w
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
 	}
-	return weighted(gram, f.weights)
+	rare := 0.0
+	for _, v := range counts {
+		rare += (1 - seen(v, noise)) * v
+	}
+	clear := 1 / (1 + math.Pow((max(rare, 0)+hiddenNoise*noise*many)/hardly, 4))
+	for i, j := range levels {
+		f.weights[j] = 1 - clear*(1-seen(counts[i], noise))
+	}
+	return weighted(gram, f.weights), nil
 }
 
 // plain scales the rows without a matrix.
