@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/privopt/privopt/dp"
+	"github.com/privopt/privopt/erm"
 	"github.com/privopt/privopt/internal/testkit"
 	"github.com/privopt/privopt/table"
 )
@@ -179,4 +180,52 @@ func TestAverageLevelsAreNamed(t *testing.T) {
 	wrong := strings.Replace(file.String()[at:], "c=none", "c=d", 1)
 	_, err = Load(strings.NewReader(file.String()[:at] + wrong))
 	require.ErrorContains(t, err, "choice.average")
+}
+
+// TestLevelsAndLabelsSpend: given the same outputs, the counts of levels that the matrix may hide
+// differ by no more than their noise allows, and by so much that half of the noise would be too
+// little. So do the sums of labels in each of the smaller ranges that labels turn out to need.
+func TestLevelsAndLabelsSpend(t *testing.T) {
+	levels := `"0"`
+	for k := range 11 {
+		levels += fmt.Sprintf(`, "%d"`, k+1)
+	}
+	for _, rel := range []dp.Relation{dp.AddRemove, dp.Replace} {
+		rnd := rand.New(rand.NewPCG(4, 6))
+		const n = 1500
+		common := "k,y\n"
+		for range n - 1 {
+			common += fmt.Sprintf("%d,%.3f\n", rnd.IntN(3), 7+rnd.NormFloat64())
+		}
+		texts := [2]string{common + "10,1000\n", common}
+		if rel == dp.Replace {
+			texts[1] += "11,-1000\n"
+		}
+		var data [2]*erm.Data
+		var pl *Plan
+		for i, text := range texts {
+			read := readTable(t, fmt.Sprintf(`{"schema": 1, "intercept": true, "records": %d, "neighbors": "%v", "label":
+			  {"column": "y", "min": -1000, "max": 1000}, "columns": [{"name": "k", "levels": [%s]}]}`, n, rel, levels), text)
+			data[i] = read.Records
+			task, err := newTask(read, &Options{Relation: rel})
+			require.NoError(t, err)
+			pl, err = task.plan(dp.Budget{Epsilon: 2, Delta: 1e-6})
+			require.NoError(t, err)
+		}
+		d := pl.params.Dim - 1
+		all := uses(t, pl, data, 3, nil)
+		ranges := 0
+		for i, u := range all[:len(all)-1] {
+			if u.terms == len(residualEdges) && all[i+1].terms == 1 { // residuals, and the mean of labels
+				ranges++
+				require.Greater(t, u.part, 0.99)
+				require.Greater(t, all[i+1].part, 0.99)
+			}
+		}
+		require.GreaterOrEqual(t, ranges, 3)
+		counts := all[2+slices.IndexFunc(all, func(u use) bool { return u.terms == d*(d+1)/2 })]
+		require.Greater(t, counts.terms, 8)
+		require.Less(t, counts.terms, d)
+		require.Greater(t, counts.part, map[dp.Relation]float64{dp.AddRemove: 0.99, dp.Replace: 0.7}[rel])
+	}
 }
