@@ -404,7 +404,7 @@ table/parquet 745
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 73598 // of the module of the root
+	rootLines       = 73602 // of the module of the root
 	internalLines   = 10616 // of internal/
 	laboratoryLines = 11412 // of what measures the mechanisms
 	rootPackages    = 42

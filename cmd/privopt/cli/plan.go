@@ -114,10 +114,8 @@ records.`,
 				if err != nil {
 					continue
 				}
+				// Rows of the same seeds compare budgets, and not draws.
 				fits := someFits(other)
-				if factor == 1 && pl.Params().Dim <= manyParameters {
-					fits = 0
-				}
 				f, look, err := newForecast(ctx, b, other, fits, rate)
 				if err != nil {
 					return err
@@ -125,6 +123,12 @@ records.`,
 				r.Budgets = append(r.Budgets, f)
 				if factor != 1 || look == nil {
 					continue
+				}
+				if pl.Params().Dim <= manyParameters {
+					fits = 0
+					if _, look, err = newForecast(ctx, b, other, fits, rate); err != nil {
+						return err
+					}
 				}
 				for i, c := range look.Coefficients {
 					r.Coefficients = append(r.Coefficients, deviation{c.Class, c.Name, c.Value, 0, look.Weak[i]})
