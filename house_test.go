@@ -359,7 +359,7 @@ cmd/internal/adult 251
 cmd/internal/screen 428
 cmd/internal/sweep 1941
 cmd/privopt 37
-cmd/privopt/cli 6090
+cmd/privopt/cli 6092
 cmd/privopt/report 583
 cmd/research 2276
 cmd/research/audit 6323
