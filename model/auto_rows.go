@@ -22,9 +22,10 @@ const (
 
 // Numbers of the choice of levels that lose their weight.
 const (
-	mayHide     = 5.0  // deviations of the noise of the matrix, below which it may hide a level
-	hardly      = 0.03 // share of the records that such levels may have together
-	hiddenNoise = 0.6  // of the noise of the sum of their counts: counts by it as records
+	mayHide     = 5.0   // deviations of the noise of the matrix, below which it may hide a level
+	hardly      = 0.005 // share of the records that declared ones may have together: a loss at most
+	hardlyOther = 0.03  // the same for "other" and "missing", of which most tables have few
+	hiddenNoise = 0.6   // of the noise of the sum of their counts: counts by it as records
 )
 
 // apart stores (a/Row − k)·factors in dst, without the intercept, and returns its norm.
@@ -171,12 +172,14 @@ func (f *gradientFit) spread() error {
 // weigh sets the weights of the coordinates and returns the matrix of weighted rows. Levels that
 // the noise of the matrix may hide are counted, each record with a norm of 1: a count has several
 // times less noise. Levels that the counts do not show lose their weight if together they hardly
-// occur. Otherwise all keep it, because gradients know more of them than counts. Where noise would
-// hide the sum of the counts, their share is small.
+// occur. Otherwise all keep it, because gradients know more of them than counts: declared ones do
+// sooner than "other" and "missing", which many tables never have. Where noise would hide the sum
+// of the counts, their share is small.
 func (f *gradientFit) weigh(e *table.Encoder, gram *mat.SymDense, tau float64) (*mat.SymDense, error) {
 	f.weights, f.by = make([]float64, f.p), nil
 	floats.AddConst(1, f.weights)
 	var levels, entries []int // coordinates, and entries of rows
+	var special []bool        // "other" or "missing"
 	j := 0
 	for c, feature := range e.Features() {
 		if c == f.icept {
@@ -185,14 +188,14 @@ func (f *gradientFit) weigh(e *table.Encoder, gram *mat.SymDense, tau float64) (
 		if indicator(feature) && gram.At(j, j) < mayHide*tau {
 			levels, entries = append(levels, j), append(entries, c)
 			f.by = append(f.by, float64(c))
+			special = append(special, feature.Name == feature.Column+" other" || feature.Name == feature.Column+" missing")
 		}
 		j++
 	}
 	if len(levels) == 0 {
 		return gram, nil
 	}
-	many := math.Sqrt(float64(len(levels)))
-	share := levelShare / (1 + math.Pow(f.unit*many/hardly, 2)/levelShare)
+	share := levelShare / (1 + math.Pow(f.unit/hardlyOther, 2)*float64(len(levels))/levelShare)
 	counts, noise, err := f.sum(len(levels), 1, share, func(dst []float64, w float64, r record) {
 		for i, c := range entries {
 			if r.a[c] != 0 {
@@ -203,13 +206,24 @@ func (f *gradientFit) weigh(e *table.Encoder, gram *mat.SymDense, tau float64) (
 	if err != nil {
 		return nil, err
 	}
-	rare := 0.0
-	for _, v := range counts {
-		rare += (1 - seen(v, noise)) * v
-	}
-	clear := 1 / (1 + math.Pow((max(rare, 0)+hiddenNoise*noise*many)/hardly, 4))
-	for i, j := range levels {
-		f.weights[j] = 1 - clear*(1-seen(counts[i], noise))
+	for _, other := range []bool{false, true} {
+		limit := hardly
+		rare, number := 0.0, 0.0
+		if other {
+			limit = hardlyOther
+		}
+		for i, v := range counts {
+			if special[i] == other {
+				rare += (1 - seen(v, noise)) * v
+				number++
+			}
+		}
+		clear := 1 / (1 + math.Pow((max(rare, 0)+hiddenNoise*noise*math.Sqrt(number))/limit, 4))
+		for i, j := range levels {
+			if special[i] == other {
+				f.weights[j] = 1 - clear*(1-seen(counts[i], noise))
+			}
+		}
 	}
 	return weighted(gram, f.weights), nil
 }
