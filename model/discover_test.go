@@ -495,8 +495,8 @@ func TestDiscoverAdult(t *testing.T) {
 		Label: table.Label{Column: "income"}}
 	u, err := d.Read(strings.NewReader(read("adult.data")))
 	require.NoError(t, err)
-	// At ε = 1 version 0.2.0 had 0.851. At ε = 3 docs/choosing.md says 85.8 %, which is rounded: ten fits
-	// have 0.8579, and ten others had 0.8577.
+	// At ε = 1 version 0.2.0 had 0.851. At ε = 3 docs/choosing.md says 85.8 %, rounded: ten fits have
+	// 0.8579, and ten others had 0.8577.
 	for eps, least := range map[float64]float64{1: 0.848, 3: 0.8575} {
 		b := dp.Budget{Epsilon: eps, Delta: DefaultDelta(u.Records())}
 		sum := 0.0
