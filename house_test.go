@@ -387,7 +387,7 @@ lasso 599
 lop 325
 loss 1941
 loss/losstest 458
-model 8096
+model 8100
 model/score 2281
 objpert 5120
 prox 4611
@@ -404,7 +404,7 @@ table/parquet 745
 // Limits of sums of lines outside of tests, and of two habits that make code hard to read. Whoever
 // makes a number smaller lowers its limit.
 const (
-	rootLines       = 73616 // of the module of the root
+	rootLines       = 73620 // of the module of the root
 	internalLines   = 10616 // of internal/
 	laboratoryLines = 11412 // of what measures the mechanisms
 	rootPackages    = 42

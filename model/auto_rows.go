@@ -105,7 +105,12 @@ func (f *gradientFit) spread() error {
 	p, row := float64(f.p), make([]float64, f.p)
 	f.by = []float64{radius}
 	unitRow := func(r record) {
-		floats.Scale(1/max(radius, f.apart(row, r.a)), row)
+		size := f.apart(row, r.a)
+		if !(size <= math.MaxFloat64) {
+			clear(row) // as sums of vectors do
+			return
+		}
+		floats.Scale(1/max(radius, size), row)
 	}
 	share := spreadShare * min(1, math.Pow(spreadNoise/(5*math.Pow(p, 1.5)*f.unit), 2))
 	sensitivity, exponent := sumSensitivity(1, f.pl.pair(), f.p)
@@ -179,7 +184,7 @@ func (f *gradientFit) weigh(e *table.Encoder, gram *mat.SymDense, tau float64) (
 	f.weights, f.by = make([]float64, f.p), nil
 	floats.AddConst(1, f.weights)
 	var levels, entries []int // coordinates, and entries of rows
-	var special []bool        // "other" or "missing"
+	var kinds []int           // 1 for "other" and "missing", else 0
 	j := 0
 	for c, feature := range e.Features() {
 		if c == f.icept {
@@ -188,7 +193,10 @@ func (f *gradientFit) weigh(e *table.Encoder, gram *mat.SymDense, tau float64) (
 		if indicator(feature) && gram.At(j, j) < mayHide*tau {
 			levels, entries = append(levels, j), append(entries, c)
 			f.by = append(f.by, float64(c))
-			special = append(special, feature.Name == feature.Column+" other" || feature.Name == feature.Column+" missing")
+			kinds = append(kinds, 0)
+			if unlisted(feature.Name, feature.Column) {
+				kinds[len(kinds)-1] = 1
+			}
 		}
 		j++
 	}
@@ -206,24 +214,16 @@ func (f *gradientFit) weigh(e *table.Encoder, gram *mat.SymDense, tau float64) (
 	if err != nil {
 		return nil, err
 	}
-	for _, other := range []bool{false, true} {
-		limit := hardly
-		rare, number := 0.0, 0.0
-		if other {
-			limit = hardlyOther
-		}
-		for i, v := range counts {
-			if special[i] == other {
-				rare += (1 - seen(v, noise)) * v
-				number++
-			}
-		}
-		clear := 1 / (1 + math.Pow((max(rare, 0)+hiddenNoise*noise*math.Sqrt(number))/limit, 4))
-		for i, j := range levels {
-			if special[i] == other {
-				f.weights[j] = 1 - clear*(1-seen(counts[i], noise))
-			}
-		}
+	var rare, number [2]float64
+	for i, v := range counts {
+		rare[kinds[i]] += (1 - seen(v, noise)) * v
+		number[kinds[i]]++
+	}
+	for i, j := range levels {
+		k := kinds[i]
+		hidden := max(rare[k], 0) + hiddenNoise*noise*math.Sqrt(number[k])
+		clear := 1 / (1 + math.Pow(hidden/[2]float64{hardly, hardlyOther}[k], 4))
+		f.weights[j] = 1 - clear*(1-seen(counts[i], noise))
 	}
 	return weighted(gram, f.weights), nil
 }

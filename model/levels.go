@@ -16,8 +16,9 @@ import (
 )
 
 // Levels that hardly occur. Records say nothing of their effect, so a row that has one gets the
-// prediction of an average row, in place of noise. What is known of how often they occur comes from
-// matrices that were released for another purpose. Plans of one release have none, and keep the
+// prediction of an average row, in place of noise. What is known of how often they occur comes
+// from matrices that were released for another purpose, and in automatic fits from counts of the
+// levels that the noise of the matrix may hide. Plans of one release have neither, and keep the
 // noise: counts for a share of 2 % of μ² have more noise than the coefficients of the levels that
 // they would shrink, so that predictions of a level of 300 records in 8,000 would get worse.
 
@@ -36,6 +37,10 @@ func seen(sum, noise float64) float64 {
 
 // indicator reports whether a coordinate is that of a level, a bin or a combination of them.
 func indicator(f table.Feature) bool { return f.Column != "" && f.Column != f.Name }
+
+// unlisted reports whether a coordinate is that of the values without a declared level, "other" or
+// "missing", of a column.
+func unlisted(name, column string) bool { return name == column+" other" || name == column+" missing" }
 
 // average moves θ_j of levels that hardly occur, by the weight 1 − w_j, to the value at which their
 // column adds to a score what it adds to that of an average row, ⟨mean, θ⟩ over the column. With a
@@ -151,7 +156,7 @@ func (pl *Plan) absent(ctx context.Context, rate float64) (float64, error) {
 		effects := map[string]float64{} // of the absent level less the mean of the others, by class
 		for _, c := range t.encoder.Coefficients(out.theta) {
 			switch {
-			case c.Column != name || c.Name == name+" other" || c.Name == name+" missing":
+			case c.Column != name || unlisted(c.Name, name):
 			case c.Name == name+"="+absentLevel:
 				effects[c.Class] += c.Value
 			default:

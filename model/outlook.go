@@ -336,8 +336,8 @@ func pool(forms []table.Form, list []table.Coefficient, widths map[string]float6
 		if w := widths[f.Column]; f.Name == f.Column && w > 0 {
 			return column{"", f.Class}, w, true
 		}
-		rare := f.Name == f.Column+" other" || f.Name == f.Column+" missing" // fields without a declared level
-		return column{f.Column, f.Class}, 1, f.Column != "" && f.Name != f.Column && len(f.At) > 0 && !rare
+		level := f.Column != "" && f.Name != f.Column && len(f.At) > 0
+		return column{f.Column, f.Class}, 1, level && !unlisted(f.Name, f.Column)
 	}
 	for i, c := range list {
 		if k, unit, ok := own(i); ok {

@@ -13,6 +13,7 @@ import (
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
 	engine "github.com/privopt/privopt/internal/lop"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/loss"
 	"github.com/privopt/privopt/table"
 )
@@ -70,15 +71,13 @@ func (pl *Plan) minimize(
 	if pl.rough == nil {
 		return plan.Fit(ctx, p, src)
 	}
-	q, rnd := plan.Params(), rand.New(src)
+	q := plan.Params()
 	r := rough{solution: slices.Clone(pl.rough.solution), hessian: pl.rough.hessian}
-	slope := make([]float64, len(r.solution))
-	for j, v := range r.solution {
-		slope[j] = q.Ridge*v + q.Sigma*rnd.NormFloat64()
-	}
-	r.step(slope, q.Ridge)
-	for j := range r.solution {
-		r.solution[j] += q.OutputSigma * rnd.NormFloat64()
-	}
+	v := make([]float64, len(r.solution))
+	noise.Normal(v, q.Sigma, src)
+	floats.AddScaled(v, q.Ridge, r.solution)
+	r.step(v, q.Ridge)
+	noise.Normal(v, q.OutputSigma, src)
+	floats.Add(r.solution, v)
 	return &dp.Release{Theta: r.solution}, nil
 }

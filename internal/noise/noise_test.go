@@ -267,7 +267,6 @@ var suites = map[string]bool{
 	"cmd/research/audit/linear_cases.go": true, // the sabotage that draws from math/rand is caught
 	"examples/ownmechanism":              true,
 	"model/outlook.go":                   true, // makes up public rows
-	"model/outlook_rough.go":             true, // simulates fits to them
 }
 
 // bannedMethods draw floating-point numbers on a grid, whatever the receiver.
