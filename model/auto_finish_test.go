@@ -13,6 +13,7 @@ import (
 
 	"github.com/privopt/privopt/dp"
 	"github.com/privopt/privopt/erm"
+	"github.com/privopt/privopt/internal/noise"
 	"github.com/privopt/privopt/internal/testkit"
 )
 
@@ -104,5 +105,28 @@ func TestAutomaticHostile(t *testing.T) {
 			}
 		})
 		require.LessOrEqual(t, part/math.Pow(pl.params.Sequence.Mu, 2), 1.)
+	}
+}
+
+// TestShareOfTheLastRelease: where labels lie near an end of their range, the last release has up to
+// twice its share, and the steps have less. No share is left over.
+func TestShareOfTheLastRelease(t *testing.T) {
+	for _, c := range []struct{ label, least, most float64 }{{5, 1, 1.1}, {0.2, 1.8, 2}} {
+		rnd := rand.New(rand.NewPCG(3, 4))
+		text := "x,y\n"
+		for range 3000 {
+			text += fmt.Sprintf("%.3f,%.3f\n", rnd.Float64(), c.label+0.1*rnd.Float64())
+		}
+		data := readTable(t, `{"schema": 1, "intercept": true, "records": 3000, "neighbors": "add-remove", "label":
+			{"column": "y", "min": 0, "max": 10}, "columns": [{"name": "x", "min": 0, "max": 1}]}`, text)
+		task, err := newTask(data, &Options{Relation: dp.AddRemove})
+		require.NoError(t, err)
+		pl, err := task.plan(dp.Budget{Epsilon: 1, Delta: 1e-6})
+		require.NoError(t, err)
+		f := pl.newGradientFit(t.Context(), data.Records, noise.Reproducible(1))
+		require.NoError(t, f.run())
+		require.GreaterOrEqual(t, f.finish/finishShare, c.least, "%v", c.label)
+		require.LessOrEqual(t, f.finish/finishShare, c.most, "%v", c.label)
+		require.InDelta(t, 0, f.left, 1e-9, "%v", c.label)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -348,4 +349,26 @@ func rises(first, second []float64) bool {
 	a, da := meanOf(first)
 	b, db := meanOf(second)
 	return b-a > 3*math.Hypot(da, db)
+}
+
+// TestRulesOfAutomaticFits: a few fits depend on rules whose lack the default size of
+// TestAnswersOfAutomaticFits does not see.
+func TestRulesOfAutomaticFits(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		eps       float64
+		fits      int
+		mean, max float64 // limits of the loss over that of a constant
+	}{
+		{"levels of all rates", 2, 3, 0.29, 0.3}, // if declared levels lose their weight as missing ones do, .293
+		{"rare flag", 3, 3, 0.95, 1},             // if lengths end where most rows lie, 1.00
+		{"tiny", 0.1, 6, 1.2, 2},                 // if scores may vary more than labels, 1.4 and 3.0
+	} {
+		g := gridSets[slices.IndexFunc(gridSets, func(g gridSet) bool { return g.name == c.name })]
+		train, test := g.tables(t)
+		scores, _ := g.fit(t, train, test, c.eps, c.fits, 0)
+		loss, _, _ := columns(scores)
+		require.Less(t, stat.Mean(loss, nil), c.mean, c.name)
+		require.Less(t, slices.Max(loss), c.max, c.name)
+	}
 }
