@@ -108,8 +108,8 @@ func TestAutomaticHostile(t *testing.T) {
 	}
 }
 
-// TestShareOfTheLastRelease: where labels lie near an end of their range, the last release has up to
-// twice its share, and the steps have less. No share is left over.
+// TestShareOfTheLastRelease: where labels lie near an end of their range, the last release has up
+// to twice its share, and the steps have less. No share is left over.
 func TestShareOfTheLastRelease(t *testing.T) {
 	for _, c := range []struct{ label, least, most float64 }{{5, 1, 1.1}, {0.2, 1.8, 2}} {
 		rnd := rand.New(rand.NewPCG(3, 4))
